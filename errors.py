@@ -1,0 +1,134 @@
+"""Every error that reaches a user, as one tree cut by whose fault it is.
+
+SluiceError
+├── OptionError            the call: options that do not fit together or do not parse
+├── StateError             the disk: the state directory
+│   ├── StateVersionError      written by a newer release
+│   ├── StateCorruptError      bytes that do not add up
+│   └── StateMissingError      a checkpoint that Spark refers to is not there
+├── FencedError            two queries on one state directory
+├── SourceUnavailable      the world: discovery cannot list what it was pointed at
+│   └── MissingPathError       the path does not exist
+├── SplitReadError         the world: a split that cannot be read
+│   ├── FileVanishedError      gone since discovery
+│   ├── FileChangedError       another version than the one discovered
+│   ├── MalformedDataError     bytes that are not of the declared format
+│   └── SchemaMismatchError    data that does not fit the user's schema
+├── ReplayError            a second attempt cannot repeat what the first one acknowledged
+├── WaitTimeoutError       a bounded wait ran out
+└── ProtocolError          a bug in an enumerator, a reader or in Sluice itself
+
+Not here: anything Spark raises by itself.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "FencedError",
+    "FileChangedError",
+    "FileVanishedError",
+    "MalformedDataError",
+    "MissingPathError",
+    "OptionError",
+    "ProtocolError",
+    "ReplayError",
+    "SchemaMismatchError",
+    "SluiceError",
+    "SourceUnavailable",
+    "SplitReadError",
+    "StateCorruptError",
+    "StateError",
+    "StateMissingError",
+    "StateVersionError",
+    "WaitTimeoutError",
+]
+
+
+class SluiceError(Exception):
+    """Root of the tree. Says what happened, where, found against expected, and the way out.
+
+    The five parts are positional, so that an error survives pickling between Spark's processes.
+    """
+
+    def __init__(
+        self, what: str, where: str = "", found: str = "", expected: str = "", remedy: str = ""
+    ) -> None:
+        super().__init__(what, where, found, expected, remedy)
+        self.what = what
+        self.where = where
+        self.found = found
+        self.expected = expected
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        parts = [f"{self.what}: {self.where}" if self.where else self.what]
+        if self.found:
+            parts.append(f"found {self.found}")
+        if self.expected:
+            parts.append(f"expected {self.expected}")
+        text = "; ".join(parts)
+        return f"{text}. {self.remedy}" if self.remedy else text
+
+
+class OptionError(SluiceError):
+    """The options of the call do not parse or do not fit together; `what` lists every problem."""
+
+
+class StateError(SluiceError):
+    """The state directory cannot be read or written."""
+
+
+class StateVersionError(StateError):
+    """The state was written by a newer release than this one."""
+
+
+class StateCorruptError(StateError):
+    """A state object is there but its bytes do not add up."""
+
+
+class StateMissingError(StateError):
+    """Spark refers to a checkpoint that the state directory does not hold."""
+
+
+class FencedError(SluiceError):
+    """A newer incarnation has taken over this state directory; this one must stop."""
+
+
+class SourceUnavailable(SluiceError):
+    """Discovery failed repeatedly; nothing was skipped, a restart continues where it stood."""
+
+
+class MissingPathError(SourceUnavailable):
+    """The path to be ingested does not exist."""
+
+
+class SplitReadError(SluiceError):
+    """A split cannot be read; `where` names the file and the position."""
+
+
+class FileVanishedError(SplitReadError):
+    """A file is gone between its discovery and its reading."""
+
+
+class FileChangedError(SplitReadError):
+    """A file is no longer the version that was discovered."""
+
+
+class MalformedDataError(SplitReadError):
+    """The bytes of a file are not of the declared format."""
+
+
+class SchemaMismatchError(SplitReadError):
+    """The data of a file does not fit the user's schema."""
+
+
+class ReplayError(SluiceError):
+    """An attempt cannot repeat what an earlier attempt of the same batch has acknowledged."""
+
+
+class WaitTimeoutError(SluiceError):
+    """Something that was waited for did not happen within its bound."""
+
+
+class ProtocolError(SluiceError):
+    """The checkpoint protocol was broken: a bug in an enumerator, a reader or in Sluice."""
