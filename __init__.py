@@ -1,0 +1,1 @@
+"""Spark Structured Streaming source with a split enumerator and a checkpoint protocol."""

@@ -1,0 +1,1 @@
+"""Decides what is read next, and by which reader."""

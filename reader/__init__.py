@@ -1,0 +1,1 @@
+"""Turns splits into Arrow record batches, inside a Spark task."""
