@@ -1,0 +1,149 @@
+"""How a source's own values get into a checkpoint and out of it again.
+
+Flink's SimpleVersionedSerializer, with Arrow record batches in the place of bytes: what a
+checkpoint holds can then be read with any Arrow tool. The version travels outside the batch.
+
+Not here: the checkpoint around it (`checkpoint.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+from typing_extensions import override
+
+from ..errors import StateVersionError
+from .splits import FileSplit, FileVersion
+
+T = TypeVar("T")
+
+
+class VersionedSerializer(ABC, Generic[T]):
+    """Writes its current version, reads that and every older one."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """The version `serialize` writes; raised by one whenever the layout changes."""
+
+    @abstractmethod
+    def serialize(self, value: T) -> pa.RecordBatch:
+        """`value` as one record batch; equal values give equal batches.
+
+        The schema must depend on the version alone, never on the value.
+        """
+
+    @abstractmethod
+    def deserialize(self, version: int, batch: pa.RecordBatch) -> T:
+        """The value that `serialize` of `version` turned into `batch`.
+
+        Called only with versions from 1 to `self.version`.
+        """
+
+    def read(self, version: int, batch: pa.RecordBatch) -> T:
+        """`deserialize`, after refusing what a newer release has written.
+
+        Raises:
+            StateVersionError: `version` is newer than `self.version`.
+        """
+        if version > self.version:
+            raise StateVersionError(
+                f"{type(self).__name__} cannot read newer data",
+                "",
+                f"version {version}",
+                f"at most version {self.version}",
+                "Upgrade this installation, or start from an older checkpoint.",
+            )
+        return self.deserialize(version, batch)
+
+
+class JsonSerializer(VersionedSerializer[Sequence[T]], Generic[T]):
+    """A sequence of values, each as one JSON text: the easy way for a source of one's own."""
+
+    def __init__(
+        self, version: int, to_json: Callable[[T], Any], from_json: Callable[[int, Any], T]
+    ) -> None:
+        self._version = version
+        self._to_json = to_json
+        self._from_json = from_json
+
+    @property
+    @override
+    def version(self) -> int:
+        return self._version
+
+    @override
+    def serialize(self, value: Sequence[T]) -> pa.RecordBatch:
+        texts = [json.dumps(self._to_json(item), sort_keys=True) for item in value]
+        return pa.record_batch({"json": pa.array(texts, pa.string())})
+
+    @override
+    def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[T]:
+        texts = batch.column("json").to_pylist()
+        return [self._from_json(version, json.loads(text)) for text in texts]
+
+
+_FILE = [
+    ("path", pa.string()),
+    ("size", pa.int64()),
+    ("modified", pa.int64()),
+    ("etag", pa.string()),
+]
+_FILES = pa.schema(_FILE)
+_SPLITS = pa.schema([*_FILE, ("start", pa.int64()), ("end", pa.int64())])
+
+
+class FileSerializer(VersionedSerializer[Sequence[FileVersion]]):
+    """File versions as four columns: path, size, modified (microseconds), etag."""
+
+    @property
+    @override
+    def version(self) -> int:
+        return 1
+
+    @override
+    def serialize(self, value: Sequence[FileVersion]) -> pa.RecordBatch:
+        return pa.record_batch(_file_columns(value), schema=_FILES)
+
+    @override
+    def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[FileVersion]:
+        return [FileVersion(*row) for row in zip(*_lists(batch, _FILES), strict=True)]
+
+
+class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
+    """File splits as six columns: those of the file, then start and end."""
+
+    @property
+    @override
+    def version(self) -> int:
+        return 1
+
+    @override
+    def serialize(self, value: Sequence[FileSplit]) -> pa.RecordBatch:
+        columns = _file_columns([split.file for split in value])
+        columns.append(pa.array([split.start for split in value], pa.int64()))
+        columns.append(pa.array([split.end for split in value], pa.int64()))
+        return pa.record_batch(columns, schema=_SPLITS)
+
+    @override
+    def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[FileSplit]:
+        columns = _lists(batch, _SPLITS)
+        files = map(FileVersion, *columns[:4])
+        return list(map(FileSplit, files, *columns[4:]))
+
+
+def _file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
+    return [
+        pa.array([file.path for file in files], pa.string()),
+        pa.array([file.size for file in files], pa.int64()),
+        pa.array([file.modified for file in files], pa.int64()),
+        pa.array([file.etag for file in files], pa.string()),
+    ]
+
+
+def _lists(batch: pa.RecordBatch, schema: pa.Schema) -> list[list[Any]]:
+    return [batch.column(name).to_pylist() for name in schema.names]

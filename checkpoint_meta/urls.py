@@ -1,0 +1,42 @@
+"""What a path given by a user means: a local path, or a URL for fsspec.
+
+Not here: opening anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import unquote
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?://)?")
+_LOCAL_SCHEMES = ("file", "local")
+_HADOOP_ALIASES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "abfss": "abfs"}
+
+
+def local_path(url: str) -> str | None:
+    """The absolute local path that `url` names, or None if it names another file system.
+
+    Plain paths are taken literally; `file:` URLs are unquoted, as Hadoop and browsers write them.
+    """
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        return os.path.abspath(os.path.expanduser(url))
+    if scheme.group(1).lower() not in _LOCAL_SCHEMES:
+        return None
+    rest = url[scheme.end() :]
+    return os.path.abspath("/" + unquote(rest).lstrip("/"))
+
+
+def storage_url(url: str) -> str:
+    """`url` with Hadoop's names of file systems replaced by fsspec's (`s3a` becomes `s3`)."""
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        return url
+    name = scheme.group(1).lower()
+    return _HADOOP_ALIASES.get(name, name) + url[scheme.end(1) :]
+
+
+def join(url: str, *parts: str) -> str:
+    """`url` with `parts` appended, one slash between each."""
+    return "/".join([url.rstrip("/"), *parts])

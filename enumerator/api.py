@@ -1,0 +1,193 @@
+"""The FLIP-27 contract of an enumerator, in the form that micro-batches need.
+
+Roles: a `SplitEnumerator` finds work and decides which reader gets it; the coordinator runs it,
+owns the gateways to the readers and takes the checkpoints; the `SplitEnumeratorContext` is the
+enumerator's only door to the coordinator.
+
+All methods of an enumerator run one at a time, under the coordinator's lock, and must not block:
+input and output go through `SplitEnumeratorContext.call_async`.
+
+Not here: the coordinator (`coordinator.py`) and the file source's enumerator (`files.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from ..checkpoint_meta.serializer import VersionedSerializer
+from .room import BatchRoom
+
+
+class Split(Protocol):
+    """What the protocol asks of a split: an identity that is derived from its content."""
+
+    @property
+    def split_id(self) -> str:
+        """Equal for equal work, in every process and after every restart."""
+
+
+SplitT = TypeVar("SplitT", bound=Split)
+StateT = TypeVar("StateT")
+ResultT = TypeVar("ResultT")
+
+
+class SplitEnumeratorContext(ABC, Generic[SplitT]):
+    """What an enumerator may ask of its coordinator."""
+
+    @property
+    @abstractmethod
+    def bounded(self) -> bool:
+        """True for a run that ends with what is there now (Trigger.AvailableNow).
+
+        The enumerator then discovers once, at `start`, and offers nothing newer.
+        """
+
+    @property
+    @abstractmethod
+    def parallelism(self) -> int:
+        """Number of registered readers; their indexes are 0 to parallelism - 1."""
+
+    @abstractmethod
+    def request_parallelism(self, readers: int) -> int:
+        """Ask for at least `readers` readers; returns how many there are now.
+
+        With a fixed `parallelism` nothing changes. New readers are announced by `add_reader`.
+        """
+
+    @abstractmethod
+    def assign_splits(self, assignment: Mapping[int, Sequence[SplitT]]) -> None:
+        """Give splits to readers: all of them, or none if any reader is not registered.
+
+        Recorded first, sent second. The splits are frozen here: what is changed in them later is
+        not seen by the reader.
+
+        Raises:
+            ProtocolError: a reader is not registered or has been told there is no more.
+        """
+
+    @abstractmethod
+    def send_event(self, reader: int, event: Any) -> None:
+        """Send any JSON value to a reader; it arrives with that reader's next splits."""
+
+    @abstractmethod
+    def signal_no_more_splits(self, reader: int) -> None:
+        """Promise that `reader` gets no more splits in this run."""
+
+    @abstractmethod
+    def call_async(
+        self,
+        call: Callable[[], ResultT],
+        handler: Callable[[ResultT | None, BaseException | None], None],
+        delay: float = 0.0,
+    ) -> None:
+        """Run `call` on a worker thread after `delay` seconds, then `handler` under the lock.
+
+        `call` must not touch the enumerator's state. An exception of `call` goes to the handler;
+        an exception of the handler fails the query.
+        """
+
+    @abstractmethod
+    def request_planning(self) -> None:
+        """Say that there is new work; `plan_batch` follows soon."""
+
+
+class SplitEnumerator(ABC, Generic[SplitT, StateT]):
+    """Discovers splits and decides which reader gets which."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin discovery. Called once, after construction or restore, before anything else."""
+
+    @abstractmethod
+    def plan_batch(self, room: BatchRoom) -> None:
+        """Assign splits to the next checkpoint until `room` is full or there is no more.
+
+        The micro-batch form of Flink's handle_split_request: all readers ask at once. Called
+        in the background whenever the next checkpoint may have room: after each cut, after
+        `request_planning`, and once more right before a cut.
+        """
+
+    @abstractmethod
+    def add_splits_back(self, splits: Sequence[SplitT], reader: int) -> None:
+        """Take back splits that `reader` could not read, or the remainders it left."""
+
+    @abstractmethod
+    def snapshot_state(self, checkpoint_id: int) -> StateT:
+        """The state at this instant, which is the cut: earlier assignments are in, later out.
+
+        Either the whole state or, if the source says `snapshots_are_changes`, what changed since
+        the snapshot before. Must not alias what the enumerator goes on to change.
+        """
+
+    def add_reader(self, reader: int) -> None:
+        """A reader has registered. Readers never unregister while the query runs."""
+        return
+
+    def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        """An event of a reader, exactly once: with its commit, in the checkpoint after it."""
+        return
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Spark has completed the checkpoint. Late or missing calls must do no harm."""
+        return
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint could not be published; what it assigned goes into a later one."""
+        return
+
+    @property
+    def is_settled(self) -> bool:
+        """True once everything that was there at `start` has been found."""
+        return True
+
+    def backlog(self) -> Mapping[str, Any]:
+        """What is found but not yet in a checkpoint, as JSON values for Spark's progress."""
+        return {}
+
+    def close(self) -> None:
+        """Let go of what is open. Not guaranteed to be called."""
+        return
+
+
+class EnumeratorSource(ABC, Generic[SplitT, StateT]):
+    """The driver's half of a source: makes enumerators and writes down what they know."""
+
+    @property
+    def name(self) -> str:
+        """Stands in every checkpoint; a restore by a source of another name is refused."""
+        return f"{type(self).__module__}:{type(self).__qualname__}"
+
+    @abstractmethod
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[SplitT], state: StateT | None
+    ) -> SplitEnumerator[SplitT, StateT]:
+        """A fresh enumerator (`state` None) or one that goes on from a checkpoint. No I/O."""
+
+    @property
+    @abstractmethod
+    def split_serializer(self) -> VersionedSerializer[Sequence[SplitT]]:
+        """How splits are written into checkpoints and sent to readers."""
+
+    @property
+    @abstractmethod
+    def state_serializer(self) -> VersionedSerializer[StateT]:
+        """How the enumerator's state is written into checkpoints."""
+
+    @property
+    def snapshots_are_changes(self) -> bool:
+        """True if `snapshot_state` gives changes that `advance_state` folds."""
+        return False
+
+    def advance_state(
+        self, state: StateT | None, changes: StateT, assigned: Sequence[SplitT]
+    ) -> StateT:
+        """The state after one checkpoint, from the state before it. A pure function.
+
+        Args:
+            state: as of the parent; None at the start of a chain.
+            changes: what `snapshot_state` gave for this checkpoint.
+            assigned: the splits this checkpoint assigned.
+        """
+        return changes

@@ -1,0 +1,71 @@
+"""How much the next checkpoint still takes: the limits of one micro-batch.
+
+Not here: which splits fill it (the enumerator decides).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Upper bounds of one micro-batch; None is no bound. Whichever is reached first counts."""
+
+    files: int | None = None
+    bytes: int | None = None
+    rows: int | None = None
+
+
+UNLIMITED = BatchLimits()
+
+
+class BatchRoom:
+    """What is left of the limits of the checkpoint being planned."""
+
+    def __init__(self, limits: BatchLimits) -> None:
+        self.limits = limits
+        self.bytes = 0
+        """Bytes taken so far."""
+        self.rows = 0
+        """Rows taken so far, where they are known before reading."""
+        self._files: set[str] = set()
+
+    @property
+    def is_empty(self) -> bool:
+        """True as long as nothing has been taken."""
+        return not self._files
+
+    @property
+    def is_full(self) -> bool:
+        """True once any limit is reached."""
+        return self.bytes_left == 0 or self.rows_left == 0 or self.files_left == 0
+
+    @property
+    def files_left(self) -> int | None:
+        """Files that still fit, None without a limit."""
+        return _left(self.limits.files, len(self._files))
+
+    @property
+    def bytes_left(self) -> int | None:
+        """Bytes that still fit, None without a limit."""
+        return _left(self.limits.bytes, self.bytes)
+
+    @property
+    def rows_left(self) -> int | None:
+        """Rows that still fit, None without a limit."""
+        return _left(self.limits.rows, self.rows)
+
+    def take(self, file: str, length: int, rows: int = 0) -> None:
+        """Account for a split of `file`; several splits of a file count as one file."""
+        self._files.add(file)
+        self.bytes += length
+        self.rows += rows
+
+    def lift(self, limits: BatchLimits) -> None:
+        """Change the limits, keeping what has been taken (Trigger.Once ignores every limit)."""
+        self.limits = limits
+
+
+def _left(limit: int | None, taken: int) -> int | None:
+    return None if limit is None else max(0, limit - taken)
