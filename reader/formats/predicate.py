@@ -1,0 +1,294 @@
+"""The `filter` option: `column op literal` joined by AND, as rows to keep and blocks to skip.
+
+A condition that is null for a row does not hold, as in SQL, and NaN is greater than every number,
+as in Spark. The rows that are kept never depend on how a file was cut into blocks: skipping a block
+by its statistics is only a faster way to the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import OptionError
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<text>'(?:[^']|'')*')
+      | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
+      | (?P<quoted>`(?:[^`]|``)+`)
+      | (?P<word>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
+      | (?P<op><=>|<=|>=|<>|!=|==|=|<|>)
+      | (?P<mark>[(),])
+    )""",
+    re.VERBOSE,
+)
+_COMPARE = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_SAME = {"==": "=", "<>": "!="}
+_REMEDY = (
+    "Write comparisons such as day >= '2026-01-01' AND region IN ('eu', 'us') AND id IS NOT NULL."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a block's metadata says of one column; values already in the column's target type."""
+
+    low: pa.Scalar | None
+    high: pa.Scalar | None
+    nulls: int | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One conjunct. `values` has one literal, several for IN, none for the two null tests."""
+
+    column: str
+    op: str
+    values: tuple[pa.Scalar, ...]
+
+    def holds(self, array: pa.Array) -> pa.Array:
+        """True, false or null for each value of the column."""
+        if self.op == "is null":
+            return array.is_null()
+        if self.op == "is not null":
+            return array.is_valid()
+        if self.op == "in":
+            return pc.is_in(array, value_set=_as_array(self.values, array.type))
+        mask = _COMPARE[self.op](array, self.values[0])
+        if self.op in (">", ">=") and pa.types.is_floating(array.type):
+            mask = pc.or_(mask, pc.is_nan(array))
+        return mask
+
+    def may_hold(self, known: Range) -> bool:
+        """False only if no row of the block can fulfil the condition."""
+        if known.nulls is not None:
+            if self.op == "is null":
+                return known.nulls > 0
+            if known.nulls == known.rows:
+                return False
+        if self.op in ("is null", "is not null") or known.low is None or known.high is None:
+            return True
+        return any(self._may_equal(value, known.low, known.high) for value in self.values)
+
+    def _may_equal(self, value: pa.Scalar, low: pa.Scalar, high: pa.Scalar) -> bool:
+        # NaN does not count for minimum and maximum but for > and != it does.
+        floating = pa.types.is_floating(low.type)
+        if self.op in ("=", "in"):
+            return _true(pc.less_equal(low, value)) and _true(pc.less_equal(value, high))
+        if self.op == "!=":
+            return floating or not (_true(pc.equal(low, value)) and _true(pc.equal(high, value)))
+        if self.op in ("<", "<="):
+            return _true(_COMPARE[self.op](low, value))
+        return floating or _true(_COMPARE[self.op](high, value))
+
+
+def _true(scalar: pa.Scalar) -> bool:
+    return bool(scalar.as_py())
+
+
+def _as_array(values: tuple[pa.Scalar, ...], kind: pa.DataType) -> pa.Array:
+    return pa.array([value.as_py() for value in values], kind)
+
+
+class Predicate:
+    """The conjuncts of a filter that speak of a given schema's columns."""
+
+    def __init__(self, conditions: tuple[Condition, ...]) -> None:
+        self.conditions = conditions
+
+    def __bool__(self) -> bool:
+        return bool(self.conditions)
+
+    @classmethod
+    def parse(
+        cls, text: str, schema: pa.Schema, others: Collection[str] = (), zone: str = "UTC"
+    ) -> Predicate:
+        """The conditions of `text` on columns of `schema`; those on `others` are left out.
+
+        Timestamps that name no zone are in `zone`.
+
+        Raises:
+            OptionError: not a condition, a column that is in neither, or a literal that is no
+                value of its column.
+        """
+        if not text.strip():
+            return cls(())
+        return cls(tuple(_Parser(text, schema, others, zone).conditions()))
+
+    def columns(self) -> set[str]:
+        """Names of the columns the conditions speak of."""
+        return {condition.column for condition in self.conditions}
+
+    def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of `batch`, in order, that fulfil every condition."""
+        mask = None
+        for condition in self.conditions:
+            holds = condition.holds(batch.column(condition.column))
+            mask = holds if mask is None else pc.and_(mask, holds)
+        return batch if mask is None else batch.filter(mask)
+
+    def may_hold(self, ranges: dict[str, Range]) -> bool:
+        """False only if no row of a block with these column ranges fulfils every condition."""
+        return all(
+            condition.may_hold(ranges[condition.column])
+            for condition in self.conditions
+            if condition.column in ranges
+        )
+
+
+class _Parser:
+    """Recursive descent, one method a grammar rule; keeps the position for its errors."""
+
+    def __init__(
+        self, text: str, schema: pa.Schema, others: Collection[str], zone: str
+    ) -> None:
+        self._text = text
+        self._zone = zone
+        self._schema = schema
+        self._names = {name.lower(): name for name in schema.names}
+        self._others = {name.lower() for name in others}
+        self._at = 0
+        self._kind = ""
+        self._token = ""
+        self._next = 0
+        self._advance()
+
+    def conditions(self) -> Iterator[Condition]:
+        while True:
+            condition = self._condition()
+            if condition is not None:
+                yield condition
+            if not self._kind:
+                return
+            self._keyword("and")
+
+    def _condition(self) -> Condition | None:
+        field = self._column()
+        if self._kind == "op":
+            op = _SAME.get(self._token, self._token)
+            if op not in _COMPARE:
+                raise self._error("one of = != < <= > >=")
+            self._advance()
+            values: tuple[Any, ...] = (self._literal(field),)
+        elif self._is_word("in"):
+            self._advance()
+            op, values = "in", tuple(self._list(field))
+        else:
+            op, values = self._null_test(), ()
+        return None if field is None else Condition(field.name, op, values)
+
+    def _column(self) -> pa.Field | None:
+        if self._kind not in ("word", "quoted"):
+            raise self._error("the name of a column")
+        name = self._token
+        if self._kind == "quoted":
+            name = name[1:-1].replace("``", "`")
+        known = name if name in self._schema.names else self._names.get(name.lower())
+        if known is None and name.lower() not in self._others:
+            raise self._error(f"a column of the schema: {', '.join(self._schema.names)}")
+        self._advance()
+        return None if known is None else self._schema.field(known)
+
+    def _null_test(self) -> str:
+        if not self._is_word("is"):
+            raise self._error("an operator, IN or IS")
+        self._advance()
+        negated = self._is_word("not")
+        if negated:
+            self._advance()
+        self._keyword("null")
+        return "is not null" if negated else "is null"
+
+    def _list(self, field: pa.Field | None) -> Iterator[Any]:
+        self._mark("(")
+        while True:
+            yield self._literal(field)
+            if self._token != ",":
+                break
+            self._advance()
+        self._mark(")")
+
+    def _literal(self, field: pa.Field | None) -> Any:
+        if self._is_word("date") or self._is_word("timestamp"):
+            self._advance()
+            if self._kind != "text":
+                raise self._error("a text in single quotes")
+        if self._kind == "text":
+            value: str = self._token[1:-1].replace("''", "'")
+        elif self._kind == "number" or self._is_word("true") or self._is_word("false"):
+            value = self._token
+        else:
+            raise self._error("a number, a text in single quotes, true or false")
+        scalar = None if field is None else self._typed(value, field)
+        self._advance()
+        return scalar
+
+    def _typed(self, value: str, field: pa.Field) -> pa.Scalar:
+        types = pa.types
+        if (self._kind == "text") == (_is_number(field.type) or types.is_boolean(field.type)):
+            raise self._error(f"a value of type {field.type} for column {field.name!r}")
+        try:
+            if types.is_decimal(field.type):
+                # The literal's own digits count, not how many the column has.
+                return pa.scalar(value).cast(pa.decimal128(38, field.type.scale)).cast(field.type)
+            if types.is_timestamp(field.type) and field.type.tz and not _ZONE.search(value):
+                local = pa.scalar(value).cast(pa.timestamp("us"))
+                return pc.assume_timezone(local, self._zone).cast(field.type)
+            return pa.scalar(value).cast(field.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            expected = f"a value of type {field.type} for column {field.name!r}"
+            raise self._error(expected) from None
+
+    def _is_word(self, word: str) -> bool:
+        return self._kind == "word" and self._token.lower() == word
+
+    def _keyword(self, word: str) -> None:
+        if not self._is_word(word):
+            raise self._error(word.upper())
+        self._advance()
+
+    def _mark(self, mark: str) -> None:
+        if self._token != mark:
+            raise self._error(mark)
+        self._advance()
+
+    def _advance(self) -> None:
+        self._at = self._next
+        rest = self._text[self._at :]
+        match = _TOKEN.match(rest)
+        if match is None:
+            self._kind = self._token = ""
+            if rest.strip():
+                self._token = rest.strip()[:20]
+                raise self._error("a comparison")
+            return
+        self._kind = str(match.lastgroup)
+        self._token = match.group(self._kind)
+        self._next = self._at + match.end()
+
+    def _error(self, expected: str) -> OptionError:
+        found = repr(self._token) if self._token else "its end"
+        where = f"character {self._at + 1} of {self._text!r}"
+        return OptionError("option filter does not parse", where, found, expected, _REMEDY)
+
+
+_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
