@@ -1,0 +1,35 @@
+# Two commands matter: `make demo` and `make test`. Both prepare what they need.
+# The virtual environment is .venv; a Java runtime is fetched into .jdk where none is found.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test format bench clean
+.DEFAULT_GOAL := help
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*##/  make \1 #/p' Makefile | column -t -s '#'
+
+demo: $(READY)  ## Ingest a year of flights, kill the driver on the way, prove that nothing is lost
+	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
+		exec $(BIN)/python -m examples.demo
+
+test: $(READY)  ## Check format, lint, types and borders, then run every test
+	@tools/check.sh
+
+format: $(READY)  ## Put every file into the house format
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+bench: $(READY)  ## Measure against Spark's own file source (BENCH="csv json" chooses rows)
+	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
+		exec $(BIN)/python -m benchmarks $(BENCH)
+
+clean:  ## Remove everything that these commands have made
+	rm -rf $(VENV) .jdk build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache
+
+# Made anew whenever the dependencies change.
+$(READY): setup.cfg pyproject.toml tools/prepare.sh tools/prepare.py
+	@tools/prepare.sh $(VENV)
+	@touch $@

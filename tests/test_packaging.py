@@ -1,0 +1,47 @@
+"""The packaging metadata fits the tree."""
+
+from __future__ import annotations
+
+import configparser
+from pathlib import Path
+
+import pyspark_sluice
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_SHIPPED = {"benchmarks", "build", "docs", "examples", "tests", "tools"}
+
+
+def _setup() -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    return parser
+
+
+def test_every_package_of_the_tree_is_listed():
+    found = {"pyspark_sluice"}
+    for marker in ROOT.glob("*/**/__init__.py"):
+        parts = marker.parent.relative_to(ROOT).parts
+        if parts[0] not in NOT_SHIPPED and not parts[0].startswith("."):
+            found.add(".".join(("pyspark_sluice", *parts)))
+    assert set(_setup()["options"]["packages"].split()) == found
+
+
+def test_every_runtime_dependency_gives_its_reason():
+    previous = ""
+    text = (ROOT / "setup.cfg").read_text(encoding="utf-8")
+    block = text.split("install_requires =\n")[1].split("\n\n")[0]
+    for line in block.splitlines():
+        if not line.strip().startswith("#"):
+            assert previous.strip().startswith("#"), f"{line.strip()} has no reason above it"
+        previous = line
+
+
+def test_package_data_is_there():
+    for package, names in _setup()["options.package_data"].items():
+        folder = ROOT.joinpath(*package.split(".")[1:])
+        for name in names.split():
+            assert (folder / name).is_file(), f"{package} lacks {name}"
+
+
+def test_the_tests_run_against_this_checkout():
+    assert Path(str(pyspark_sluice.__file__)).resolve().parent == ROOT

@@ -1,0 +1,76 @@
+"""Makes the virtual environment of this checkout and installs the project into it, editable.
+
+Runs on the machine's own Python, so it uses nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(arguments: list[str]) -> int:
+    """Prepare the environment in the folder that the one argument names."""
+    venv = (ROOT / arguments[0]).resolve()
+    try:
+        _make(venv)
+        _install(venv)
+    except subprocess.CalledProcessError as error:
+        command = " ".join(map(str, error.cmd))
+        print(f"sluice: `{command}` failed with status {error.returncode}", file=sys.stderr)
+        return 1
+    except RuntimeError as error:
+        print(f"sluice: {error}", file=sys.stderr)
+        return 1
+    _link_for_types(venv)
+    return 0
+
+
+def _make(venv: Path) -> None:
+    if _has_pip(venv):
+        return
+    print(f"making {venv.name} with Python {sys.version.split()[0]}", flush=True)
+    # Debian and Ubuntu ship the module venv without the ensurepip that it calls.
+    made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=False, stdout=-3)
+    if made.returncode == 0 and _has_pip(venv):
+        return
+    other = subprocess.run(
+        [sys.executable, "-m", "virtualenv", "--clear", venv], check=False, stdout=-3, stderr=-3
+    )
+    if other.returncode != 0 or not _has_pip(venv):
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        msg = (
+            f"{sys.executable} cannot make a virtual environment with pip. On Debian and Ubuntu: "
+            f"sudo apt-get install python{version}-venv"
+        )
+        raise RuntimeError(msg)
+
+
+def _has_pip(venv: Path) -> bool:
+    python = venv / "bin" / "python"
+    if not python.exists():
+        return False
+    check = "import pip, sys; sys.exit(sys.version_info < (3, 11))"
+    return subprocess.run([python, "-c", check], check=False, stderr=-3).returncode == 0
+
+
+def _install(venv: Path) -> None:
+    print("installing pyspark-sluice and its tools (the first time takes a minute)", flush=True)
+    command = [venv / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    command += ["--disable-pip-version-check", "--editable", f"{ROOT}[dev]"]
+    subprocess.run(command, check=True)
+
+
+def _link_for_types(venv: Path) -> None:
+    """Give mypy a path on which the root has its import name, whatever its folder is called."""
+    link = venv / "typing" / "pyspark_sluice"
+    link.parent.mkdir(exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(ROOT, target_is_directory=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
