@@ -33,13 +33,16 @@ def plain(found: pa.DataType) -> tuple[pa.DataType, Cast | None]:
     return found, None
 
 
-def castable(found: pa.DataType, target: pa.DataType) -> Cast | None:
-    """The checked cast between two types without children, or None if there is none."""
+def castable(found: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Cast | None:
+    """The checked cast between two types without children, or None if there is none.
+
+    `zone` is that of timestamps that name none.
+    """
     if _types.is_decimal(target):
         fits = _types.is_decimal(found) or _types.is_integer(found)
         return _decimal_cast(found, target) if fits else None
     if _types.is_timestamp(target):
-        return _timestamp_cast(found, target)
+        return _timestamp_cast(found, target, zone)
     if _types.is_date32(target) and _types.is_date64(found):
         return _date64_cast
     allowed = (
@@ -82,17 +85,24 @@ def _decimal_cast(found: pa.DataType, target: pa.DataType) -> Cast:
 def _date64_cast(array: pa.Array) -> pa.Array:
     days = array.cast(pa.date32())
     if not days.cast(array.type).equals(array):
-        raise pa.ArrowInvalid("a date64 value holds a time of day")
+        reason = "a date64 value holds a time of day"
+        raise pa.ArrowInvalid(reason)
     return days
 
 
-def _timestamp_cast(found: pa.DataType, target: pa.DataType) -> Cast | None:
+def _timestamp_cast(found: pa.DataType, target: pa.DataType, zone: str) -> Cast | None:
     if _types.is_date32(found) and target.tz is None:
         return lambda array: array.cast(target, safe=True)
     if not _types.is_timestamp(found):
         return None
     # An instant has no wall clock without a zone to read it in, so it is never made into one.
-    # The other way round is how Spark reads zoneless values (INT96 among them): as UTC.
     if target.tz is None and found.tz is not None:
         return None
+    if target.tz is not None and found.tz is None and zone != "UTC":
+        return lambda array: _in_zone(array, zone).cast(target, safe=True)
     return lambda array: array.cast(target, safe=True)
+
+
+def _in_zone(array: pa.Array, zone: str) -> pa.Array:
+    # The hours that a zone skips or repeats are taken as Java takes them.
+    return pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="latest")

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionError
+from ..options import ReaderOptions
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -115,9 +116,15 @@ class Predicate:
 
     @classmethod
     def parse(
-        cls, text: str, schema: pa.Schema, others: Collection[str] = (), zone: str = "UTC"
+        cls,
+        text: str,
+        schema: pa.Schema,
+        others: Collection[str] | None = (),
+        zone: str = "UTC",
     ) -> Predicate:
         """The conditions of `text` on columns of `schema`; those on `others` are left out.
+
+        `others` is None where the caller cannot know them: then every other name is left out.
 
         Timestamps that name no zone are in `zone`.
 
@@ -128,6 +135,11 @@ class Predicate:
         if not text.strip():
             return cls(())
         return cls(tuple(_Parser(text, schema, others, zone).conditions()))
+
+    @classmethod
+    def of_options(cls, options: ReaderOptions, schema: pa.Schema) -> Predicate:
+        """The conditions of the `filter` option on columns of `schema`, names checked elsewhere."""
+        return cls.parse(options.filter, schema, None, options.time_zone or "UTC")
 
     def columns(self) -> set[str]:
         """Names of the columns the conditions speak of."""
@@ -154,13 +166,13 @@ class _Parser:
     """Recursive descent, one method a grammar rule; keeps the position for its errors."""
 
     def __init__(
-        self, text: str, schema: pa.Schema, others: Collection[str], zone: str
+        self, text: str, schema: pa.Schema, others: Collection[str] | None, zone: str
     ) -> None:
         self._text = text
         self._zone = zone
         self._schema = schema
         self._names = {name.lower(): name for name in schema.names}
-        self._others = {name.lower() for name in others}
+        self._others = None if others is None else {name.lower() for name in others}
         self._at = 0
         self._kind = ""
         self._token = ""
@@ -181,7 +193,7 @@ class _Parser:
         if self._kind == "op":
             op = _SAME.get(self._token, self._token)
             if op not in _COMPARE:
-                raise self._error("one of = != < <= > >=")
+                self._fail("one of = != < <= > >=")
             self._advance()
             values: tuple[Any, ...] = (self._literal(field),)
         elif self._is_word("in"):
@@ -193,19 +205,19 @@ class _Parser:
 
     def _column(self) -> pa.Field | None:
         if self._kind not in ("word", "quoted"):
-            raise self._error("the name of a column")
+            self._fail("the name of a column")
         name = self._token
         if self._kind == "quoted":
             name = name[1:-1].replace("``", "`")
         known = name if name in self._schema.names else self._names.get(name.lower())
-        if known is None and name.lower() not in self._others:
-            raise self._error(f"a column of the schema: {', '.join(self._schema.names)}")
+        if known is None and self._others is not None and name.lower() not in self._others:
+            self._fail(f"a column of the schema: {', '.join(self._schema.names)}")
         self._advance()
         return None if known is None else self._schema.field(known)
 
     def _null_test(self) -> str:
         if not self._is_word("is"):
-            raise self._error("an operator, IN or IS")
+            self._fail("an operator, IN or IS")
         self._advance()
         negated = self._is_word("not")
         if negated:
@@ -217,7 +229,7 @@ class _Parser:
         self._mark("(")
         while True:
             yield self._literal(field)
-            if self._token != ",":
+            if not self._is_mark(","):
                 break
             self._advance()
         self._mark(")")
@@ -226,13 +238,13 @@ class _Parser:
         if self._is_word("date") or self._is_word("timestamp"):
             self._advance()
             if self._kind != "text":
-                raise self._error("a text in single quotes")
+                self._fail("a text in single quotes")
         if self._kind == "text":
             value: str = self._token[1:-1].replace("''", "'")
         elif self._kind == "number" or self._is_word("true") or self._is_word("false"):
             value = self._token
         else:
-            raise self._error("a number, a text in single quotes, true or false")
+            self._fail("a number, a text in single quotes, true or false")
         scalar = None if field is None else self._typed(value, field)
         self._advance()
         return scalar
@@ -240,7 +252,7 @@ class _Parser:
     def _typed(self, value: str, field: pa.Field) -> pa.Scalar:
         types = pa.types
         if (self._kind == "text") == (_is_number(field.type) or types.is_boolean(field.type)):
-            raise self._error(f"a value of type {field.type} for column {field.name!r}")
+            self._fail(f"a value of type {field.type} for column {field.name!r}")
         try:
             if types.is_decimal(field.type):
                 # The literal's own digits count, not how many the column has.
@@ -251,19 +263,22 @@ class _Parser:
             return pa.scalar(value).cast(field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             expected = f"a value of type {field.type} for column {field.name!r}"
-            raise self._error(expected) from None
+            self._fail(expected)
 
     def _is_word(self, word: str) -> bool:
         return self._kind == "word" and self._token.lower() == word
 
     def _keyword(self, word: str) -> None:
         if not self._is_word(word):
-            raise self._error(word.upper())
+            self._fail(word.upper())
         self._advance()
 
+    def _is_mark(self, mark: str) -> bool:
+        return self._kind == "mark" and self._token == mark
+
     def _mark(self, mark: str) -> None:
-        if self._token != mark:
-            raise self._error(mark)
+        if not self._is_mark(mark):
+            self._fail(mark)
         self._advance()
 
     def _advance(self) -> None:
@@ -274,16 +289,17 @@ class _Parser:
             self._kind = self._token = ""
             if rest.strip():
                 self._token = rest.strip()[:20]
-                raise self._error("a comparison")
+                self._fail("a comparison")
             return
         self._kind = str(match.lastgroup)
         self._token = match.group(self._kind)
         self._next = self._at + match.end()
 
-    def _error(self, expected: str) -> OptionError:
+    def _fail(self, expected: str) -> NoReturn:
         found = repr(self._token) if self._token else "its end"
         where = f"character {self._at + 1} of {self._text!r}"
-        return OptionError("option filter does not parse", where, found, expected, _REMEDY)
+        what = "option filter does not parse"
+        raise OptionError(what, where, found, expected, _REMEDY) from None
 
 
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")

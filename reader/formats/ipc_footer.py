@@ -1,0 +1,87 @@
+"""Where the record batches of an Arrow IPC file lie: the part of its footer Arrow keeps to itself.
+
+Follows `File.fbs` and `Message.fbs` of the Arrow format. Only offsets and row counts are read;
+data is decoded by Arrow.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+
+MAGIC = b"ARROW1"
+_RECORD_BATCHES = 3
+_HEADER = 2
+_LENGTH = 0
+_BLOCK = struct.Struct("<qi4xq")
+
+
+def record_batches(source: pa.NativeFile) -> list[tuple[int, int]]:
+    """Start and number of rows of every record batch, in order.
+
+    Raises:
+        ValueError: the footer is not that of an Arrow IPC file.
+    """
+    try:
+        return [(start, _rows(source, start, length)) for start, length in _blocks(source)]
+    except (struct.error, IndexError) as err:
+        reason = f"the footer of the Arrow file does not parse ({err})"
+        raise ValueError(reason) from err
+
+
+def _blocks(source: pa.NativeFile) -> list[tuple[int, int]]:
+    size = source.size()
+    length, magic = struct.unpack("<i6s", _read(source, size - 10, 10))
+    if magic != MAGIC or not 0 < length <= size - 10:
+        reason = "no Arrow footer at the end"
+        raise ValueError(reason)
+    footer = _read(source, size - 10 - length, length)
+    vector = _field(footer, _u32(footer, 0), _RECORD_BATCHES)
+    if not vector:
+        return []
+    at = vector + _u32(footer, vector)
+    count = _u32(footer, at)
+    found = [_BLOCK.unpack_from(footer, at + 4 + 24 * i) for i in range(count)]
+    return [(start, metadata) for start, metadata, _ in found]
+
+
+def _rows(source: pa.NativeFile, start: int, length: int) -> int:
+    message = _read(source, start, length)
+    # Since 0.15 a message begins with a continuation mark before its length.
+    body = message[8:] if message[:4] == b"\xff\xff\xff\xff" else message[4:]
+    table = _u32(body, 0)
+    header = _field(body, table, _HEADER)
+    if not header:
+        reason = "a message without a header"
+        raise ValueError(reason)
+    batch = header + _u32(body, header)
+    at = _field(body, batch, _LENGTH)
+    return int(struct.unpack_from("<q", body, at)[0]) if at else 0
+
+
+def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
+    if start < 0 or length < 0:
+        reason = "an offset outside the file"
+        raise ValueError(reason)
+    source.seek(start)
+    data: bytes = source.read(length)
+    if len(data) != length:
+        reason = "the file ends within its metadata"
+        raise ValueError(reason)
+    return data
+
+
+def _u32(data: bytes, at: int) -> int:
+    return int(struct.unpack_from("<I", data, at)[0])
+
+
+def _field(data: bytes, table: int, index: int) -> int:
+    """Position of a field of a FlatBuffers table, 0 if it has its default."""
+    vtable = table - int(struct.unpack_from("<i", data, table)[0])
+    (size,) = struct.unpack_from("<H", data, vtable)
+    at = 4 + 2 * index
+    if at + 2 > size:
+        return 0
+    (offset,) = struct.unpack_from("<H", data, vtable + at)
+    return table + offset if offset else 0
