@@ -157,10 +157,13 @@ class ReaderCommits:
         except FileNotFoundError:
             return None
 
+    def readers(self, ref: CheckpointRef) -> list[int]:
+        """Readers that have acknowledged `ref`, ascending."""
+        return [int(leaf.split(".")[0]) for leaf in self._store.list(reader_directory(ref))]
+
     def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
         """All commits for `ref`, in the order of readers."""
-        directory = reader_directory(ref)
-        return [self._read(f"{directory}/{leaf}") for leaf in self._store.list(directory)]
+        return [self._read(reader_object(ref, reader)) for reader in self.readers(ref)]
 
     def _read(self, name: str) -> ReaderCommit:
         return ReaderCommit.from_bytes(

@@ -176,6 +176,11 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
         """How the enumerator's state is written into checkpoints."""
 
     @property
+    def reader_event_types(self) -> frozenset[str]:
+        """Types of the events that this source's readers send; any other is a protocol error."""
+        return frozenset()
+
+    @property
     def snapshots_are_changes(self) -> bool:
         """True if `snapshot_state` gives changes that `advance_state` folds."""
         return False

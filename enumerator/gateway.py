@@ -81,7 +81,7 @@ class SubtaskGateway(Generic[EventT]):
         Raises:
             ProtocolError: the id is newer than any that was marked.
         """
-        if self._latest is None or checkpoint_id > self._latest:
+        if not self.has_seen(checkpoint_id):
             raise ProtocolError(
                 "a gateway was opened for a checkpoint it has never seen",
                 "",
@@ -101,6 +101,10 @@ class SubtaskGateway(Generic[EventT]):
         held, self._held, self._marked = self._held, {}, set()
         for events in held.values():
             self._release(events)
+
+    def has_seen(self, checkpoint_id: int) -> bool:
+        """True if `open` may be called for this id."""
+        return self._latest is not None and checkpoint_id <= self._latest
 
     @property
     def held_events(self) -> int:

@@ -32,11 +32,17 @@ class SplitAssignmentTracker(Generic[SplitT]):
         self._by_checkpoint[checkpoint_id] = self._uncheckpointed
         self._uncheckpointed = {}
 
+    def reopen(self, checkpoint_id: int) -> None:
+        """The checkpoint was aborted and its splits will go into the next one instead."""
+        later, self._uncheckpointed = self._uncheckpointed, {}
+        self.record(self._by_checkpoint.pop(checkpoint_id, {}))
+        self.record(later)
+
     def on_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Forget this checkpoint and all before it.
 
-        Nothing is done on abort: the splits of an aborted checkpoint are still only "assigned
-        after the last completed one".
+        An aborted checkpoint's splits stay, unless `reopen` moves them on: they are still only
+        "assigned after the last completed one".
         """
         for known in [known for known in self._by_checkpoint if known <= checkpoint_id]:
             del self._by_checkpoint[known]

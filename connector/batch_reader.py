@@ -1,0 +1,93 @@
+"""`spark.read.format("sluice")`: a bounded read of what is there now, without any state.
+
+Not here: streaming (`stream_reader.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .file_source import FileSource
+
+
+class SluiceBatchReader(DataSourceReader):
+    """Lists, cuts and spreads on the driver; reads on the executors."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = dict(options)
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One partition for each reader; none where there is nothing to read."""
+        import pyarrow as pa
+
+        from ..checkpoint_meta.reference import NO_CHECKPOINT
+        from ..enumerator.room import UNLIMITED, BatchRoom
+        from .partitions import AssignedPart, SluicePartition
+
+        source = self._source()
+        files = source.lister()(())
+        splits = source.cutter().cut_all(files, BatchRoom(UNLIMITED))
+        spreader = source.spreader()
+        readers = source.options.parallelism or spreader.readers_wanted(splits)
+        serializer = source.split_serializer
+        return [
+            SluicePartition(
+                reader,
+                [
+                    AssignedPart(
+                        NO_CHECKPOINT,
+                        serializer.version,
+                        pa.Table.from_batches([serializer.serialize(share)]),
+                        (),
+                    )
+                ],
+            )
+            for reader, share in spreader.spread(splits, readers).items()
+        ]
+
+    def _source(self) -> FileSource:
+        from ..errors import OptionError
+        from .arrow_schema import arrow_schema
+        from .file_source import FileSource
+        from .options import parse_options
+        from .source import load_source
+        from .task_context import with_session_time_zone
+
+        options = with_session_time_zone(parse_options(self._options, streaming=False))
+        source: object = load_source(options, arrow_schema(self._schema))
+        if not isinstance(source, FileSource):
+            raise OptionError(
+                "source: only files can be read as a batch",
+                "",
+                options.source,
+                "files",
+                "Use readStream with trigger(availableNow=True).",
+            )
+        return source
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """On an executor: the rows of one partition."""
+        import pyarrow as pa
+
+        from ..reader.api import ReaderContext
+        from .partitions import SluicePartition
+
+        if not isinstance(partition, SluicePartition):
+            return  # Spark's stand-in for "no partitions".
+        source = self._source()
+        serializer = source.split_serializer
+        reader = source.create_reader(ReaderContext(0, partition.reader, 0))
+        for part in partition.parts:
+            splits = [s for batch in part.splits() for s in serializer.read(part.version, batch)]
+            for item in reader.read(splits):
+                if isinstance(item, pa.RecordBatch):
+                    yield item
+        reader.close()

@@ -1,0 +1,77 @@
+"""The driver's half of a stream: options, state and coordinator, opened at Spark's first call.
+
+Not here: Spark's signatures (`stream_reader.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from ..checkpoint_meta.reference import NO_CHECKPOINT
+from ..enumerator.coordinator import Coordinator, CoordinatorSettings
+from ..enumerator.room import BatchLimits
+from .arrow_schema import arrow_schema
+from .file_source import driver_cores
+from .offsets import from_offset, to_offset
+from .options import SluiceOptions, parse_options
+from .partitions import partitions_of
+from .source import load_source
+from .state_location import check_spark_checkpoint, open_state, parse_starting_state
+
+
+class StreamDriver:
+    """Lives in the Python process that Spark keeps on the driver for the life of the query."""
+
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        """Parses the options; state is opened at the coordinator's first call.
+
+        Raises:
+            OptionError: lists every problem with the options.
+        """
+        self._options = parse_options(given, streaming=True)
+        self._store = open_state(self._options)
+        self._checked = False
+        source = load_source(self._options, arrow_schema(schema))
+        self.coordinator = Coordinator(source, self._store, _settings(self._options))
+
+    def initial_offset(self) -> dict[str, Any]:
+        """Before the first checkpoint."""
+        return to_offset(NO_CHECKPOINT)
+
+    def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
+        """See `Coordinator.latest`. The first batch that is through also proves the paths."""
+        ref = from_offset(start)
+        if not self._checked and ref != NO_CHECKPOINT:
+            check_spark_checkpoint(self._options, self._store, ref)
+            self._checked = True
+        return to_offset(self.coordinator.latest(ref, unlimited))
+
+    def partitions(
+        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    ) -> Sequence[InputPartition]:
+        """One partition for each reader with splits in the range."""
+        return partitions_of(self.coordinator.assignments(from_offset(start), from_offset(end)))
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """See `Coordinator.commit`."""
+        self.coordinator.commit(from_offset(end))
+
+
+def _settings(options: SluiceOptions) -> CoordinatorSettings:
+    limits = BatchLimits(
+        options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_rows_per_trigger
+    )
+    return CoordinatorSettings(
+        limits=limits,
+        parallelism=options.parallelism,
+        at_least_readers=driver_cores(),
+        max_split_attempts=options.max_split_attempts,
+        retained_checkpoints=options.min_checkpoints_to_retain,
+        settle_timeout=options.discovery_timeout / 1000,
+        background_interval=max(options.discovery_interval / 1000, 0.1),
+        starting_state=parse_starting_state(options),
+    )

@@ -1,0 +1,132 @@
+"""The built-in source: files of a directory tree or bucket.
+
+Composes the enumerator's and the reader's halves, which do not know each other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from typing_extensions import override
+
+from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
+from ..checkpoint_meta.splits import FileSplit, FileVersion
+from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
+from ..enumerator.cutting import Border, SplitCutter
+from ..enumerator.discovery import FileLister, make_lister
+from ..enumerator.file_enumerator import DiscoveryPolicy, FileSplitEnumerator
+from ..enumerator.file_state import FileState, advance
+from ..enumerator.spreading import SplitSpreader
+from ..errors import SplitReadError
+from ..reader.api import ReaderContext, SplitReader
+from ..reader.figures import FIGURES, FigureReader
+from ..reader.formats.api import FileFormat, Splittability
+from .source import Source
+
+_TARGET_BYTES = 128 * 1024 * 1024
+"""What one reader is meant to read in one batch (Spark's maxPartitionBytes)."""
+
+
+class FileSource(Source[FileSplit, FileState]):
+    """Splits are byte ranges of file versions; the state is the ranges not yet assigned."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return "files"
+
+    @override
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[FileSplit], state: FileState | None
+    ) -> SplitEnumerator[FileSplit, FileState]:
+        return FileSplitEnumerator(
+            context,
+            self.lister(),
+            self.cutter(),
+            self.spreader(),
+            DiscoveryPolicy(self.options.discovery_interval / 1000),
+            driver_cores(),
+            state,
+        )
+
+    def lister(self) -> FileLister:
+        """Lists what the options point at."""
+        options = self.options
+        return make_lister(
+            options.path,
+            options.storage_options,
+            fail_on_missing_path=options.fail_on_missing_path,
+            name_glob=options.path_glob_filter,
+        )
+
+    def cutter(self) -> SplitCutter:
+        """Cuts files at the borders of their format."""
+        return SplitCutter(_FormatBorders(self._format()), self.options.max_split_bytes)
+
+    def spreader(self) -> SplitSpreader:
+        """Spreads splits over readers."""
+        return SplitSpreader(_TARGET_BYTES, self.options.open_cost_bytes, driver_cores())
+
+    def _format(self) -> FileFormat:
+        from ..reader.formats.registry import make_format
+
+        return make_format(self.options, self.schema)
+
+    @property
+    @override
+    def split_serializer(self) -> VersionedSerializer[Sequence[FileSplit]]:
+        return FileSplitSerializer()
+
+    @property
+    @override
+    def state_serializer(self) -> VersionedSerializer[FileState]:
+        return FileSplitSerializer()
+
+    @property
+    @override
+    def snapshots_are_changes(self) -> bool:
+        return True
+
+    @override
+    def advance_state(
+        self, state: FileState | None, changes: FileState, assigned: Sequence[FileSplit]
+    ) -> FileState:
+        return advance(state, changes, assigned)
+
+    @property
+    @override
+    def reader_event_types(self) -> frozenset[str]:
+        return frozenset({FIGURES})
+
+    @override
+    def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
+        from ..reader.file_reader import FileSplitReader
+
+        return FigureReader(FileSplitReader(self.schema, self.options, context))
+
+
+class _FormatBorders:
+    """What a format of the reader's room tells the cutter of the enumerator's room."""
+
+    def __init__(self, file_format: FileFormat) -> None:
+        self._format = file_format
+
+    def may_cut_anywhere(self, file: FileVersion) -> bool:
+        return self._format.splittability(file) is Splittability.RECORDS
+
+    def blocks(self, file: FileVersion) -> Sequence[Border] | None:
+        if self._format.splittability(file) is not Splittability.BLOCKS:
+            return None
+        try:
+            return self._format.blocks(file)
+        except SplitReadError:
+            # The reader meets the same error, where onSplitError decides what it means.
+            return None
+
+
+def driver_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+

@@ -1,0 +1,120 @@
+"""All options as one frozen model, and the one error that lists everything wrong with a call.
+
+Not here: what the options of discovery and of reading mean; those rooms declare them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import AliasChoices, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+
+from ..enumerator.options import EnumeratorOptions
+from ..errors import OptionError
+from ..reader.options import ReaderOptions
+
+
+class SluiceOptions(EnumeratorOptions, ReaderOptions):
+    """Every option of `format("sluice")`; Spark hands them over in lower case."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=False)
+
+    path: str = Field(
+        "", description="Directory, file or URL to ingest; what `.load(path)` is given."
+    )
+    checkpoint_location: str | None = Field(
+        None,
+        description="The same path as on writeStream: Spark does not tell a Python source where "
+        "its checkpoint is.",
+    )
+    state_location: str | None = Field(
+        None,
+        description="Where the state is kept, if not below checkpointLocation; must be reachable "
+        "from driver and executors.",
+    )
+    source_name: str = Field(
+        "source",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="Tells several sluice sources of one query apart.",
+    )
+    source: str = Field(
+        "files",
+        description="The source: files, package.module:Class of one of your own, or the name of "
+        "an entry point in the group pyspark_sluice.sources.",
+    )
+    starting_state: str | None = Field(
+        None,
+        description="For a new query: state directory and checkpoint id of another one to start "
+        "from, such as /checkpoints/old/sluice/source@42.",
+    )
+    min_checkpoints_to_retain: int = Field(
+        100, ge=100, description="Checkpoints kept for restarts and as savepoints."
+    )
+
+
+def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions:
+    """The model for the options of a call.
+
+    Args:
+        given: name in any case -> text, as Spark hands them over.
+        streaming: True for readStream, which needs a place for its state.
+
+    Raises:
+        OptionError: lists every problem with its option, what was found and what was expected.
+    """
+    names = option_names()
+    known: dict[str, Any] = {}
+    problems = []
+    for name, value in given.items():
+        if name.lower() in names:
+            known[names[name.lower()]] = value
+        else:
+            problems.append(_unknown(name, names))
+    options = None
+    try:
+        options = SluiceOptions.model_validate(known)
+    except ValidationError as error:
+        problems.extend(map(_problem, error.errors()))
+    if options is not None and options.source == "files" and not options.path:
+        problems.append("path: found nothing; expected what to ingest, as .load(path)")
+    if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
+        problems.append(
+            "checkpointLocation: found nothing; expected the same path as in writeStream."
+            'option("checkpointLocation", ...): Spark does not tell a Python source where its '
+            "checkpoint is, and the state of this source has to live and die with it"
+        )
+    if problems or options is None:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise OptionError(f'the options of format("sluice") do not fit:{listed}\n')
+    return options
+
+
+def option_names() -> dict[str, str]:
+    """Lower-case spelling -> the spelling the model knows, aliases included."""
+    names = {}
+    for name, field in SluiceOptions.model_fields.items():
+        for spelling in _spellings(name, field):
+            names[spelling.lower()] = spelling
+    return names
+
+
+def _spellings(name: str, field: FieldInfo) -> list[str]:
+    if isinstance(field.validation_alias, AliasChoices):
+        return [str(choice) for choice in field.validation_alias.choices]
+    return [field.alias or to_camel(name)]
+
+
+def _unknown(name: str, names: Mapping[str, str]) -> str:
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {names[near[0]]}?" if near else ""
+    return f"{name}: there is no such option{hint}"
+
+
+def _problem(error: Any) -> str:
+    name = ".".join(str(part) for part in error["loc"][:1]) or "options"
+    shown = "(hidden)" if name == "storageOptions" else repr(error.get("input"))
+    return f"{name}: found {shown}; expected: {error['msg']}"

@@ -1,0 +1,63 @@
+"""What travels to one Spark task: an assignment in the columns it has in the checkpoint file.
+
+Not here: reading it (`stream_reader.py`, `batch_reader.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from ..checkpoint_meta.checkpoint import Checkpoint
+from ..checkpoint_meta.reference import CheckpointRef
+
+
+class AssignedPart:
+    """What one checkpoint gives to one reader, ready to be pickled."""
+
+    def __init__(
+        self, ref: CheckpointRef, version: int, splits: pa.Table, events: Sequence[Any]
+    ) -> None:
+        self.ref = ref
+        self.version = version
+        self.events = list(events)
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
+            writer.write_table(splits)
+        self._splits = sink.getvalue().to_pybytes()
+
+    def splits(self) -> Iterable[pa.RecordBatch]:
+        """The splits as the serializer's record batches."""
+        with pa.ipc.open_stream(pa.BufferReader(self._splits)) as reader:
+            return list(reader)
+
+
+class SluicePartition(InputPartition):
+    """All that one reader has to read in one micro-batch; spans the checkpoints of its range."""
+
+    def __init__(self, reader: int, parts: Sequence[AssignedPart]) -> None:
+        super().__init__(reader)
+        self.reader = reader
+        self.parts = list(parts)
+
+
+def partitions_of(checkpoints: Sequence[Checkpoint]) -> list[SluicePartition]:
+    """One partition for each reader that got splits: a pure function of the checkpoints."""
+    by_reader: dict[int, list[AssignedPart]] = {}
+    for checkpoint in checkpoints:
+        batches: dict[int, list[pa.RecordBatch]] = {}
+        for reader, batch in checkpoint.assigned:
+            batches.setdefault(reader, []).append(batch)
+        for reader in sorted(batches):
+            part = AssignedPart(
+                checkpoint.ref,
+                checkpoint.header.split_version,
+                pa.Table.from_batches(batches[reader]),
+                checkpoint.header.events.get(str(reader), ()),
+            )
+            by_reader.setdefault(reader, []).append(part)
+    return [SluicePartition(reader, by_reader[reader]) for reader in sorted(by_reader)]

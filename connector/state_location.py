@@ -1,0 +1,117 @@
+"""Where the state of a query is, and whether that is where Spark keeps its own.
+
+Not here: what is in the state (`checkpoint_meta`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import fsspec
+
+from ..checkpoint_meta.reader_commit import ReaderCommits
+from ..checkpoint_meta.reference import CheckpointRef
+from ..checkpoint_meta.store import StateStore, open_store
+from ..checkpoint_meta.urls import join, local_path, storage_url
+from ..enumerator.coordinator import StartingState
+from ..errors import OptionError
+from .options import SluiceOptions
+
+
+def state_url(options: SluiceOptions) -> str:
+    """The state directory: stateLocation, or a place below checkpointLocation."""
+    root = options.state_location or join(options.checkpoint_location or "", "sluice")
+    return join(root, options.source_name)
+
+
+def open_state(options: SluiceOptions) -> StateStore:
+    """The store of the state directory."""
+    return open_store(state_url(options), options.storage_options)
+
+
+def parse_starting_state(options: SluiceOptions) -> StartingState | None:
+    """The savepoint that `startingState` names: the newest of that id in that directory.
+
+    Raises:
+        OptionError: not of the form directory@id, or no such checkpoint is retained.
+    """
+    if not options.starting_state:
+        return None
+    url, _, identifier = options.starting_state.rpartition("@")
+    if not url or not identifier.isdigit():
+        raise OptionError(
+            "startingState: not understood",
+            "",
+            repr(options.starting_state),
+            "state directory, an @ and a checkpoint id: /checkpoints/old/sluice/source@42",
+        )
+    from ..checkpoint_meta.history import CheckpointHistory
+
+    store = open_store(url, options.storage_options)
+    known = CheckpointHistory(store).checkpoints()
+    named = [ref for ref in known if ref.checkpoint == int(identifier)]
+    if not named:
+        retained = f"{known[0].checkpoint} to {known[-1].checkpoint}" if known else "none"
+        raise OptionError(
+            "startingState: there is no such checkpoint",
+            url,
+            f"id {identifier}",
+            f"one of the checkpoints retained there: {retained}",
+        )
+    return StartingState(store, named[-1])
+
+
+def check_spark_checkpoint(options: SluiceOptions, store: StateStore, done: CheckpointRef) -> None:
+    """Check, once a batch is through, that Spark's own checkpoint is at checkpointLocation.
+
+    If it is elsewhere the two can be lost or copied apart from each other, and a restart of the
+    query would read everything again, or nothing.
+
+    Raises:
+        OptionError: no offset log there, or that of another query; both places are named.
+    """
+    if options.checkpoint_location is None:
+        return
+    root = options.checkpoint_location
+    if not _exists(join(root, "offsets"), options):
+        raise OptionError(
+            "checkpointLocation: Spark's checkpoint is not there",
+            f"the option given to readStream is {root}, the state is at {store.location}",
+            f"no offset log at {join(root, 'offsets')} after {done} is through",
+            "the path given to writeStream as checkpointLocation",
+            "Give the same path to both, then start again with an empty one.",
+        )
+    query = next((c.query_id for c in ReaderCommits(store).of(done) if c.query_id), "")
+    owner = _query_id(join(root, "metadata"), options)
+    if query and owner and query != owner:
+        raise OptionError(
+            "checkpointLocation: it belongs to another query",
+            f"the option given to readStream is {root}, the state is at {store.location}",
+            f"query id {owner} in {join(root, 'metadata')}",
+            f"query id {query}, which is this query's",
+            "Give the path of writeStream's checkpointLocation to readStream, then start again "
+            "with an empty one.",
+        )
+
+
+def _exists(url: str, options: SluiceOptions) -> bool:
+    path = local_path(url)
+    if path is not None:
+        return os.path.exists(path)
+    files, root = fsspec.url_to_fs(storage_url(url), **options.storage_options)
+    return bool(files.exists(root))
+
+
+def _query_id(url: str, options: SluiceOptions) -> str:
+    path = local_path(url)
+    try:
+        if path is not None:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        else:
+            files, root = fsspec.url_to_fs(storage_url(url), **options.storage_options)
+            text = files.cat_file(root).decode()
+    except FileNotFoundError:
+        return ""
+    return str(json.loads(text).get("id", ""))

@@ -1,0 +1,42 @@
+"""The executors' half of a stream: one partition, read and acknowledged.
+
+Not here: the acknowledgement itself (`reader/task.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from ..checkpoint_meta.reader_commit import ReaderCommits
+from ..reader.task import Assignment, ReaderTask
+from .arrow_schema import arrow_schema
+from .options import parse_options
+from .partitions import SluicePartition
+from .source import load_source
+from .state_location import open_state
+from .task_context import current_attempt, with_session_time_zone
+
+
+def read_partition(
+    given: Mapping[str, str], schema: StructType, partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    """The rows of `partition` in order, checkpoint by checkpoint."""
+    assert isinstance(partition, SluicePartition)
+    options = with_session_time_zone(parse_options(given, streaming=True))
+    source = load_source(options, arrow_schema(schema))
+    task = ReaderTask(
+        source.create_reader,
+        source.split_serializer,
+        ReaderCommits(open_state(options)),
+        source.reader_event_types,
+        may_return=options.on_split_error == "return",
+    )
+    attempt = current_attempt()
+    for part in partition.parts:
+        read = source.split_serializer.read
+        splits = [split for batch in part.splits() for split in read(part.version, batch)]
+        yield from task.read(Assignment(part.ref, partition.reader, splits, part.events), attempt)

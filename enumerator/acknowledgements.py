@@ -1,0 +1,116 @@
+"""Takes in reader commits: what readers tell the coordinator around a checkpoint.
+
+Invariant I5: a commit is counted once, before the cut that follows its checkpoint, and therefore
+in the checkpoint after it. What a crash before that cut forgets is read again, since the restored
+head's commits are uncounted.
+
+Not here: writing commits (reader) and what becomes of splits sent back (`sent_back.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Generic
+
+import pyarrow as pa
+
+from ..checkpoint_meta.checkpoint import Checkpoint
+from ..checkpoint_meta.history import CheckpointHistory
+from ..checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
+from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from ..errors import ProtocolError
+from .api import EnumeratorSource, SplitEnumerator, SplitT
+from .context import CoordinatorContext
+from .sent_back import SentBackSplits
+
+
+class Acknowledgements(Generic[SplitT]):
+    """Counts the reader commits of one checkpoint at a time: the newest that Spark knows of."""
+
+    def __init__(
+        self,
+        source: EnumeratorSource[SplitT, Any],
+        history: CheckpointHistory,
+        commits: ReaderCommits,
+        lock: threading.Condition,
+        context: CoordinatorContext[SplitT],
+        enumerator: SplitEnumerator[SplitT, Any],
+        sent_back: SentBackSplits,
+    ) -> None:
+        self._source = source
+        self._history = history
+        self._commits = commits
+        self._lock = lock
+        self._context = context
+        self._enumerator = enumerator
+        self._sent_back = sent_back
+        self._counted: set[tuple[CheckpointRef, int]] = set()
+        self._completed = NO_CHECKPOINT
+
+    def complete(self, ref: CheckpointRef) -> None:
+        """Spark has completed `ref`: count what is not counted yet, open every gateway.
+
+        A reader without a commit was abandoned half-way (a `limit` downstream): Spark wants no
+        more of its rows, so its splits count as read.
+        """
+        if ref in (self._completed, NO_CHECKPOINT):
+            return
+        self.take_in(ref)
+        with self._lock:
+            self._context.open(ref.checkpoint)
+            self._context.tracker.on_checkpoint_complete(ref.checkpoint)
+            self._enumerator.notify_checkpoint_complete(ref.checkpoint)
+            self._counted = {key for key in self._counted if key[0] == ref}
+            self._completed = ref
+
+    def take_in(self, ref: CheckpointRef) -> None:
+        """Count the commits that have appeared; each opens the gateway of its own reader."""
+        for reader in self._commits.readers(ref):
+            if (ref, reader) in self._counted:
+                continue
+            commit = self._commits.find(ref, reader)
+            checkpoint = self._history.load(ref)
+            with self._lock:
+                if commit is not None and (ref, reader) not in self._counted:
+                    self._counted.add((ref, reader))
+                    self.count(commit, checkpoint)
+                    self._context.acknowledge(reader, ref.checkpoint)
+
+    def count(self, commit: ReaderCommit, checkpoint: Checkpoint) -> None:
+        """Hand one commit to the enumerator. Under the lock."""
+        reader = commit.reader
+        for event_type, value in commit.events:
+            if event_type not in self._source.reader_event_types:
+                raise ProtocolError(
+                    f"reader {reader} sent an event of a type that is not registered",
+                    str(commit.ref),
+                    repr(event_type),
+                    f"one of {sorted(self._source.reader_event_types)}",
+                )
+            self._enumerator.handle_reader_event(reader, event_type, value)
+        if not (commit.returned or commit.unfinished or self._sent_back.attempts):
+            return
+        splits = self._assigned_to(reader, checkpoint)
+        reasons = {split.index: split.reason for split in commit.returned}
+        self._sent_back.forget(s.split_id for i, s in enumerate(splits) if i not in reasons)
+        again = [
+            splits[index]
+            for index, reason in sorted(reasons.items())
+            if self._sent_back.judge(splits[index].split_id, reason, commit.checkpoint)
+        ]
+        for part in commit.unfinished:
+            again.extend(self._remainder(commit.split_version, part.remainder))
+        if again:
+            self._enumerator.add_splits_back(again, reader)
+
+    def _assigned_to(self, reader: int, checkpoint: Checkpoint) -> list[SplitT]:
+        version = checkpoint.header.split_version
+        read = self._source.split_serializer.read
+        return [s for r, batch in checkpoint.assigned if r == reader for s in read(version, batch)]
+
+    def _remainder(self, version: int, columns: dict[str, list[Any]]) -> list[SplitT]:
+        serializer = self._source.split_serializer
+        batch = pa.record_batch(columns, schema=serializer.serialize([]).schema)
+        return list(serializer.read(version, batch))
+
+

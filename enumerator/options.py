@@ -1,0 +1,91 @@
+"""The options of discovery, batches and assignment.
+
+Not here: options of reading (reader) and of state (connector), which join these in one model.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from ..checkpoint_meta.units import ByteSize, Milliseconds
+
+_BYTES = {"unit": "bytes"}
+_MILLISECONDS = {"unit": "milliseconds"}
+
+
+def _auto(value: object) -> object:
+    return None if isinstance(value, str) and value.strip().lower() == "auto" else value
+
+
+Parallelism = Annotated[Annotated[int, Field(gt=0)] | None, BeforeValidator(_auto)]
+
+
+class EnumeratorOptions(BaseModel):
+    """What is found, how much of it a batch takes, and over how many readers it is spread."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    max_files_per_trigger: int | None = Field(
+        None, gt=0, description="Most files in one batch; no limit by default."
+    )
+    max_bytes_per_trigger: ByteSize | None = Field(
+        None,
+        gt=0,
+        description="Most bytes in one batch; large files are cut to keep it. No limit by default.",
+        json_schema_extra=_BYTES,
+    )
+    max_rows_per_trigger: int | None = Field(
+        None,
+        gt=0,
+        description="Most rows in one batch, for formats whose metadata counts rows (parquet, "
+        "orc, arrow). No limit by default.",
+    )
+    discovery_interval: Milliseconds = Field(
+        1000,
+        ge=10,
+        description="Time between two listings of the path.",
+        json_schema_extra=_MILLISECONDS,
+    )
+    discovery_timeout: Milliseconds = Field(
+        600_000,
+        ge=1,
+        description="How long the first batch waits for the first listing before it fails.",
+        json_schema_extra=_MILLISECONDS,
+    )
+    fail_on_missing_path: bool = Field(
+        True, description="Fail if the path does not exist; false waits for it."
+    )
+    path_glob_filter: str | None = Field(
+        None, description="Read only files whose name matches this pattern, such as *.json."
+    )
+    parallelism: Parallelism = Field(
+        None,
+        description="Number of readers, thus of Spark tasks in a batch; auto goes by bytes, and "
+        "uses the driver's cores where there are that many splits.",
+    )
+    max_split_bytes: ByteSize = Field(
+        128 * 1024 * 1024,
+        gt=0,
+        description="Largest split; larger files are cut where their format allows it.",
+        json_schema_extra=_BYTES,
+    )
+    open_cost_bytes: ByteSize = Field(
+        64 * 1024,
+        ge=0,
+        description="What opening a file costs, as if it were that much longer; used to spread "
+        "splits over readers.",
+        json_schema_extra=_BYTES,
+    )
+    on_split_error: Literal["fail", "return"] = Field(
+        "fail",
+        description="What a split that cannot be read does: fail the query, or go back to be "
+        "assigned again later.",
+    )
+    max_split_attempts: int = Field(
+        3,
+        gt=0,
+        description="With onSplitError=return: how often a split is tried before it is quarantined.",
+    )

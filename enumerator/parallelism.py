@@ -1,0 +1,34 @@
+"""How many readers a checkpoint has.
+
+Not here: which reader gets which split (`spreading.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Readers:
+    """The registered readers, 0 to count - 1. Readers are added, never removed."""
+
+    def __init__(self, fixed: int | None, at_least: int, register: Callable[[int], None]) -> None:
+        """`fixed` is the user's parallelism, None for one that grows with the work."""
+        self._fixed = fixed
+        self._at_least = at_least
+        self._register = register
+        self.count = 0
+
+    def start(self) -> None:
+        """Register the readers that are there from the start."""
+        self._grow(self._fixed or self._at_least)
+
+    def request(self, readers: int) -> int:
+        """At least `readers` where that is not fixed; returns how many there are."""
+        if self._fixed is None:
+            self._grow(readers)
+        return self.count
+
+    def _grow(self, readers: int) -> None:
+        while self.count < readers:
+            self.count += 1
+            self._register(self.count - 1)

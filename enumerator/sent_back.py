@@ -1,0 +1,55 @@
+"""What becomes of splits that readers send back: another attempt, or quarantine.
+
+Not here: the verdict itself, which the reader commit holds for ever (`checkpoint_meta`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..checkpoint_meta.checkpoint import QuarantinedSplit
+
+
+class SentBackSplits:
+    """Counts attempts by split id. Its whole content goes into every checkpoint."""
+
+    def __init__(
+        self, max_attempts: int, attempts: Mapping[str, int], quarantined: int = 0
+    ) -> None:
+        """`quarantined` is how many splits the state restored from has given up on."""
+        self._max_attempts = max_attempts
+        self.attempts = dict(attempts)
+        """Split id -> times sent back; open cases only."""
+        self.quarantined_total = quarantined
+        self._new: list[QuarantinedSplit] = []
+
+    def judge(self, split_id: str, reason: str, checkpoint: int) -> bool:
+        """Count one return; True if the split is to be assigned again."""
+        attempts = self.attempts.pop(split_id, 0) + 1
+        if attempts < self._max_attempts:
+            self.attempts[split_id] = attempts
+            return True
+        self._new.append(
+            QuarantinedSplit(
+                split_id=split_id, reason=reason, attempts=attempts, checkpoint=checkpoint
+            )
+        )
+        self.quarantined_total += 1
+        return False
+
+    def forget(self, split_ids: Iterable[str]) -> None:
+        """These were read after all."""
+        for split_id in split_ids:
+            self.attempts.pop(split_id, None)
+
+    def carry(self, quarantined: Sequence[QuarantinedSplit]) -> None:
+        """List these once more: they come from a savepoint that the next cut makes its own."""
+        self._new = [*quarantined, *self._new]
+
+    def newly_quarantined(self) -> Sequence[QuarantinedSplit]:
+        """Given up on since the last cut; still listed until `clear` is called."""
+        return tuple(self._new)
+
+    def clear(self) -> None:
+        """The last cut is durable and holds what was newly quarantined."""
+        self._new = []

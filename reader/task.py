@@ -1,0 +1,233 @@
+"""One attempt of one Spark task: reads an assignment, then acknowledges it.
+
+The reader commit is published after the last row and before the task ends, so that Spark counts a
+task only if its commit is durable. The first commit wins for ever: an attempt that finds one
+follows its verdicts split by split, and one that finds it too late must agree with it or fail.
+
+Not here: how splits are read (`api.py` and what implements it), what a commit looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+import pyarrow as pa
+
+from ..checkpoint_meta.reader_commit import (
+    ReaderCommit,
+    ReaderCommits,
+    ReturnedSplit,
+    UnfinishedSplit,
+)
+from ..checkpoint_meta.reference import CheckpointRef
+from ..checkpoint_meta.serializer import VersionedSerializer
+from ..errors import ProtocolError, ReplayError
+from .api import (
+    ReaderContext,
+    ReaderEvent,
+    Report,
+    SplitFinished,
+    SplitReader,
+    SplitReturned,
+    SplitT,
+    SplitUnfinished,
+)
+
+
+@dataclass(frozen=True)
+class Assignment(Generic[SplitT]):
+    """What one checkpoint gives to one reader."""
+
+    ref: CheckpointRef
+    reader: int
+    splits: Sequence[SplitT]
+    events: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Which attempt of which query this is."""
+
+    number: int = 0
+    query_id: str = ""
+
+
+@dataclass
+class _Outcome:
+    """What the reader reported so far, by index of the split."""
+
+    rows: list[int]
+    bytes: list[int]
+    microseconds: list[int]
+    unfinished: list[UnfinishedSplit] = field(default_factory=list)
+    returned: list[ReturnedSplit] = field(default_factory=list)
+    dropped: dict[int, int] = field(default_factory=dict)
+    skipped: dict[int, str] = field(default_factory=dict)
+    events: list[tuple[str, Any]] = field(default_factory=list)
+
+
+class ReaderTask(Generic[SplitT]):
+    """Reads assignments of one source and acknowledges each of them once."""
+
+    def __init__(
+        self,
+        make_reader: Callable[[ReaderContext], SplitReader[SplitT]],
+        serializer: VersionedSerializer[Sequence[SplitT]],
+        commits: ReaderCommits,
+        event_types: frozenset[str],
+        may_return: bool,
+    ) -> None:
+        self._make_reader = make_reader
+        self._serializer = serializer
+        self._commits = commits
+        self._event_types = event_types
+        self._may_return = may_return
+
+    def read(self, assignment: Assignment[SplitT], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the assignment in order, then publish the reader commit.
+
+        Abandoned half-way it publishes nothing: Spark did not want the rest.
+
+        Raises:
+            SplitReadError: a split cannot be read.
+            ReplayError: an earlier attempt acknowledged what this one cannot repeat.
+        """
+        earlier = self._commits.find(assignment.ref, assignment.reader)
+        context = self._context(assignment, attempt, earlier)
+        left = set(earlier.returned_indexes) if earlier else set()
+        splits = [split for i, split in enumerate(assignment.splits) if i not in left]
+        outcome = _empty(len(assignment.splits))
+        outcome.returned.extend(earlier.returned if earlier else ())
+        indexes = {split.split_id: i for i, split in enumerate(assignment.splits)}
+        open_ids = {split.split_id for split in splits}
+        reader = self._make_reader(context)
+        try:
+            for item in reader.read(splits):
+                if isinstance(item, pa.RecordBatch):
+                    yield item
+                else:
+                    self._note(item, outcome, indexes, open_ids)
+        except Exception as error:
+            if earlier is None:
+                raise
+            raise _cannot_repeat(assignment, f"{type(error).__name__}: {error}") from error
+        finally:
+            reader.close()
+        if open_ids:
+            raise ProtocolError(
+                f"the reader gave no report on {len(open_ids)} of its splits",
+                f"{assignment.ref}, reader {assignment.reader}",
+                f"nothing on {min(open_ids)}",
+                "one report for each split",
+            )
+        self._acknowledge(assignment, attempt, outcome, earlier)
+
+    def _context(
+        self, assignment: Assignment[SplitT], attempt: Attempt, earlier: ReaderCommit | None
+    ) -> ReaderContext:
+        return ReaderContext(
+            checkpoint_id=assignment.ref.checkpoint,
+            reader=assignment.reader,
+            attempt=attempt.number,
+            may_return=self._may_return and earlier is None,
+            must_finish=earlier is not None,
+            until=self._remainders(assignment, earlier) if earlier else {},
+            events=assignment.events,
+        )
+
+    def _remainders(
+        self, assignment: Assignment[SplitT], earlier: ReaderCommit
+    ) -> dict[str, SplitT]:
+        schema = self._serializer.serialize([]).schema
+        found = {}
+        for part in earlier.unfinished:
+            batch = pa.record_batch(dict(part.remainder), schema=schema)
+            (remainder,) = self._serializer.read(earlier.split_version, batch)
+            found[assignment.splits[part.index].split_id] = remainder
+        return found
+
+    def _note(
+        self, report: Report, outcome: _Outcome, indexes: dict[str, int], open_ids: set[str]
+    ) -> None:
+        if isinstance(report, ReaderEvent):
+            if report.type not in self._event_types:
+                raise ProtocolError(
+                    "the reader sent an event of a type that is not registered",
+                    "",
+                    repr(report.type),
+                    f"one of {sorted(self._event_types)}",
+                )
+            outcome.events.append((report.type, report.value))
+            return
+        if report.split_id not in open_ids:
+            raise ProtocolError(
+                "the reader reported twice on a split, or on one it was not given",
+                "",
+                report.split_id,
+                "one report for each split of the assignment",
+            )
+        open_ids.discard(report.split_id)
+        index = indexes[report.split_id]
+        if isinstance(report, SplitFinished):
+            outcome.rows[index] = report.rows
+            outcome.bytes[index] = report.bytes
+            outcome.microseconds[index] = int(report.seconds * 1_000_000)
+            if report.dropped_records:
+                outcome.dropped[index] = report.dropped_records
+            if report.skipped:
+                outcome.skipped[index] = report.skipped
+        elif isinstance(report, SplitUnfinished):
+            outcome.rows[index] = report.rows
+            columns = self._serializer.serialize([report.remainder]).to_pydict()
+            outcome.unfinished.append(UnfinishedSplit(index=index, remainder=columns))
+        elif isinstance(report, SplitReturned):
+            outcome.returned.append(ReturnedSplit(index=index, reason=report.reason))
+
+    def _acknowledge(
+        self,
+        assignment: Assignment[SplitT],
+        attempt: Attempt,
+        outcome: _Outcome,
+        earlier: ReaderCommit | None,
+    ) -> None:
+        mine = ReaderCommit(
+            checkpoint=assignment.ref.checkpoint,
+            epoch=assignment.ref.epoch,
+            reader=assignment.reader,
+            attempt=attempt.number,
+            query_id=attempt.query_id,
+            rows=outcome.rows,
+            bytes=outcome.bytes,
+            microseconds=outcome.microseconds,
+            split_version=self._serializer.version,
+            unfinished=sorted(outcome.unfinished, key=lambda part: part.index),
+            returned=sorted(outcome.returned, key=lambda split: split.index),
+            dropped_records=outcome.dropped,
+            skipped=outcome.skipped,
+            events=outcome.events,
+        )
+        counted = earlier or self._commits.publish(mine)
+        index = mine.first_difference(counted)
+        if index is not None:
+            split = assignment.splits[index].split_id
+            raise _cannot_repeat(
+                assignment, f"{split}: {mine.verdict(index)}", counted.verdict(index)
+            )
+
+
+def _empty(splits: int) -> _Outcome:
+    return _Outcome([0] * splits, [0] * splits, [0] * splits)
+
+
+def _cannot_repeat(
+    assignment: Assignment[Any], found: str, expected: str = "the same rows again"
+) -> ReplayError:
+    return ReplayError(
+        "this attempt cannot repeat what an earlier attempt of the batch has acknowledged",
+        f"{assignment.ref}, reader {assignment.reader}",
+        found,
+        expected,
+        "Put the file back as it was when the batch was first read, then restart the query.",
+    )
