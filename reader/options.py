@@ -90,7 +90,7 @@ def _secret_object(value: Any) -> Any:
             raise ValueError("not JSON; write an object such as {'anon': true}") from None
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
-    return Secret(value)
+    return value
 
 
 def _one_character(value: str) -> str:
@@ -115,7 +115,7 @@ def _separator(value: str) -> str:
 
 _OneCharacter = Annotated[str, AfterValidator(_one_character)]
 _LineSeparator = Annotated[str, BeforeValidator(_separator)]
-_Secret = Annotated[dict[str, Any], BeforeValidator(_secret_object)]
+_Secret = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValidator(Secret)]
 
 _BYTES = {"unit": "bytes"}
 
