@@ -1,0 +1,238 @@
+"""The Avro object container: header, blocks between sync markers, and codecs.
+
+Follows the Avro specification, "Object Container Files". What is in a block is decoded elsewhere.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+import pyarrow as pa
+
+MAGIC = b"Obj\x01"
+_SYNC = 16
+_CHUNK = 1 << 16
+_MAX_HEADER = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before the first block."""
+
+    schema: str
+    codec: str
+    sync: bytes
+    end: int
+    """Position of the first block."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawBlock:
+    """One block as it is stored."""
+
+    start: int
+    end: int
+    """Position after its sync marker."""
+
+    rows: int
+    data: bytes
+
+
+def read_header(source: pa.NativeFile) -> Header:
+    """The header of the file.
+
+    Raises:
+        ValueError: it is no Avro container, or ends within its header.
+    """
+    size = source.size()
+    length = _CHUNK
+    while True:
+        source.seek(0)
+        data = source.read(length)
+        if data[:4] != MAGIC:
+            _fail(f"{data[:4]!r} where the file begins", 0)
+        try:
+            return _parse_header(data)
+        except IndexError:
+            if length >= min(size, _MAX_HEADER):
+                _fail("the file ends within its header", size)
+            length *= 4
+
+
+def _parse_header(data: bytes) -> Header:
+    metadata: dict[bytes, bytes] = {}
+    at = 4
+    while True:
+        count, at = long(data, at)
+        if count == 0:
+            break
+        if count < 0:
+            # A negative count is followed by the size of the block of entries.
+            _, at = long(data, at)
+        for _ in range(abs(count)):
+            key, at = _bytes(data, at)
+            metadata[key], at = _bytes(data, at)
+    sync = data[at : at + _SYNC]
+    if len(sync) < _SYNC:
+        raise IndexError
+    schema = metadata.get(b"avro.schema", b"")
+    codec = metadata.get(b"avro.codec", b"null")
+    return Header(schema.decode(), codec.decode(), sync, at + _SYNC)
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    length, at = long(data, at)
+    if length < 0:
+        _fail(f"a length of {length}", at)
+    if at + length > len(data):
+        raise IndexError
+    return data[at : at + length], at + length
+
+
+def long(data: bytes, at: int) -> tuple[int, int]:
+    """A zig-zag number and the position after it.
+
+    Raises:
+        IndexError: `data` ends within it.
+    """
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            _fail("a number longer than ten bytes", at)
+
+
+def encoded(number: int) -> bytes:
+    """A number as zig-zag varint."""
+    value = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def first_block(source: pa.NativeFile, header: Header, start: int) -> int:
+    """Position of the first block that belongs to a split from `start`; the file's size if none.
+
+    The first block counts as beginning at byte 0, so that splits cover the file.
+    """
+    if start == 0:
+        return header.end
+    at = max(start, header.end + 1) - _SYNC
+    kept = b""
+    source.seek(at)
+    while chunk := source.read(1 << 20):
+        window = kept + chunk
+        found = window.find(header.sync)
+        if found >= 0:
+            return at - len(kept) + found + _SYNC
+        at += len(chunk)
+        kept = window[-(_SYNC - 1) :]
+    return int(source.size())
+
+
+def raw_blocks(
+    source: pa.NativeFile, header: Header, at: int, end: int, *, with_data: bool = True
+) -> Iterator[RawBlock]:
+    """The blocks that start from `at` (a block's start) to before `end`.
+
+    Raises:
+        ValueError: a block does not end with the sync marker, or is cut short.
+    """
+    size = source.size()
+    first = True
+    while at < size and (first or at < end):
+        first = False
+        source.seek(at)
+        head = source.read(20)
+        try:
+            rows, used = long(head, 0)
+            length, used = long(head, used)
+        except IndexError:
+            _fail("the file ends within a block", at)
+        stop = at + used + length + _SYNC
+        if rows < 0 or length < 0 or stop > size:
+            _fail(f"a block of {rows} rows in {length} bytes, {size - at} to the end", at)
+        data = b""
+        source.seek(at + used)
+        if with_data:
+            data = source.read(length)
+        else:
+            source.seek(stop - _SYNC)
+        if source.read(_SYNC) != header.sync:
+            _fail("a block without the sync marker at its end", at)
+        yield RawBlock(at, stop, rows, data)
+        at = stop
+
+
+def decompressor(codec: str) -> Callable[[bytes], bytes]:
+    """The inverse of an Avro codec.
+
+    Raises:
+        ValueError: no such codec.
+    """
+    try:
+        return _CODECS[codec]
+    except KeyError:
+        reason = f"codec {codec!r}; known are {', '.join(sorted(_CODECS))}"
+        raise ValueError(reason) from None
+
+
+def _deflate(data: bytes) -> bytes:
+    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+    plain = inflate.decompress(data) + inflate.flush()
+    if not inflate.eof:
+        reason = "a deflate block that does not end"
+        raise ValueError(reason)
+    return plain
+
+
+def _snappy(data: bytes) -> bytes:
+    stored, checksum = data[:-4], int.from_bytes(data[-4:], "big")
+    size = shift = 0
+    for byte in stored[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    # Snappy never shrinks by more than a factor of 22 or so: a longer claim is a broken one.
+    if size > 64 * len(stored) + 64:
+        reason = f"a snappy block that claims {size} bytes in {len(stored)}"
+        raise ValueError(reason)
+    plain: bytes = pa.Codec("snappy").decompress(stored, size, asbytes=True)
+    if zlib.crc32(plain) != checksum:
+        reason = "a snappy block with a wrong checksum"
+        raise ValueError(reason)
+    return plain
+
+
+def _zstandard(data: bytes) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        return bytes(stream.read())
+
+
+_CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "null": lambda data: data,
+    "deflate": _deflate,
+    "snappy": _snappy,
+    "zstandard": _zstandard,
+    "bzip2": bz2.decompress,
+    "xz": lzma.decompress,
+}
+
+
+def _fail(found: str, at: int) -> NoReturn:
+    reason = f"{found}, at byte {at}"
+    raise ValueError(reason) from None
