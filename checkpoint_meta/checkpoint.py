@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..errors import StateCorruptError, StateVersionError
 from .reference import NO_CHECKPOINT, CheckpointRef
 
-FORMAT_VERSION = 1
+FORMAT_VERSION: Final = 1
 """Of checkpoint files and of the state directory as a whole."""
 
 _KEY = b"sluice"

@@ -62,7 +62,7 @@ class ReaderCommit(BaseModel):
     rows: Sequence[int]
     """Rows emitted of each split."""
 
-    bytes: Sequence[int]
+    input_bytes: Sequence[int]
     microseconds: Sequence[int]
     split_version: int = 1
     """Version of the split serializer that wrote the remainders."""
@@ -166,6 +166,4 @@ class ReaderCommits:
         return [self._read(reader_object(ref, reader)) for reader in self.readers(ref)]
 
     def _read(self, name: str) -> ReaderCommit:
-        return ReaderCommit.from_bytes(
-            self._store.read(name), f"{self._store.location}/{name}"
-        )
+        return ReaderCommit.from_bytes(self._store.read(name), f"{self._store.location}/{name}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -11,4 +9,4 @@ from pyspark.sql.types import StructType
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Types, order and nullability as Spark checks them; timestamps in UTC."""
-    return to_arrow_schema(cast("StructType", schema), timezone="UTC")
+    return to_arrow_schema(schema, timezone="UTC")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from abc import abstractmethod
 from importlib.metadata import entry_points
-from typing import Generic
+from typing import Any, Generic
 
 import pyarrow as pa
 
@@ -40,7 +40,7 @@ class Source(EnumeratorSource[SplitT, StateT], Generic[SplitT, StateT]):
         """A reader for one attempt of one task. Called on executors."""
 
 
-def load_source(options: SluiceOptions, schema: pa.Schema) -> Source[object, object]:  # type: ignore[type-var]
+def load_source(options: SluiceOptions, schema: pa.Schema) -> Source[Any, Any]:
     """The source that the options name.
 
     Raises:
@@ -50,7 +50,7 @@ def load_source(options: SluiceOptions, schema: pa.Schema) -> Source[object, obj
     if name == "files":
         from .file_source import FileSource
 
-        return FileSource(options, schema)  # type: ignore[return-value]
+        return FileSource(options, schema)
     try:
         found = _find(name)
     except (ImportError, AttributeError, ValueError) as error:
@@ -75,6 +75,6 @@ def _no_source(name: str, found: str) -> OptionError:
         "source: cannot load it",
         name,
         found,
-        "files, package.module:Class of a pyspark_sluice.connector.source.Source, or an entry point",
+        "files, package.module:Class of a connector.source.Source, or an entry point",
         "The module has to be importable on the driver and on the executors.",
     )

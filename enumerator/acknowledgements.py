@@ -112,5 +112,3 @@ class Acknowledgements(Generic[SplitT]):
         serializer = self._source.split_serializer
         batch = pa.record_batch(columns, schema=serializer.serialize([]).schema)
         return list(serializer.read(version, batch))
-
-

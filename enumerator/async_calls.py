@@ -37,7 +37,7 @@ class AsyncCalls:
             error: BaseException | None = None
             try:
                 result = call()
-            except BaseException as raised:
+            except BaseException as raised:  # noqa: BLE001 - the handler judges it
                 error = raised
             with self._lock:
                 if not self._stopped.is_set():
@@ -62,7 +62,7 @@ class AsyncCalls:
         def guarded() -> None:
             try:
                 body()
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the query fails with it
                 if not self._stopped.is_set():
                     self._fail(error)
 

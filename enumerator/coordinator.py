@@ -279,7 +279,7 @@ class Coordinator(Generic[SplitT, StateT]):
             self._wake,
             self._bounded,
             (settings.parallelism, settings.at_least_readers),
-            lambda reader: self._enumerator.add_reader(reader),
+            self._announce,
         )
         self._enumerator = self._source.create_enumerator(self._context, restored.state)
         self._cutter = CheckpointCutter(
@@ -294,6 +294,9 @@ class Coordinator(Generic[SplitT, StateT]):
             self._enumerator,
             self._sent_back,
         )
+
+    def _announce(self, reader: int) -> None:
+        self._enumerator.add_reader(reader)
 
     # In the background ----------------------------------------------------------------------
 

@@ -103,4 +103,3 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         self._context.tracker.reopen(header.checkpoint)
         self._context.open(header.checkpoint)
         self._enumerator.notify_checkpoint_aborted(header.checkpoint)
-

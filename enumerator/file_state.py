@@ -28,9 +28,7 @@ def advance(
     pending: dict[str, list[FileSplit]] = {}
     for split in [*(state or ()), *changes]:
         ranges = pending.setdefault(split.file.path, [])
-        if split.start < split.end:
-            ranges.append(split)
-        elif not ranges:
+        if split.start < split.end or not ranges:
             ranges.append(split)
     for split in assigned:
         ranges = pending.get(split.file.path, [])

@@ -118,7 +118,7 @@ class SubtaskGateway(Generic[EventT]):
     def _pass_on(self, event: EventT, sent: Future[None]) -> None:
         try:
             self._deliver(event)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the sender judges it
             sent.set_exception(error)
         else:
             sent.set_result(None)

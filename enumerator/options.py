@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from ..checkpoint_meta.units import ByteSize, Milliseconds
 
-_BYTES = {"unit": "bytes"}
-_MILLISECONDS = {"unit": "milliseconds"}
+_BYTES: dict[str, JsonValue] = {"unit": "bytes"}
+_MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}
 
 
 def _auto(value: object) -> object:
@@ -87,5 +87,5 @@ class EnumeratorOptions(BaseModel):
     max_split_attempts: int = Field(
         3,
         gt=0,
-        description="With onSplitError=return: how often a split is tried before it is quarantined.",
+        description="With onSplitError=return: how often a split is tried before quarantine.",
     )

@@ -18,8 +18,7 @@ class SplitSpreader:
     """Remembers what each reader of the checkpoint being planned has got so far."""
 
     def __init__(self, target_bytes: int, open_cost_bytes: int, cores: int) -> None:
-        """A reader is meant to get about `target_bytes`; opening a file costs as if it were
-        `open_cost_bytes` longer."""
+        """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more."""
         self._target = target_bytes
         self._open_cost = open_cost_bytes
         self._cores = cores
@@ -32,8 +31,10 @@ class SplitSpreader:
         self._splits = 0
 
     def readers_wanted(self, splits: Sequence[FileSplit]) -> int:
-        """Readers for what is assigned already and `splits`: by cost, but one for each core as
-        long as there are that many splits."""
+        """Readers for what is assigned already and `splits`.
+
+        By cost, but one for each core as long as there are that many splits.
+        """
         cost = sum(self._loads.values()) + sum(map(self._cost, splits))
         count = self._splits + len(splits)
         return max(-(-cost // self._target), min(self._cores, count), 1)
