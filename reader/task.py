@@ -199,7 +199,7 @@ class ReaderTask(Generic[SplitT]):
             attempt=attempt.number,
             query_id=attempt.query_id,
             rows=outcome.rows,
-            bytes=outcome.bytes,
+            input_bytes=outcome.bytes,
             microseconds=outcome.microseconds,
             split_version=self._serializer.version,
             unfinished=sorted(outcome.unfinished, key=lambda part: part.index),
