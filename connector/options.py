@@ -6,16 +6,29 @@ Not here: what the options of discovery and of reading mean; those rooms declare
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import AliasChoices, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
 from ..reader.options import ReaderOptions
+
+
+def _json_object(value: object) -> object:
+    if isinstance(value, str):
+        value = json.loads(value)
+    if not isinstance(value, dict):
+        message = 'not a JSON object; write an object such as {"key": "value"}'
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueErrors
+    return value
+
+
+_JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
 class SluiceOptions(EnumeratorOptions, ReaderOptions):
@@ -45,6 +58,10 @@ class SluiceOptions(EnumeratorOptions, ReaderOptions):
         "files",
         description="The source: files, package.module:Class of one of your own, or the name of "
         "an entry point in the group pyspark_sluice.sources.",
+    )
+    source_options: _JsonObject = Field(
+        default_factory=dict,
+        description="JSON object for a source of your own; names keep their case.",
     )
     starting_state: str | None = Field(
         None,

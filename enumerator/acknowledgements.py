@@ -51,12 +51,17 @@ class Acknowledgements(Generic[SplitT]):
         """Spark has completed `ref`: count what is not counted yet, open every gateway.
 
         A reader without a commit was abandoned half-way (a `limit` downstream): Spark wants no
-        more of its rows, so its splits count as read.
+        more of its rows.
         """
         if ref in (self._completed, NO_CHECKPOINT):
             return
         self.take_in(ref)
+        checkpoint = self._history.load(ref)
         with self._lock:
+            for reader in sorted({reader for reader, _ in checkpoint.assigned}):
+                if (ref, reader) not in self._counted:
+                    splits = self._assigned_to(reader, checkpoint)
+                    self._enumerator.handle_abandoned_splits(splits, reader)
             self._context.open(ref.checkpoint)
             self._context.tracker.on_checkpoint_complete(ref.checkpoint)
             self._enumerator.notify_checkpoint_complete(ref.checkpoint)

@@ -129,6 +129,14 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """An event of a reader, exactly once: with its commit, in the checkpoint after it."""
         return
 
+    def handle_abandoned_splits(self, splits: Sequence[SplitT], reader: int) -> None:
+        """Spark completed the checkpoint without reading these to their end (a `limit`).
+
+        Bounded splits count as read, so there is nothing to do; the owner of unbounded ones
+        takes them back here, at the position they had.
+        """
+        return
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Spark has completed the checkpoint. Late or missing calls must do no harm."""
         return
