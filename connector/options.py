@@ -24,7 +24,7 @@ def _json_object(value: object) -> object:
         value = json.loads(value)
     if not isinstance(value, dict):
         message = 'not a JSON object; write an object such as {"key": "value"}'
-        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueErrors
+        raise ValueError(message)
     return value
 
 

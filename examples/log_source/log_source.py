@@ -1,0 +1,265 @@
+"""An append-only partitioned log as a source of its own: unbounded splits, read in slices.
+
+Think of a message broker. A directory holds partitions, files `<name>.log` that only ever grow by
+whole lines. Every partition is one split that never ends: a reader takes at most `slice` lines of
+it in a batch and reports where it stopped; the remainder stays with the same reader. New
+partitions are found while the query runs.
+
+    spark.readStream.format("sluice").option("source", "log_source:LogSource")
+        .option("sourceOptions", '{"slice": 1000}').option("checkpointLocation", ck)
+        .schema("partition string, position long, line string").load("/logs")
+
+What the protocol gives for it: exactly-once positions, because where a reader stopped is part of
+its reader commit; held assignments, because a partition is assigned again only once its remainder
+is back; restore, because positions are the enumerator's whole state.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark_sluice.checkpoint_meta.serializer import JsonSerializer, VersionedSerializer
+from pyspark_sluice.connector.source import Source
+from pyspark_sluice.enumerator import BatchRoom, SplitEnumerator, SplitEnumeratorContext
+from pyspark_sluice.reader.api import ReaderContext, Report, SplitReader, SplitUnfinished
+from typing_extensions import override
+
+SUFFIX = ".log"
+
+
+@dataclass(frozen=True)
+class LogSplit:
+    """A partition from `position` on. Unbounded, unless a run has to end (`stop`)."""
+
+    partition: str
+    position: int
+    """Byte offset of the next line to read."""
+
+    stop: int | None = None
+    """Byte offset before which this run ends; None for a stream."""
+
+    @property
+    def split_id(self) -> str:
+        """A partition at a position."""
+        return f"{self.partition}@{self.position}"
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """What the enumerator knows of one partition."""
+
+    position: int
+    owner: int
+    """Reader that the partition stays with."""
+
+    reading: bool = False
+    """True while a reader has it; its remainder will come back."""
+
+
+LogState = tuple[int, Mapping[str, PartitionState]]
+"""(parallelism, partition -> state)."""
+
+
+class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
+    """Knows how far each partition has been assigned, and how long it is."""
+
+    def __init__(
+        self,
+        context: SplitEnumeratorContext[LogSplit],
+        directory: str,
+        interval: float,
+        state: LogState | None,
+    ) -> None:
+        self._context = context
+        self._directory = directory
+        self._interval = interval
+        self._written_for, partitions = state or (0, {})
+        self._partitions = dict(partitions)
+        self._ends: dict[str, int] = {}
+        self._settled = False
+
+    @override
+    def start(self) -> None:
+        self._context.call_async(self._lengths, self._measured)
+
+    def _lengths(self) -> dict[str, int]:
+        with os.scandir(self._directory) as entries:
+            return {e.name: e.stat().st_size for e in entries if e.name.endswith(SUFFIX)}
+
+    def _measured(self, ends: dict[str, int] | None, error: BaseException | None) -> None:
+        if ends is None:
+            raise error or AssertionError
+        for name in sorted(ends.keys() - self._partitions.keys()):
+            self._partitions[name] = PartitionState(0, -1)
+        self._ends = ends
+        self._settled = True
+        self._context.request_planning()
+        if not self._context.bounded:
+            self._context.call_async(self._lengths, self._measured, self._interval)
+
+    @property
+    @override
+    def is_settled(self) -> bool:
+        return self._settled
+
+    @override
+    def plan_batch(self, room: BatchRoom) -> None:
+        self._give_owners()
+        for name, known in sorted(self._partitions.items()):
+            end = self._ends.get(name, 0)
+            if known.reading or known.position >= end or room.is_full:
+                continue
+            split = LogSplit(name, known.position, end if self._context.bounded else None)
+            self._context.assign_splits({known.owner: [split]})
+            self._partitions[name] = replace(known, reading=True)
+            room.take(name, end - known.position)
+
+    def _give_owners(self) -> None:
+        # With another parallelism than the state was written for, all are spread anew.
+        readers = self._context.parallelism
+        if self._written_for not in (0, readers):
+            self._partitions = {
+                name: replace(known, owner=-1) for name, known in self._partitions.items()
+            }
+        self._written_for = readers
+        load = [0] * readers
+        for known in self._partitions.values():
+            if known.owner >= 0:
+                load[known.owner] += 1
+        for name, known in sorted(self._partitions.items()):
+            if known.owner < 0:
+                owner = load.index(min(load))
+                load[owner] += 1
+                self._partitions[name] = replace(known, owner=owner)
+
+    @override
+    def add_splits_back(self, splits: Sequence[LogSplit], reader: int) -> None:
+        for split in splits:
+            known = self._partitions[split.partition]
+            self._partitions[split.partition] = replace(
+                known, position=split.position, reading=False
+            )
+
+    @override
+    def handle_abandoned_splits(self, splits: Sequence[LogSplit], reader: int) -> None:
+        self.add_splits_back(splits, reader)
+
+    @override
+    def snapshot_state(self, checkpoint_id: int) -> LogState:
+        return self._written_for, dict(self._partitions)
+
+    @override
+    def backlog(self) -> Mapping[str, Any]:
+        behind = {n: self._ends.get(n, 0) - known.position for n, known in self._partitions.items()}
+        return {"partitions": len(behind), "bytesBehind": sum(max(0, b) for b in behind.values())}
+
+
+class LogReader(SplitReader[LogSplit]):
+    """Reads at most `slice_lines` lines of each partition."""
+
+    def __init__(
+        self, directory: str, slice_lines: int, schema: pa.Schema, context: ReaderContext
+    ) -> None:
+        self._directory = directory
+        self._slice_lines = slice_lines
+        self._schema = schema
+        self._until = context.until
+
+    @override
+    def read(self, splits: Sequence[LogSplit]) -> Iterator[pa.RecordBatch | Report]:
+        for split in splits:
+            # An earlier attempt that was acknowledged has decided where this slice ends.
+            agreed = self._until.get(split.split_id)
+            stop = agreed.position if agreed else split.stop
+            positions, lines, end = self._slice(split, stop, bounded=agreed is None)
+            names = [split.partition] * len(lines)
+            yield pa.record_batch([names, positions, lines], schema=self._schema)
+            yield SplitUnfinished(split.split_id, len(lines), replace(split, position=end))
+
+    def _slice(
+        self, split: LogSplit, stop: int | None, *, bounded: bool
+    ) -> tuple[list[int], list[str], int]:
+        positions: list[int] = []
+        lines: list[str] = []
+        position = split.position
+        with open(os.path.join(self._directory, split.partition), "rb") as file:
+            file.seek(position)
+            while not (bounded and len(lines) == self._slice_lines):
+                line = file.readline()
+                after = position + len(line)
+                if not line.endswith(b"\n") or (stop is not None and after > stop):
+                    break
+                positions.append(position)
+                lines.append(line[:-1].decode())
+                position = after
+        return positions, lines, position
+
+
+class LogSource(Source[LogSplit, LogState]):
+    """Named by `.option("source", "log_source:LogSource")`."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return "log"
+
+    @override
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[LogSplit], state: LogState | None
+    ) -> LogEnumerator:
+        interval = self.options.discovery_interval / 1000
+        return LogEnumerator(context, self.options.path, interval, state)
+
+    @override
+    def create_reader(self, context: ReaderContext) -> LogReader:
+        slice_lines = int(self.options.source_options.get("slice", 1000))
+        return LogReader(self.options.path, slice_lines, self.schema, context)
+
+    @property
+    @override
+    def split_serializer(self) -> VersionedSerializer[Sequence[LogSplit]]:
+        return JsonSerializer(
+            1,
+            lambda split: [split.partition, split.position, split.stop],
+            lambda _, value: LogSplit(*value),
+        )
+
+    @property
+    @override
+    def state_serializer(self) -> VersionedSerializer[LogState]:
+        return _StateSerializer()
+
+
+class _StateSerializer(VersionedSerializer[LogState]):
+    """One row a partition; the parallelism stands in each."""
+
+    @property
+    @override
+    def version(self) -> int:
+        return 1
+
+    @override
+    def serialize(self, value: LogState) -> pa.RecordBatch:
+        parallelism, partitions = value
+        rows = sorted(partitions.items())
+        columns = {
+            "parallelism": pa.array([parallelism] * len(rows), pa.int32()),
+            "partition": pa.array([name for name, _ in rows], pa.string()),
+            "position": pa.array([known.position for _, known in rows], pa.int64()),
+            "owner": pa.array([known.owner for _, known in rows], pa.int32()),
+            "reading": pa.array([known.reading for _, known in rows], pa.bool_()),
+        }
+        return pa.record_batch(columns)
+
+    @override
+    def deserialize(self, version: int, batch: pa.RecordBatch) -> LogState:
+        rows = batch.to_pylist()
+        partitions = {
+            row["partition"]: PartitionState(row["position"], row["owner"], row["reading"])
+            for row in rows
+        }
+        return (rows[0]["parallelism"] if rows else 0), partitions
