@@ -22,11 +22,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+from typing_extensions import override
+
 from pyspark_sluice.checkpoint_meta.serializer import JsonSerializer, VersionedSerializer
 from pyspark_sluice.connector.source import Source
 from pyspark_sluice.enumerator import BatchRoom, SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.reader.api import ReaderContext, Report, SplitReader, SplitUnfinished
-from typing_extensions import override
 
 SUFFIX = ".log"
 
