@@ -23,7 +23,6 @@ from .api import Block, Splittability
 from .avro_container import (
     MAGIC,
     Header,
-    RawBlock,
     decompressor,
     encoded,
     first_block,
@@ -76,17 +75,14 @@ class AvroFormat(BlockFormat):
         for block in raw_blocks(source, header, at, split.end):
             try:
                 pending.append((block.rows, expand(block.data)))
-            except (ValueError, OSError, EOFError, pa.ArrowException) as err:
-                raise self._broken(split.file, block, err) from err
+            except ValueError as err:
+                found = f"{err}, at byte {block.start}"
+                raise malformed(split.file, self.what, found) from err
             rows, size = rows + block.rows, size + len(pending[-1][1])
             if rows >= _ROWS or size >= limit:
                 yield from decoder.batches(split.file, pending)
                 pending, rows, size = [], 0, 0
         yield from decoder.batches(split.file, pending)
-
-    def _broken(self, file: FileVersion, block: RawBlock, err: BaseException) -> Exception:
-        found = f"a block that does not decompress at byte {block.start} ({err})"
-        return malformed(file, self.what, found)
 
     def _decoder(self, file: FileVersion, header: Header) -> _Decoder:
         # Files of one source mostly share their schema, and parsing it is most of a tiny file.

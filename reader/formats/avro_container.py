@@ -183,11 +183,19 @@ def decompressor(codec: str) -> Callable[[bytes], bytes]:
     Raises:
         ValueError: no such codec.
     """
-    try:
-        return _CODECS[codec]
-    except KeyError:
+    if codec not in _CODECS:
         reason = f"codec {codec!r}; known are {', '.join(sorted(_CODECS))}"
-        raise ValueError(reason) from None
+        raise ValueError(reason)
+    expand = _CODECS[codec]
+
+    def checked(data: bytes) -> bytes:
+        try:
+            return expand(data)
+        except (zlib.error, lzma.LZMAError, OSError, EOFError, pa.ArrowException) as err:
+            reason = f"a {codec} block that does not decompress ({err})"
+            raise ValueError(reason) from err
+
+    return checked
 
 
 def _deflate(data: bytes) -> bytes:

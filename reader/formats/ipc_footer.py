@@ -11,10 +11,13 @@ import struct
 import pyarrow as pa
 
 MAGIC = b"ARROW1"
+_DICTIONARIES = 2
 _RECORD_BATCHES = 3
 _HEADER = 2
 _LENGTH = 0
 _BLOCK = struct.Struct("<qi4xq")
+_MAX_GAP = 64
+"""Bytes between two messages at most: alignment and the end-of-stream mark."""
 
 
 def record_batches(source: pa.NativeFile) -> list[tuple[int, int]]:
@@ -37,13 +40,29 @@ def _blocks(source: pa.NativeFile) -> list[tuple[int, int]]:
         reason = "no Arrow footer at the end"
         raise ValueError(reason)
     footer = _read(source, size - 10 - length, length)
-    vector = _field(footer, _u32(footer, 0), _RECORD_BATCHES)
+    batches = _vector(footer, _RECORD_BATCHES)
+    _check_complete([*batches, *_vector(footer, _DICTIONARIES)], size - 10 - length)
+    return [(start, metadata) for start, metadata, _ in batches]
+
+
+def _vector(footer: bytes, index: int) -> list[tuple[int, int, int]]:
+    """Start, length of metadata and length of body of each message in a list of the footer."""
+    vector = _field(footer, _u32(footer, 0), index)
     if not vector:
         return []
     at = vector + _u32(footer, vector)
-    count = _u32(footer, at)
-    found = [_BLOCK.unpack_from(footer, at + 4 + 24 * i) for i in range(count)]
-    return [(start, metadata) for start, metadata, _ in found]
+    return [_BLOCK.unpack_from(footer, at + 4 + 24 * i) for i in range(_u32(footer, at))]
+
+
+def _check_complete(messages: list[tuple[int, int, int]], end: int) -> None:
+    """Refuse a footer that leaves out bytes between its messages: a batch would be lost."""
+    ordered = sorted(messages)
+    stops = [start + metadata + body for start, metadata, body in ordered]
+    starts = [start for start, _, _ in ordered[1:]] + [end]
+    for stop, start in zip(stops, starts, strict=False):
+        if not 0 <= start - stop <= _MAX_GAP:
+            reason = f"{start - stop} bytes between messages, from byte {stop}"
+            raise ValueError(reason)
 
 
 def _rows(source: pa.NativeFile, start: int, length: int) -> int:

@@ -47,8 +47,9 @@ class OrcFormat(BlockFormat):
             batch = reader.read_stripe(stripe, paths or None)
             read += batch.num_rows
             yield batch
-        expected = sum(known[stripe] for stripe in chosen) if known else reader.nrows
-        if chosen and read != expected:
+        whole = reader.nrows if split.start == 0 else 0
+        expected = sum(known[stripe] for stripe in chosen) if known else whole
+        if read != expected:
             found = f"{read} rows where the footer says {expected}"
             raise malformed(split.file, self.what, found)
 

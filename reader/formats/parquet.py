@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
+from ..options import ReaderOptions
 from .api import Block
 from .blocks import MAX_ROWS, BlockFormat, contiguous, malformed, rows_within, starting_in
 from .columns import empty_columns
+from .parquet_footer import RowGroup, Statistics, bound, row_groups
 from .predicate import Range
 
 _PROBE_ROWS = 1024
@@ -25,8 +27,12 @@ class ParquetFormat(BlockFormat):
 
     what = "Parquet file"
 
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        super().__init__(schema, options)
+        self._known: tuple[FileVersion, list[RowGroup]] | None = None
+
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
-        return _layout(pq.read_metadata(source), file.size)
+        return _layout(self._row_groups(file, source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         # Without pre-buffering and with buffered column streams, memory is a page and a buffer
@@ -39,74 +45,77 @@ class ParquetFormat(BlockFormat):
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
-        metadata = parquet.metadata
+        groups = self._groups(split.file, source, parquet)
+        chosen = starting_in(split, _layout(groups, split.file.size), len(groups))
         paths = self._fitter.paths(parquet.schema_arrow, split.file.path)
-        blocks = _layout(metadata, split.file.size)
-        groups = starting_in(split, blocks, metadata.num_row_groups)
-        chosen = [group for group in groups if self._may_hold(parquet, group)]
         batch_rows = 0
-        for group in chosen:
-            rows = metadata.row_group(group).num_rows
-            if not paths:
-                yield from _only_rows(rows)
+        for index in chosen:
+            group = groups[index]
+            if not self._may_hold(parquet.schema_arrow, group):
                 continue
-            batch_rows = batch_rows or self._batch_rows(parquet, group, paths)
+            if not paths:
+                yield from _only_rows(group.rows)
+                continue
+            batch_rows = batch_rows or self._batch_rows(parquet, index, group, paths)
             read = 0
-            for batch in parquet.iter_batches(
-                batch_rows, row_groups=[group], columns=paths, use_threads=False
-            ):
+            for batch in _read(parquet, index, batch_rows, paths):
                 read += batch.num_rows
                 yield batch
-            if read != rows:
-                found = f"{read} rows in row group {group}, where the footer says {rows}"
+            if read != group.rows:
+                found = f"{read} rows in row group {index}, where the footer says {group.rows}"
                 raise malformed(split.file, self.what, found)
 
-    def _batch_rows(self, parquet: pq.ParquetFile, group: int, paths: list[str]) -> int:
+    def _groups(
+        self, file: FileVersion, source: pa.NativeFile, parquet: pq.ParquetFile
+    ) -> list[RowGroup]:
+        if parquet.num_row_groups == 1 and not self._predicate:
+            # The usual small file: nothing in it has to be found.
+            return [RowGroup(0, parquet.metadata.num_rows, {})]
+        groups = self._row_groups(file, source)
+        if len(groups) != parquet.num_row_groups:
+            found = f"{len(groups)} row groups here and {parquet.num_row_groups} for Arrow"
+            raise malformed(file, self.what, found)
+        return groups
+
+    def _row_groups(self, file: FileVersion, source: pa.NativeFile) -> list[RowGroup]:
+        # Several splits of one file often come one after the other.
+        if self._known is None or self._known[0] != file:
+            self._known = file, row_groups(source)
+        return self._known[1]
+
+    def _batch_rows(
+        self, parquet: pq.ParquetFile, index: int, group: RowGroup, paths: list[str]
+    ) -> int:
         """Rows a batch, from the width of the first rows: the footer does not tell it.
 
         Dictionary encoding lets a page of a few bytes stand for megabytes of text.
         """
-        rows = parquet.metadata.row_group(group).num_rows
-        if rows <= _PROBE_ROWS:
+        if group.rows <= _PROBE_ROWS:
             return _PROBE_ROWS
-        probe = next(
-            parquet.iter_batches(_PROBE_ROWS, row_groups=[group], columns=paths, use_threads=False)
-        )
+        probe = next(_read(parquet, index, _PROBE_ROWS, paths))
         return rows_within(self._options.batch_bytes, probe.nbytes, probe.num_rows)
 
-    def _may_hold(self, parquet: pq.ParquetFile, group: int) -> bool:
-        if not self._predicate:
-            return True
-        meta = parquet.metadata.row_group(group)
-        found = parquet.schema_arrow
-        leaves = {parquet.schema.column(i).path: i for i in range(meta.num_columns)}
+    def _may_hold(self, found: pa.Schema, group: RowGroup) -> bool:
         ranges: dict[str, Range] = {}
         for name in self._predicate.columns():
             source = self._fitter.source_of(name, found)
-            if source is not None and source.name in leaves:
-                chunk = meta.column(leaves[source.name])
+            if source is not None and source.name in group.columns:
                 target = self._schema.field(name).type
-                ranges[name] = _range(chunk.statistics, source.type, target, meta.num_rows)
+                ranges[name] = _range(group.columns[source.name], source.type, target, group.rows)
         return self._predicate.may_hold(ranges)
 
 
-def _layout(metadata: pq.FileMetaData, size: int) -> list[Block]:
-    starts, rows = [], []
-    for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        starts.append(_start(group))
-        rows.append(group.num_rows)
-    return contiguous(starts, rows, size)
+def _read(
+    parquet: pq.ParquetFile, group: int, rows: int, paths: list[str]
+) -> Iterator[pa.RecordBatch]:
+    batches: Iterator[pa.RecordBatch] = parquet.iter_batches(
+        rows, row_groups=[group], columns=paths, use_threads=False
+    )
+    return batches
 
 
-def _start(group: pq.RowGroupMetaData) -> int:
-    """Where the first column chunk begins: at its dictionary page, if it has one."""
-    if not group.num_columns:
-        return -1
-    chunk = group.column(0)
-    dictionary = chunk.dictionary_page_offset
-    data: int = chunk.data_page_offset
-    return min(dictionary, data) if dictionary else data
+def _layout(groups: Sequence[RowGroup], size: int) -> list[Block]:
+    return contiguous([group.start for group in groups], [group.rows for group in groups], size)
 
 
 def _only_rows(rows: int) -> Iterator[pa.RecordBatch]:
@@ -114,22 +123,16 @@ def _only_rows(rows: int) -> Iterator[pa.RecordBatch]:
         yield empty_columns(pa.schema([]), min(MAX_ROWS, rows - start))
 
 
-def _range(
-    statistics: pq.Statistics | None, found: pa.DataType, target: pa.DataType, rows: int
-) -> Range:
-    if statistics is None:
-        return Range(None, None, None, rows)
-    nulls = statistics.null_count if statistics.has_null_count else None
-    low = high = None
-    if statistics.has_min_max:
-        low = _bound(statistics.min, found, target)
-        high = _bound(statistics.max, found, target)
-    return Range(low, high, nulls, rows)
+def _range(statistics: Statistics, found: pa.DataType, target: pa.DataType, rows: int) -> Range:
+    low = _as_target(statistics.low, found, target)
+    high = _as_target(statistics.high, found, target)
+    return Range(low, high, statistics.nulls, rows)
 
 
-def _bound(value: object, found: pa.DataType, target: pa.DataType) -> pa.Scalar | None:
-    """A statistic as a value of the target type; None where it is no such value."""
+def _as_target(raw: bytes | None, found: pa.DataType, target: pa.DataType) -> pa.Scalar | None:
+    """A stored bound as a value of the target type; None where it is no such value."""
     try:
-        return pa.scalar(value, found).cast(target)
-    except (pa.ArrowException, TypeError, ValueError):
+        value = bound(raw, found)
+        return None if value is None else value.cast(target)
+    except (pa.ArrowException, ValueError):
         return None

@@ -1,0 +1,191 @@
+"""What a Parquet footer says of row groups, parsed here because asking Arrow for it can abort.
+
+Arrow reads data with every failure caught, but a damaged footer makes its Python objects for column
+chunks end the whole process. So borders and statistics come from this parser of Thrift's compact
+protocol, which can only raise. Follows `parquet.thrift`; data is decoded by Arrow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+_MAGIC = b"PAR1"
+_STRUCT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Bounds of one column chunk, as stored; None where the footer has none."""
+
+    low: bytes | None
+    high: bytes | None
+    nulls: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group: where its first column chunk begins, and its rows."""
+
+    start: int
+    rows: int
+    columns: dict[str, Statistics]
+    """Statistics by the column's dotted path."""
+
+
+def row_groups(source: pa.NativeFile) -> list[RowGroup]:
+    """The row groups of the file, in order.
+
+    Raises:
+        ValueError: no Parquet footer, or one that does not parse.
+    """
+    size = source.size()
+    source.seek(max(0, size - 8))
+    end = source.read(8)
+    length = int.from_bytes(end[:4], "little")
+    if end[4:] != _MAGIC or length > size - 8:
+        _fail("no Parquet footer at the end")
+    source.seek(size - 8 - length)
+    try:
+        footer = _Compact(source.read(length)).struct()
+        # Without column orders the meaning of the bounds is not defined.
+        ordered = 7 in footer
+        groups = [_row_group(group, ordered=ordered) for group in footer.get(4, [])]
+    except (IndexError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as err:
+        reason = f"the Parquet footer does not parse ({err})"
+        raise ValueError(reason) from err
+    if sum(group.rows for group in groups) != footer.get(3):
+        _fail(f"row groups of other than the {footer.get(3)} rows of the file")
+    return groups
+
+
+def _row_group(group: dict[int, Any], *, ordered: bool) -> RowGroup:
+    chunks = [chunk[3] for chunk in group[1] if 3 in chunk]
+    columns = {_path(meta): _statistics(meta.get(12, {})) for meta in chunks} if ordered else {}
+    return RowGroup(_start(chunks[0]) if chunks else -1, int(group[3]), columns)
+
+
+def _path(meta: dict[int, Any]) -> str:
+    return b".".join(meta[3]).decode()
+
+
+def _start(meta: dict[int, Any]) -> int:
+    """A chunk begins at its dictionary page, if it has one."""
+    data, dictionary = int(meta[9]), int(meta.get(11) or 0)
+    return min(data, dictionary) if dictionary > 0 else data
+
+
+def _statistics(found: dict[int, Any]) -> Statistics:
+    return Statistics(found.get(6), found.get(5), found.get(3))
+
+
+class _Compact:
+    """Thrift's compact protocol, into dictionaries by field number."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+        self._readers: dict[int, Callable[[], Any]] = {
+            1: lambda: True,
+            2: lambda: False,
+            3: self._byte,
+            4: self._zigzag,
+            5: self._zigzag,
+            6: self._zigzag,
+            7: lambda: struct.unpack("<d", self._take(8))[0],
+            8: lambda: self._take(self._varint()),
+            9: self._list,
+            10: self._list,
+            11: self._map,
+            _STRUCT: self.struct,
+        }
+
+    def struct(self) -> dict[int, Any]:
+        fields: dict[int, Any] = {}
+        number = 0
+        while header := self._byte():
+            number = number + (header >> 4) if header >> 4 else self._zigzag()
+            fields[number] = self._readers[header & 15]()
+        return fields
+
+    def _list(self) -> list[Any]:
+        header = self._byte()
+        kind = header & 15
+        count = header >> 4
+        if count == 15:
+            count = self._varint()
+        if count > len(self._data):
+            _fail("a list longer than the footer")
+        # In lists a boolean is a byte of its own.
+        read = self._byte if kind in (1, 2) else self._readers[kind]
+        return [read() for _ in range(count)]
+
+    def _map(self) -> dict[Any, Any]:
+        count = self._varint()
+        if not count:
+            return {}
+        if count > len(self._data):
+            _fail("a map longer than the footer")
+        kinds = self._byte()
+        key, value = self._readers[kinds >> 4], self._readers[kinds & 15]
+        return {key(): value() for _ in range(count)}
+
+    def _byte(self) -> int:
+        byte = self._data[self._at]
+        self._at += 1
+        return byte
+
+    def _take(self, length: int) -> bytes:
+        taken = self._data[self._at : self._at + length]
+        if len(taken) != length:
+            raise IndexError
+        self._at += length
+        return taken
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+            if shift > 63:
+                _fail("a number of more than ten bytes in the Parquet footer")
+
+    def _zigzag(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+
+def bound(raw: bytes | None, found: pa.DataType) -> pa.Scalar | None:
+    """A stored minimum or maximum as a value of the column's Arrow type; None if it is unknown."""
+    types = pa.types
+    if raw is None:
+        return None
+    if types.is_boolean(found):
+        return pa.scalar(raw != b"\x00")
+    if types.is_integer(found):
+        signed = types.is_signed_integer(found)
+        number = int.from_bytes(raw, "little", signed=signed)
+        return pa.scalar(number, pa.int64() if signed else pa.uint64()).cast(found)
+    if types.is_floating(found) and len(raw) in (4, 8):
+        return pa.scalar(struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0], found)
+    if types.is_date32(found) or (types.is_timestamp(found) and found.unit != "s"):
+        width = 4 if types.is_date32(found) else 8
+        if len(raw) == width:
+            return pa.Array.from_buffers(found, 1, [None, pa.py_buffer(raw)])[0]
+    if types.is_string(found) or types.is_large_string(found):
+        return pa.scalar(raw.decode(), found)
+    if types.is_binary(found) or types.is_large_binary(found):
+        return pa.scalar(raw, found)
+    return None
+
+
+def _fail(reason: str) -> NoReturn:
+    raise ValueError(reason)
