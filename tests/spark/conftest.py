@@ -1,0 +1,115 @@
+"""A small lake for one test: a directory that files land in, a checkpoint, a Parquet sink."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCHEMA = "id long, text string"
+
+
+class Lake:
+    """Lands JSON files and runs sluice queries over them, with bounded waits."""
+
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark = spark
+        self.source = root / "landing"
+        self.checkpoint = root / "checkpoint"
+        self.sink = root / "sink"
+        self.source.mkdir()
+        self.landed: Counter[int] = Counter()
+        self._queries: list[Any] = []
+
+    @property
+    def state(self) -> Path:
+        return self.checkpoint / "sluice" / "source"
+
+    def land(self, name: str, ids: range, *, folder: str = "") -> Path:
+        """One file with one row an id, put in place atomically."""
+        directory = self.source / folder
+        directory.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps({"id": i, "text": f"row {i}"}) for i in ids]
+        hidden = directory / f".{name}"
+        hidden.write_text("\n".join(lines) + "\n")
+        target = directory / name
+        os.replace(hidden, target)
+        self.landed.update(ids)
+        return target
+
+    def frame(self, **options: Any) -> Any:
+        """The streaming data frame with the options given on top of the usual ones."""
+        usual = {"fileFormat": "json", "checkpointLocation": str(self.checkpoint)}
+        reader = self.spark.readStream.format("sluice").schema(SCHEMA)
+        for key, value in {**usual, **options}.items():
+            if value is not None:
+                reader = reader.option(key, str(value))
+        return reader.load(str(self.source))
+
+    def start(self, trigger: dict[str, Any], **options: Any) -> Any:
+        """A query into the Parquet sink."""
+        writer = self.frame(**options).writeStream.format("parquet").trigger(**trigger)
+        return self.run(writer.option("checkpointLocation", str(self.checkpoint)), str(self.sink))
+
+    def run(self, writer: Any, *arguments: str) -> Any:
+        """Start a writer; the query is stopped when the test ends."""
+        query = writer.start(*arguments)
+        self._queries.append(query)
+        return query
+
+    def drain(self, seconds: float = 60, **options: Any) -> Any:
+        """An AvailableNow run to its end; raises what the query raised."""
+        query = self.start({"availableNow": True}, **options)
+        assert query.awaitTermination(seconds), "the run did not end in time"
+        return query
+
+    def ingested(self) -> Counter[int]:
+        """Ids in the sink, with how often each is there."""
+        if not (self.sink / "_spark_metadata").exists():
+            return Counter()
+        return Counter(row.id for row in self.spark.read.parquet(str(self.sink)).collect())
+
+    def check_exactly_once(self) -> None:
+        """Every landed row is in the sink exactly once, and nothing else is."""
+        ingested = self.ingested()
+        assert ingested - self.landed == Counter(), "duplicated or invented rows"
+        assert self.landed - ingested == Counter(), "lost rows"
+
+    def batches(self) -> list[int]:
+        """Number of splits of each checkpoint that Spark knows of."""
+        from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+        from pyspark_sluice.checkpoint_meta.store import open_store
+
+        history = CheckpointHistory(open_store(str(self.state)))
+        known = {ref.checkpoint: ref for ref in history.checkpoints()}
+        return [history.load(ref).header.assigned_splits for ref in known.values()]
+
+    def close(self) -> None:
+        for query in self._queries:
+            query.stop()
+
+
+@pytest.fixture
+def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
+    made = Lake(spark, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def until() -> Callable[..., None]:
+    """Wait for a condition, with a bound."""
+
+    def wait(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"no {what} after {seconds} s"
+            time.sleep(0.05)
+
+    return wait

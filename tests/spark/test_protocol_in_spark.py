@@ -1,0 +1,172 @@
+"""The checkpoint protocol as Spark really drives it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+
+def test_two_queries_on_one_state_stop_the_older_one_with_both_epochs_named(lake, until, tmp_path):
+    lake.land("0.json", range(10))
+    older = lake.start({"processingTime": "0 seconds"}, discoveryInterval="50ms")
+    until(lambda: len(lake.ingested()) == 10, "first batch")
+    other = tmp_path / "other"
+    writer = lake.frame(stateLocation=str(lake.checkpoint / "sluice"), checkpointLocation=None)
+    writer = writer.writeStream.format("noop").trigger(processingTime="0 seconds")
+    lake.run(writer.option("checkpointLocation", str(other)))
+    until(lambda: not older.isActive, "end of the older query")
+    message = str(older.exception())
+    assert "epoch 2 claimed by process" in message
+    assert "epoch 1 (this query)" in message
+
+
+def test_two_sources_in_one_query_need_names_of_their_own(lake):
+    lake.land("0.json", range(10))
+    both = lake.frame().union(lake.frame())
+    writer = both.writeStream.format("noop").trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    with pytest.raises(Exception, match="distinct sourceName"):
+        query.awaitTermination(60)
+
+
+def test_two_sources_with_names_of_their_own_each_read_everything(lake):
+    lake.land("0.json", range(10))
+    both = lake.frame(sourceName="left").union(lake.frame(sourceName="right"))
+    writer = both.writeStream.format("parquet").trigger(availableNow=True)
+    query = lake.run(
+        writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink)
+    )
+    assert query.awaitTermination(60)
+    assert set(lake.ingested().values()) == {2}
+
+
+def test_a_new_query_starts_from_a_retained_checkpoint_of_another(lake, tmp_path):
+    for i in range(6):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+        time.sleep(0.01)  # files are taken in the order of modification time
+    lake.drain(maxFilesPerTrigger=2)
+    before = sorted(p for p in lake.state.rglob("*") if p.is_file())
+    contents = [path.read_bytes() for path in before]
+    new_sink, new_checkpoint = tmp_path / "sink2", tmp_path / "checkpoint2"
+    frame = lake.frame(
+        checkpointLocation=str(new_checkpoint), startingState=f"{lake.state}@1"
+    )
+    writer = frame.writeStream.format("parquet").trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(new_checkpoint)), str(new_sink))
+    assert query.awaitTermination(60)
+    ids = sorted(row.id for row in lake.spark.read.parquet(str(new_sink)).collect())
+    assert ids == list(range(20, 60))
+    assert sorted(p for p in lake.state.rglob("*") if p.is_file()) == before
+    assert [path.read_bytes() for path in before] == contents
+
+
+def test_an_unknown_savepoint_is_refused_with_those_retained(lake):
+    lake.land("0.json", range(10))
+    lake.drain()
+    with pytest.raises(Exception, match="checkpoints retained there: 1 to 1"):
+        lake.drain(startingState=f"{lake.state}@7", checkpointLocation=str(lake.sink) + "-other")
+
+
+def test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine(lake):
+    lake.land("good.json", range(10))
+    bad = lake.source / "bad.json"
+    bad.write_text('{"id": 1, "te')
+    query = lake.drain(onSplitError="return", maxSplitAttempts=2)
+    lake.check_exactly_once()
+    source = json.loads(query.lastProgress.json)["sources"][0]["latestOffset"]
+    report = json.loads(source) if isinstance(source, str) else source
+    assert report["quarantinedSplits"] <= 1
+    lake.land("later.json", range(10, 20))
+    lake.drain(onSplitError="return", maxSplitAttempts=2)
+    lake.check_exactly_once()
+    quarantined = [
+        split
+        for checkpoint in _checkpoints(lake)
+        for split in checkpoint.header.quarantined
+    ]
+    assert [split.split_id.split("@")[0] for split in quarantined] == [str(bad)]
+    assert quarantined[0].attempts == 2
+    assert "bad.json" in quarantined[0].reason
+
+
+def test_a_split_sent_back_and_repaired_is_read_once(lake):
+    lake.land("good.json", range(10))
+    bad = lake.source / "bad.json"
+    bad.write_text('{"id": 100, "te')
+
+    repaired = []
+
+    def sink(frame, batch_id):
+        frame.write.mode("append").parquet(str(lake.sink / str(batch_id)))
+        if not repaired:
+            repaired.append(lake.land("bad.json", range(100, 110)))
+
+    writer = lake.frame(onSplitError="return", maxSplitAttempts=5).writeStream.foreachBatch(sink)
+    writer = writer.trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    assert query.awaitTermination(60)
+    folders = [str(path) for path in sorted(lake.sink.iterdir())]
+    ids = sorted(row.id for row in lake.spark.read.parquet(*folders).collect())
+    assert ids == [*range(10), *range(100, 110)]
+
+
+def _checkpoints(lake):
+    from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+    from pyspark_sluice.checkpoint_meta.store import open_store
+
+    history = CheckpointHistory(open_store(str(lake.state)))
+    return [history.load(ref) for ref in history.checkpoints()]
+
+
+def test_a_wrong_checkpoint_location_is_found_out_after_the_first_batch(lake, tmp_path):
+    lake.land("0.json", range(10))
+    writer = lake.frame(checkpointLocation=str(tmp_path / "elsewhere")).writeStream
+    writer = writer.format("noop").trigger(processingTime="0 seconds")
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    with pytest.raises(Exception, match="Spark's checkpoint is not there") as caught:
+        query.awaitTermination(60)
+    assert str(tmp_path / "elsewhere" / "offsets") in str(caught.value)
+
+
+def test_the_checkpoint_of_another_query_is_found_out(lake, tmp_path):
+    lake.land("0.json", range(10))
+    lake.drain(sourceName="first")
+    writer = lake.frame(sourceName="second").writeStream
+    writer = writer.format("noop").trigger(processingTime="0 seconds")
+    query = lake.run(writer.option("checkpointLocation", str(tmp_path / "own")))
+    with pytest.raises(Exception, match="belongs to another query"):
+        query.awaitTermination(60)
+
+
+def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+    from pyspark_sluice.connector.stream_reader import SluiceStreamReader
+    from pyspark.sql.streaming.datasource import ReadMaxFiles
+
+    for i in range(6):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    schema = StructType([StructField("id", LongType()), StructField("text", StringType())])
+    options = {
+        "path": str(lake.source),
+        "fileformat": "json",
+        "statelocation": str(lake.checkpoint),
+        "maxfilespertrigger": "2",
+    }
+    reader = SluiceStreamReader(options, schema)
+    start = offset = reader.initialOffset()
+    for _ in range(3):
+        offset = reader.latestOffset(offset, ReadMaxFiles(1))
+    restarted = SluiceStreamReader(options, schema)
+    partitions = restarted.partitions(start, offset)
+    ids = [
+        i
+        for partition in partitions
+        for batch in restarted.read(partition)
+        for i in batch.column("id").to_pylist()
+    ]
+    assert sorted(ids) == list(range(60))
+    assert restarted.latestOffset(offset, ReadMaxFiles(1)) == offset
+    reader.stop()
+    restarted.stop()

@@ -1,0 +1,178 @@
+"""The main job: a directory ingested exactly once, under every trigger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+
+import pytest
+
+
+def _sources(query):
+    return json.loads(query.lastProgress.json)["sources"][0]
+
+
+def test_available_now_honours_the_limits_and_ingests_everything_once(lake):
+    for i in range(25):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10), folder=f"d{i % 3}/e")
+    query = lake.drain(maxFilesPerTrigger=10)
+    assert lake.batches() == [10, 10, 5]
+    lake.check_exactly_once()
+    assert _sources(query)["latestOffset"] is not None
+
+
+def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
+    for i in range(4):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    seen = []
+
+    def sink(frame, batch_id):
+        if not seen:
+            lake.land("late.json", range(1000, 1010))
+            time.sleep(1.5)  # longer than the discovery interval
+        seen.extend(row.id for row in frame.collect())
+
+    writer = lake.frame(maxFilesPerTrigger=1, discoveryInterval="100ms").writeStream
+    writer = writer.foreachBatch(sink).trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    assert query.awaitTermination(60)
+    assert sorted(seen) == list(range(40))
+
+
+def test_once_ignores_the_limits(lake):
+    for i in range(12):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    query = lake.start({"once": True}, maxFilesPerTrigger=5)
+    assert query.awaitTermination(60)
+    assert lake.batches() == [12]
+    lake.check_exactly_once()
+
+
+def test_the_limit_reached_first_counts(lake):
+    sizes = [lake.land(f"{i}.json", range(i * 10, i * 10 + 10)).stat().st_size for i in range(6)]
+    lake.drain(maxFilesPerTrigger=3, maxBytesPerTrigger=sum(sizes[:2]))
+    assert len(lake.batches()) >= 3
+    lake.check_exactly_once()
+
+
+def test_an_idle_stream_takes_one_more_file_after_its_last_batch(lake, until):
+    lake.land("0.json", range(10))
+    query = lake.start({"processingTime": "0 seconds"}, discoveryInterval="50ms")
+    until(lambda: len(lake.ingested()) == 10, "first batch")
+    time.sleep(1)  # idle: the commit of the last batch never comes
+    lake.land("1.json", range(10, 20))
+    until(lambda: len(lake.ingested()) == 20, "second batch")
+    assert query.exception() is None
+    lake.check_exactly_once()
+
+
+def test_hidden_files_and_folders_are_not_read(lake):
+    lake.land("a.json", range(10))
+    landed = lake.landed.copy()
+    lake.land("_skip.json", range(100, 110))
+    lake.land("b.json", range(200, 210), folder="_temporary")
+    lake.land("c.json", range(300, 310), folder=".hidden/deep")
+    lake.landed = landed
+    lake.drain()
+    lake.check_exactly_once()
+
+
+def test_two_actions_in_one_foreach_batch_see_the_same_rows(lake):
+    for i in range(6):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    first, second = Counter(), Counter()
+
+    def sink(frame, batch_id):
+        first.update(row.id for row in frame.collect())
+        second.update(row.id for row in frame.collect())
+
+    writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(sink)
+    writer = writer.trigger(availableNow=True).option("checkpointLocation", str(lake.checkpoint))
+    assert lake.run(writer).awaitTermination(60)
+    assert first == second == lake.landed
+
+
+def test_a_batch_abandoned_by_a_limit_does_not_hold_up_the_stream(lake):
+    for i in range(4):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    counts = []
+
+    def sink(frame, batch_id):
+        counts.append(len(frame.limit(1).collect()))
+
+    writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(sink)
+    writer = writer.trigger(availableNow=True).option("checkpointLocation", str(lake.checkpoint))
+    assert lake.run(writer).awaitTermination(60)
+    assert counts == [1, 1]
+
+
+def test_a_failing_sink_and_a_restart_lose_nothing_and_repeat_nothing(lake):
+    for i in range(6):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    stored = {}
+    failures = iter([False, True, False, False, False])
+
+    def sink(frame, batch_id):
+        rows = [row.id for row in frame.collect()]
+        if next(failures):
+            message = "the sink is down"
+            raise RuntimeError(message)
+        stored[batch_id] = rows
+
+    def run():
+        writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(sink)
+        writer = writer.trigger(availableNow=True)
+        return lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+
+    with pytest.raises(Exception, match="the sink is down"):
+        run().awaitTermination(60)
+    assert list(stored) == [0]
+    assert run().awaitTermination(60)
+    assert list(stored) == [0, 1, 2]
+    assert Counter(i for rows in stored.values() for i in rows) == lake.landed
+
+
+def test_a_restart_with_nothing_new_ends_at_once_and_reads_nothing_again(lake):
+    lake.land("0.json", range(10))
+    lake.drain()
+    lake.drain()
+    lake.check_exactly_once()
+    lake.land("1.json", range(10, 20))
+    lake.drain()
+    lake.check_exactly_once()
+
+
+def test_a_stream_may_wait_for_its_path(lake, until):
+    lake.source.rmdir()
+    lake.start(
+        {"processingTime": "0 seconds"}, failOnMissingPath="false", discoveryInterval="50ms"
+    )
+    time.sleep(1)
+    lake.land("0.json", range(10))
+    until(lambda: len(lake.ingested()) == 10, "rows")
+    lake.check_exactly_once()
+
+
+def test_a_batch_read_takes_the_same_options_and_needs_no_state(lake):
+    for i in range(3):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10), folder="deep")
+    reader = lake.spark.read.format("sluice").option("fileFormat", "json")
+    rows = reader.schema("id long, text string").load(str(lake.source)).collect()
+    assert Counter(row.id for row in rows) == lake.landed
+    assert not lake.checkpoint.exists()
+
+
+def test_a_batch_read_of_an_empty_directory_has_no_rows(lake):
+    reader = lake.spark.read.format("sluice").option("fileFormat", "json")
+    assert reader.schema("id long").load(str(lake.source)).count() == 0
+
+
+def test_the_backlog_shows_in_the_progress(lake):
+    for i in range(6):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    query = lake.drain(maxFilesPerTrigger=2)
+    backlogs = [json.loads(p.json)["sources"][0]["latestOffset"] for p in query.recentProgress]
+    first = json.loads(backlogs[0]) if isinstance(backlogs[0], str) else backlogs[0]
+    assert first["filesSeen"] == 6
+    assert first["splitsOutstanding"] <= 4
