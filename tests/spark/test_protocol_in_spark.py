@@ -35,9 +35,7 @@ def test_two_sources_with_names_of_their_own_each_read_everything(lake):
     lake.land("0.json", range(10))
     both = lake.frame(sourceName="left").union(lake.frame(sourceName="right"))
     writer = both.writeStream.format("parquet").trigger(availableNow=True)
-    query = lake.run(
-        writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink)
-    )
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink))
     assert query.awaitTermination(60)
     assert set(lake.ingested().values()) == {2}
 
@@ -50,9 +48,7 @@ def test_a_new_query_starts_from_a_retained_checkpoint_of_another(lake, tmp_path
     before = sorted(p for p in lake.state.rglob("*") if p.is_file())
     contents = [path.read_bytes() for path in before]
     new_sink, new_checkpoint = tmp_path / "sink2", tmp_path / "checkpoint2"
-    frame = lake.frame(
-        checkpointLocation=str(new_checkpoint), startingState=f"{lake.state}@1"
-    )
+    frame = lake.frame(checkpointLocation=str(new_checkpoint), startingState=f"{lake.state}@1")
     writer = frame.writeStream.format("parquet").trigger(availableNow=True)
     query = lake.run(writer.option("checkpointLocation", str(new_checkpoint)), str(new_sink))
     assert query.awaitTermination(60)
@@ -82,9 +78,7 @@ def test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine(lake):
     lake.drain(onSplitError="return", maxSplitAttempts=2)
     lake.check_exactly_once()
     quarantined = [
-        split
-        for checkpoint in _checkpoints(lake)
-        for split in checkpoint.header.quarantined
+        split for checkpoint in _checkpoints(lake) for split in checkpoint.header.quarantined
     ]
     assert [split.split_id.split("@")[0] for split in quarantined] == [str(bad)]
     assert quarantined[0].attempts == 2
@@ -141,9 +135,10 @@ def test_the_checkpoint_of_another_query_is_found_out(lake, tmp_path):
 
 
 def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-    from pyspark_sluice.connector.stream_reader import SluiceStreamReader
     from pyspark.sql.streaming.datasource import ReadMaxFiles
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    from pyspark_sluice.connector.stream_reader import SluiceStreamReader
 
     for i in range(6):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))

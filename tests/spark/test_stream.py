@@ -145,9 +145,7 @@ def test_a_restart_with_nothing_new_ends_at_once_and_reads_nothing_again(lake):
 
 def test_a_stream_may_wait_for_its_path(lake, until):
     lake.source.rmdir()
-    lake.start(
-        {"processingTime": "0 seconds"}, failOnMissingPath="false", discoveryInterval="50ms"
-    )
+    lake.start({"processingTime": "0 seconds"}, failOnMissingPath="false", discoveryInterval="50ms")
     time.sleep(1)
     lake.land("0.json", range(10))
     until(lambda: len(lake.ingested()) == 10, "rows")

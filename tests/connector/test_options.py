@@ -1,0 +1,88 @@
+"""The options: one frozen model, one error that lists everything."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from pyspark_sluice.connector.options import SluiceOptions, option_names, parse_options
+from pyspark_sluice.errors import OptionError
+
+GOOD = {"path": "/in", "checkpointlocation": "/ck"}
+
+
+def test_options_arrive_in_any_case_and_are_typed():
+    options = parse_options(
+        {**GOOD, "MAXFILESPERTRIGGER": "7", "maxbytespertrigger": "2m", "fileFormat": "CSV"},
+        streaming=True,
+    )
+    assert (options.max_files_per_trigger, options.max_bytes_per_trigger) == (7, 2 * 1024 * 1024)
+    assert options.file_format.value == "csv"
+    assert options.parallelism is None
+
+
+def test_all_problems_are_listed_at_once_each_with_option_found_and_expected():
+    given = {
+        "path": "/in",
+        "maxfilespertrigger": "many",
+        "discoveryinterval": "soon",
+        "onspliterror": "ignore",
+        "maxFilePerTrigger": "3",
+    }
+    with pytest.raises(OptionError) as caught:
+        parse_options(given, streaming=True)
+    text = str(caught.value)
+    assert re.search(r"maxFilesPerTrigger: found 'many'; expected: .*integer", text)
+    assert re.search(r"discoveryInterval: found 'soon'; expected: .*duration", text)
+    assert re.search(r"onSplitError: found 'ignore'; expected: .*'fail' or 'return'", text)
+    assert "maxFilePerTrigger: there is no such option; did you mean maxFilesPerTrigger?" in text
+    assert "checkpointLocation: found nothing; expected the same path as in writeStream" in text
+
+
+def test_a_missing_checkpoint_location_says_why_it_is_needed():
+    with pytest.raises(OptionError, match="Spark does not tell a Python source where"):
+        parse_options({"path": "/in"}, streaming=True)
+    parse_options({"path": "/in"}, streaming=False)
+    parse_options({"path": "/in", "statelocation": "/state"}, streaming=True)
+
+
+def test_a_missing_path_is_named():
+    with pytest.raises(OptionError, match=r"path: found nothing; expected .*\.load\(path\)"):
+        parse_options({"checkpointlocation": "/ck"}, streaming=True)
+
+
+def test_the_model_is_frozen():
+    options = parse_options(GOOD, streaming=True)
+    with pytest.raises(ValidationError):
+        options.path = "/other"
+
+
+def test_secrets_show_neither_in_the_model_nor_in_an_error():
+    options = parse_options({**GOOD, "storageoptions": '{"secret": "hunter2"}'}, streaming=True)
+    assert options.storage_options["secret"] == "hunter2"
+    assert "hunter2" not in repr(options)
+    with pytest.raises(OptionError) as caught:
+        parse_options({**GOOD, "storageoptions": "hunter2"}, streaming=True)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_every_option_has_a_type_and_one_sentence():
+    for name, field in SluiceOptions.model_fields.items():
+        assert field.annotation is not None, name
+        assert field.description, name
+        assert field.description.endswith("."), name
+
+
+def test_no_two_options_share_a_spelling():
+    names = option_names()
+    assert len({name.lower() for name in names}) == len(names)
+    assert names["delimiter"] == "delimiter"
+    assert names["sep"] == "sep"
+
+
+def test_the_model_pickles():
+    options = parse_options(GOOD, streaming=True)
+    assert pickle.loads(pickle.dumps(options)) == options

@@ -1,0 +1,49 @@
+"""The documentation is true: tables are current, the quick start runs as it stands."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _options_table():
+    spec = importlib.util.spec_from_file_location("options_table", ROOT / "tools/options_table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/options.md"])
+def test_the_options_tables_are_current(name):
+    tool = _options_table()
+    path = ROOT / name
+    assert path.read_text() == tool.updated(path, tool.documents()[path]), (
+        "run: python tools/options_table.py"
+    )
+
+
+def test_every_option_is_in_the_whole_table_once():
+    tool = _options_table()
+    shown = [name for names in tool.groups().values() for name in names]
+    assert sorted(shown) == sorted(tool.SluiceOptions.model_fields)
+
+
+def test_every_document_that_the_readme_links_to_is_there():
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
+    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+
+
+def test_the_quick_start_has_at_most_ten_lines_and_runs(spark, tmp_path):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    (landing / "0.json").write_text('{"id": 1, "name": "one"}\n')
+    exec(compile(code.replace("/tmp/sluice", str(tmp_path)), "README.md", "exec"), {})
+    rows = spark.read.parquet(str(tmp_path / "table")).collect()
+    assert [(row.id, row.name) for row in rows] == [(1, "one")]

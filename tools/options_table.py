@@ -1,0 +1,104 @@
+"""Writes the table of all options, out of the options model, into the documentation.
+
+`python tools/options_table.py` brings docs/options.md and README.md up to date; a test compares.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+import typing
+from enum import Enum
+from pathlib import Path
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+from pyspark_sluice.connector.options import SluiceOptions
+from pyspark_sluice.enumerator.options import EnumeratorOptions
+from pyspark_sluice.reader.options import ReaderOptions
+
+ROOT = Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
+MAIN = ("path", "checkpoint_location", "file_format", "mode")
+"""Shown in the README besides the options of batches and discovery; the rest is in docs/."""
+
+
+def table(names: list[str]) -> str:
+    """The options of these fields as a Markdown table."""
+    rows = ["| option | type | default | unit | meaning |", "|---|---|---|---|---|"]
+    for name in names:
+        field = SluiceOptions.model_fields[name]
+        extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+        meaning = (field.description or "").replace("|", "\\|")
+        cells = [f"`{field.alias}`", _type(field), _default(field), str(extra.get("unit", ""))]
+        rows.append("| " + " | ".join([*cells, meaning]) + " |")
+    return "\n".join(rows)
+
+
+def _type(field: FieldInfo) -> str:
+    parts = [field.annotation]
+    if typing.get_origin(field.annotation) in (typing.Union, types.UnionType):
+        parts = [part for part in typing.get_args(field.annotation) if part is not type(None)]
+    return " or ".join(map(_one_type, parts))
+
+
+def _one_type(kind: object) -> str:
+    if typing.get_origin(kind) is typing.Annotated:
+        return _type(FieldInfo(annotation=typing.get_args(kind)[0]))
+    if typing.get_origin(kind) is typing.Literal:
+        return ", ".join(f"`{value}`" for value in typing.get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "name"
+    names = {"int": "integer", "bool": "boolean", "str": "text", "float": "number"}
+    return names.get(getattr(kind, "__name__", ""), "JSON object")
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if value is None:
+        return "`auto`" if field.alias == "parallelism" else ""
+    if value is PydanticUndefined:
+        return "`{}`"
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return f"`{value}`" if value != "" else ""
+
+
+def groups() -> dict[str, list[str]]:
+    """Heading -> fields, every option once."""
+    batches = list(EnumeratorOptions.model_fields)
+    reading = list(ReaderOptions.model_fields)
+    own = [name for name in SluiceOptions.model_fields if name not in (*batches, *reading)]
+    return {
+        "What is ingested, and where the state is": own,
+        "Discovery, batches and assignment": batches,
+        "Reading": reading,
+    }
+
+
+def documents() -> dict[Path, str]:
+    """File -> the table that has to stand between its markers."""
+    whole = "\n\n".join(f"## {title}\n\n{table(names)}" for title, names in groups().items())
+    main = table([*MAIN, *EnumeratorOptions.model_fields])
+    return {ROOT / "docs" / "options.md": whole, ROOT / "README.md": main}
+
+
+def updated(path: Path, content: str) -> str:
+    """The text of `path` with `content` between the markers."""
+    pattern = re.compile(f"{BEGIN}.*{END}", re.DOTALL)
+    replacement = f"{BEGIN}\n{content}\n{END}"
+    return pattern.sub(lambda _: replacement, path.read_text(encoding="utf-8"))
+
+
+def main() -> int:
+    """Rewrite both documents."""
+    for path, content in documents().items():
+        path.write_text(updated(path, content), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
