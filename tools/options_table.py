@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+
 from pyspark_sluice.connector.options import SluiceOptions
 from pyspark_sluice.enumerator.options import EnumeratorOptions
 from pyspark_sluice.reader.options import ReaderOptions

@@ -1,0 +1,43 @@
+"""The error tree: every class is documented, pickles, and is raised somewhere in the tests."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+from pyspark_sluice import errors
+
+ROOT = Path(__file__).resolve().parent.parent
+CLASSES = [getattr(errors, name) for name in errors.__all__]
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_an_error_survives_pickling_with_all_its_parts(kind):
+    error = kind("what", "where", "this", "that", "do so")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert str(again) == str(error) == "what: where; found this; expected that. do so"
+
+
+def test_the_list_of_public_errors_is_complete_and_sorted():
+    defined = [
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, Exception)
+    ]
+    assert sorted(defined) == errors.__all__
+
+
+def test_every_error_is_documented_with_cause_and_remedy():
+    text = (ROOT / "docs" / "errors.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+ \| .+) \|$", text, re.MULTILINE))
+    assert sorted([*rows, "SluiceError"]) == errors.__all__
+
+
+def test_every_error_is_raised_by_a_test():
+    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
+    text = "\n".join(path.read_text() for path in tests)
+    assert [n for n in errors.__all__ if n != "SluiceError" and n not in text] == []
