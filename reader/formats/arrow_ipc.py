@@ -12,7 +12,7 @@ from . import ipc_footer
 from .api import Block
 from .blocks import BlockFormat, contiguous, malformed, starting_in
 
-_END_OF_STREAM = (b"\xff\xff\xff\xff\x00\x00\x00\x00", b"\x00\x00\x00\x00")
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 class ArrowFormat(BlockFormat):
@@ -54,12 +54,15 @@ class ArrowFormat(BlockFormat):
     def _stream(self, file: FileVersion, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         # A stream may end anywhere between messages; only the end mark tells that it is whole.
         source.seek(max(0, file.size - 8))
-        if not source.read().endswith(_END_OF_STREAM):
+        if source.read() != _END_OF_STREAM:
             raise malformed(file, "Arrow IPC stream", "no end-of-stream mark at its end")
         source.seek(0)
         for batch in ipc.open_stream(source):
             batch.validate(full=True)
             yield batch
+        if source.tell() != file.size:
+            found = f"an end-of-stream mark at byte {source.tell()}, before the end"
+            raise malformed(file, "Arrow IPC stream", found)
 
     def _is_file(self, file: FileVersion, source: pa.NativeFile) -> bool:
         source.seek(0)

@@ -158,13 +158,23 @@ class _Decoder:
         for rows, data in blocks:
             parts += (encoded(rows), _sized(data), _SYNC)
         stream = io.BytesIO(b"".join(parts))
+        ready: list[dict[str, Any]] = []
         try:
-            reader = self._fastavro.reader(stream, reader_schema=self._reader_schema)
-            while records := list(islice(reader, _ROWS)):
-                yield records
+            for block in self._fastavro.block_reader(stream, reader_schema=self._reader_schema):
+                records = iter(block)
+                while more := list(islice(records, _ROWS - len(ready))):
+                    ready += more
+                    if len(ready) == _ROWS:
+                        yield ready
+                        ready = []
+                # A wrong count of rows shows in what they leave over.
+                if block.bytes_.read(1):
+                    raise malformed(file, self.what, "a block of more rows than it declares")
         except (KeyError, IndexError, TypeError, AttributeError) as err:
             # What fastavro raises when bytes do not follow the schema; it has no class for it.
             raise malformed(file, self.what, f"rows that do not follow the schema ({err})") from err
+        if ready:
+            yield ready
 
     def _batch(self, records: list[dict[str, Any]]) -> pa.RecordBatch:
         arrays = [

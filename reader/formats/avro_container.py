@@ -137,7 +137,7 @@ def first_block(source: pa.NativeFile, header: Header, start: int) -> int:
         window = kept + chunk
         found = window.find(header.sync)
         if found >= 0:
-            return at - len(kept) + found + _SYNC
+            return int(at - len(kept) + found + _SYNC)
         at += len(chunk)
         kept = window[-(_SYNC - 1) :]
     return int(source.size())

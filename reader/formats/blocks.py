@@ -12,7 +12,8 @@ from itertools import pairwise
 import pyarrow as pa
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
-from ...errors import FileChangedError, FileVanishedError, MalformedDataError, SplitReadError
+from ...errors import MalformedDataError, SplitReadError
+from ..files import naming, open_native, read_whole
 from ..options import ReaderOptions
 from .api import Block, Decoded, FileFormat, Splittability
 from .columns import ColumnFitter
@@ -20,6 +21,8 @@ from .predicate import Predicate
 
 MAX_ROWS = 65_536
 """Rows in a batch at most: from 32,768 on, neither decoding nor Spark gets faster with more."""
+
+_AT_ONCE = 1 << 20
 
 _REMEDY = "Replace the file by a whole one, or set ignoreCorruptFiles to skip and count it."
 
@@ -65,45 +68,18 @@ def rows_within(batch_bytes: int, size: int, rows: int) -> int:
 def reading(file: FileVersion, what: str) -> Iterator[None]:
     """Turn what a decoder raises into the error a user sees; `what` is what the file should be."""
     try:
-        yield
+        with naming(file):
+            yield
     except SplitReadError:
         raise
-    except FileNotFoundError as err:
-        raise _vanished(file) from err
-    except (pa.ArrowException, ValueError, OverflowError, MemoryError, EOFError) as err:
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, EOFError) as err:
         raise malformed(file, what, _first_line(err)) from err
-    except OSError as err:
-        # Arrow reports torn data as an OSError of its own making, which carries no errno.
-        if err.errno is None:
-            raise malformed(file, what, _first_line(err)) from err
-        raise _unreadable(file, what, _first_line(err)) from err
 
 
 def malformed(file: FileVersion, what: str, found: str) -> MalformedDataError:
     """The error for bytes that are not `what`, with the file and its size named."""
     where = f"{file.path} ({file.size} bytes)"
     return MalformedDataError(f"not a readable {what}", where, found, f"a whole {what}", _REMEDY)
-
-
-def _vanished(file: FileVersion) -> FileVanishedError:
-    remedy = "Put it back, or set ignoreMissingFiles to skip and count it."
-    return FileVanishedError(
-        "file vanished between discovery and reading", file.path, remedy=remedy
-    )
-
-
-def _changed(file: FileVersion, size: int) -> FileChangedError:
-    return FileChangedError(
-        "file changed since discovery",
-        file.path,
-        f"{size} bytes",
-        f"{file.size} bytes",
-        "Files must not be changed in place; write a new file instead.",
-    )
-
-
-def _unreadable(file: FileVersion, what: str, found: str) -> SplitReadError:
-    return SplitReadError("file cannot be read", file.path, found, what, "Check access and retry.")
 
 
 def _first_line(err: BaseException) -> str:
@@ -114,9 +90,11 @@ def _first_line(err: BaseException) -> str:
 @contextmanager
 def opened(file: FileVersion, options: ReaderOptions) -> Iterator[pa.NativeFile]:
     """The stored bytes of one file version, for random access."""
-    with pa.OSFile(file.path, "rb") as source:
-        if source.size() != file.size:
-            raise _changed(file, source.size())
+    if file.size <= _AT_ONCE:
+        # A decoder reads a small file in many small pieces: one read is cheaper.
+        yield pa.BufferReader(read_whole(file, options.storage_options))
+        return
+    with open_native(file, options.storage_options) as source:
         yield source
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
+from ..files import is_local
 from ..options import ReaderOptions
 from .api import Block
 from .blocks import MAX_ROWS, BlockFormat, contiguous, malformed, rows_within, starting_in
@@ -35,13 +36,10 @@ class ParquetFormat(BlockFormat):
         return _layout(self._row_groups(file, source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-        # Without pre-buffering and with buffered column streams, memory is a page and a buffer
-        # a column, not the row group.
-        columns = max(1, len(self._schema))
         parquet = pq.ParquetFile(
             source,
             pre_buffer=False,
-            buffer_size=min(1 << 20, max(1 << 16, self._options.batch_bytes // columns)),
+            buffer_size=self._buffer_size(split.file),
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
@@ -64,6 +62,15 @@ class ParquetFormat(BlockFormat):
             if read != group.rows:
                 found = f"{read} rows in row group {index}, where the footer says {group.rows}"
                 raise malformed(split.file, self.what, found)
+
+    def _buffer_size(self, file: FileVersion) -> int:
+        """Bytes read of a column at a time.
+
+        Without pre-buffering and with such buffers, memory is a page and a buffer for each column,
+        not the row group. Object stores want larger requests than disks.
+        """
+        most = 1 << 20 if is_local(file.path) else 8 << 20
+        return min(most, max(1 << 16, self._options.batch_bytes // max(1, len(self._schema))))
 
     def _groups(
         self, file: FileVersion, source: pa.NativeFile, parquet: pq.ParquetFile
