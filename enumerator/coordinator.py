@@ -133,7 +133,6 @@ class Coordinator(Generic[SplitT, StateT]):
         if self._next is not None and start == self._head:
             return self._next
         self._advance_to(start)
-        self._acknowledgements.complete(start)
         self._await_discovery(everything=unlimited or self._bounded)
         with self._lock:
             self._raise_failure()
@@ -196,6 +195,7 @@ class Coordinator(Generic[SplitT, StateT]):
     def _advance_to(self, start: CheckpointRef) -> None:
         if start == self._next:
             self._head, self._next = start, None
+            check_not_fenced(self._store, self.epoch)
         elif start != self._head:
             raise ProtocolError(
                 "Spark asks for what follows a checkpoint that is not the last one",
@@ -204,6 +204,7 @@ class Coordinator(Generic[SplitT, StateT]):
                 str(self._next or self._head),
                 "Restart the query; if it happens again, please report it.",
             )
+        self._acknowledgements.complete(start)
 
     def _await_discovery(self, everything: bool) -> None:
         # A first batch waits for the first discovery, lest a long trigger interval begin with an

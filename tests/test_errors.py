@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from pyspark_sluice import errors
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -71,7 +71,8 @@ class Lake:
 
     def ingested(self) -> Counter[int]:
         """Ids in the sink, with how often each is there."""
-        if not (self.sink / "_spark_metadata").exists():
+        log = self.sink / "_spark_metadata"
+        if not log.exists() or not any(path.name.isdigit() for path in log.iterdir()):
             return Counter()
         return Counter(row.id for row in self.spark.read.parquet(str(self.sink)).collect())
 
