@@ -1,0 +1,1 @@
+"""Programs that show what Sluice does; each runs by one command."""

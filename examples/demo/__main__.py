@@ -1,0 +1,151 @@
+"""Tells the story: land, ingest, kill in mid-batch, restore, compare."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from . import flights
+from .comparison import compare
+from .driver import Driver
+from .lander import Lander
+from .watch import Watch
+
+KILL_AFTER = 5
+"""Batches done before the kill."""
+
+TRIES = 5
+"""Kills at most, until one has hit the middle of a batch."""
+
+LANDING_SECONDS = 25.0
+START_SECONDS = 60.0
+DRAIN_SECONDS = 180.0
+
+
+class Demo:
+    """One run in one folder."""
+
+    def __init__(self, home: Path, days: Sequence[tuple[str, bytes]]) -> None:
+        self._home = home
+        self._days = days
+        self._landing = home / "landing"
+        self._landing.mkdir()
+        self._done = home / "landing.done"
+        self._lander = Lander(self._landing, days, LANDING_SECONDS)
+        self._watch = Watch(home / "checkpoint")
+        self._started = time.monotonic()
+        self._driver: Driver | None = None
+
+    def run(self) -> bool:
+        """True if every row that landed was ingested once."""
+        try:
+            self._lander.start()
+            batch = self._kill_in_mid_batch()
+            self._restore(batch)
+            self._drain()
+        finally:
+            self._lander.stop()
+            if self._driver is not None:
+                self._driver.kill()
+        self._say("comparing what landed with what the Parquet sink holds, row for row")
+        types = {name: pa.int32() for name in flights.INTEGERS}
+        types |= {name: pa.string() for name in flights.TEXTS}
+        verdict = compare(self._landing, self._home / "sink", pa.schema(types))
+        print(verdict, flush=True)
+        return verdict.exact
+
+    def _say(self, text: str) -> None:
+        seconds = time.monotonic() - self._started
+        print(f"{seconds:5.1f} s  [{self._lander.landed:3} days landed]  {text}", flush=True)
+
+    def _start(self) -> Driver:
+        home = self._home
+        command = [sys.executable, Path(__file__).with_name("query.py")]
+        command += ["--landing", self._landing, "--sink", home / "sink", "--home", home]
+        command += ["--checkpoint", home / "checkpoint", "--until", self._done]
+        command += ["--schema", flights.SCHEMA, "--files", "20"]
+        self._driver = Driver([str(part) for part in command], self._heard)
+        self._say(f"driver started, process {self._driver.pid}")
+        return self._driver
+
+    def _heard(self, line: str) -> None:
+        if line.startswith(("batch", "drained")):
+            self._say(line)
+
+    def _kill_in_mid_batch(self) -> int:
+        for _ in range(TRIES):
+            driver = self._start()
+            enough = len(self._watch.commits()) + KILL_AFTER
+            self._until(driver, lambda e=enough: self._hit(e))
+            driver.kill()
+            # Only the files can tell whether the batch was still running when the signal arrived.
+            batch = self._watch.running()
+            if batch is not None:
+                self._say(
+                    f"SIGKILL to the whole driver in the middle of batch {batch}: Spark's offset "
+                    f"log has {batch}, its commit log ends at {max(self._watch.commits())}"
+                )
+                return batch
+            self._say("the kill fell between two batches; once more")
+        msg = f"none of {TRIES} kills hit the middle of a batch"
+        raise SystemExit(msg)
+
+    def _hit(self, enough: int) -> bool:
+        return len(self._watch.commits()) >= enough and self._watch.running() is not None
+
+    def _until(self, driver: Driver, condition: object) -> None:
+        assert callable(condition)
+        deadline = time.monotonic() + START_SECONDS
+        while not condition():
+            if driver.ended() is not None or time.monotonic() > deadline:
+                print("\n".join(driver.tail), file=sys.stderr)
+                msg = "the query ended or stood still; its last lines are above"
+                raise SystemExit(msg)
+            time.sleep(0.002)
+
+    def _restore(self, batch: int) -> None:
+        checkpoint = self._watch.of_batch(batch)
+        assert checkpoint is not None
+        epochs = self._watch.epochs()
+        driver = self._start()
+        self._until(driver, lambda: batch in self._watch.commits())
+        epoch = max(self._watch.epochs() - epochs, default=max(epochs))
+        readers = self._watch.assigned(checkpoint)
+        self._say(
+            f"restored from checkpoint {checkpoint.id} of epoch {checkpoint.epoch}, now epoch "
+            f"{epoch}: {len(readers)} splits replayed in {len(set(readers))} partitions"
+        )
+
+    def _drain(self) -> None:
+        assert self._driver is not None
+        if not self._lander.wait(LANDING_SECONDS * 4):
+            msg = f"only {self._lander.landed} of {len(self._days)} files have landed"
+            raise SystemExit(msg)
+        self._done.touch()
+        self._say("everything has landed; draining")
+        try:
+            status = self._driver.wait(DRAIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            status = -1
+        if status != 0:
+            print("\n".join(self._driver.tail), file=sys.stderr)
+            msg = f"the query ended with status {status}; its last lines are above"
+            raise SystemExit(msg)
+
+
+def main() -> int:
+    """Run in a temporary folder that is removed afterwards."""
+    print("preparing the flights of New York, 2013, as one JSON file for each day", flush=True)
+    days = list(flights.days(flights.read()))
+    with tempfile.TemporaryDirectory(prefix="sluice-demo-", ignore_cleanup_errors=True) as home:
+        return 0 if Demo(Path(home), days).run() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
