@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from ..errors import StateCorruptError, StateMissingError
 from .checkpoint import Checkpoint
@@ -136,21 +137,34 @@ class CheckpointHistory:
         except FileExistsError:
             return
 
-    def prune(self, oldest_retained: int) -> None:
-        """Delete what no restore of a checkpoint from `oldest_retained` on can need.
+    def prune(self, head: CheckpointRef, oldest_retained: int) -> None:
+        """Delete what no restore of a checkpoint from `oldest_retained` up to `head` can need.
 
-        Only what lies below the newest base at or before `oldest_retained` goes, so a crash in
-        the middle leaves every retained chain whole: the base is deleted last of its kind.
+        Only what lies below the newest base at or before `oldest_retained` on the chain of `head`
+        goes, that base's own predecessors last, so a crash in the middle leaves every retained
+        chain whole. A base of a dead incarnation is on no chain and never counts.
         """
-        usable = [ref for ref in self.bases() if ref.checkpoint <= oldest_retained]
-        if not usable:
+        bases = {ref for ref in self.bases() if ref.checkpoint <= oldest_retained}
+        floor = self._first_of(bases, head)
+        if floor is None:
             return
-        floor = usable[-1].checkpoint
         for ref in self.checkpoints():
-            if ref.checkpoint <= floor and ref.checkpoint < oldest_retained:
+            if ref.checkpoint <= floor.checkpoint and ref.checkpoint < oldest_retained:
                 self._store.delete(checkpoint_object(ref))
         for leaf in self._store.list(READERS):
             if CheckpointRef.from_name(leaf).checkpoint < oldest_retained:
                 self._store.delete(f"{READERS}/{leaf}")
-        for ref in usable[:-1]:
-            self._store.delete(base_object(ref))
+        for ref in bases:
+            if ref.checkpoint <= floor.checkpoint and ref != floor:
+                self._store.delete(base_object(ref))
+
+    def _first_of(
+        self, bases: AbstractSet[CheckpointRef], head: CheckpointRef
+    ) -> CheckpointRef | None:
+        oldest = min((ref.checkpoint for ref in bases), default=None)
+        ref = head
+        while oldest is not None and ref.checkpoint >= oldest:
+            if ref in bases:
+                return ref
+            ref = self._read(checkpoint_object(ref), ref).header.parent
+        return None
