@@ -25,7 +25,7 @@ FORMAT_VERSION: Final = 1
 """Of checkpoint files and of the state directory as a whole."""
 
 _KEY = b"sluice"
-_UNSIGNED = "0" * 64
+_UNSIGNED = "unsigned" * 8
 """Stands where the checksum goes while the checksum is computed."""
 
 
@@ -71,8 +71,12 @@ class CheckpointHeader(BaseModel):
     events: dict[str, list[Any]] = {}
     """Reader -> the custom events it receives with this checkpoint, in order."""
 
+    waiting: dict[str, list[Any]] = {}
+    """Reader -> custom events sent to it before this cut that go with a later one, since it got
+    no splits here; whole, not a delta."""
+
     checksum: str = _UNSIGNED
-    """SHA-256 of the file with this field zeroed."""
+    """SHA-256 of the file with this field unsigned."""
 
     @property
     def ref(self) -> CheckpointRef:
@@ -149,8 +153,11 @@ class Checkpoint:
                 batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
                 split_type = reader.schema.field("split").type
                 state_type = reader.schema.field("state").type
-        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, KeyError) as error:
-            raise _corrupt(where, str(error).splitlines()[0], "an Arrow IPC file") from error
+        except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
+            # Whatever a flipped bit makes a decoder say.
+            raise _corrupt(
+                where, f"{type(error).__name__}: {error}", "an Arrow IPC file"
+            ) from error
         assigned, state = [], []
         for batch in batches:
             if batch.num_rows == 0:
