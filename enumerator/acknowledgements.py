@@ -10,6 +10,8 @@ Not here: writing commits (reader) and what becomes of splits sent back (`sent_b
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -58,15 +60,23 @@ class Acknowledgements(Generic[SplitT]):
         self.take_in(ref)
         checkpoint = self._history.load(ref)
         with self._lock:
-            for reader in sorted({reader for reader, _ in checkpoint.assigned}):
-                if (ref, reader) not in self._counted:
-                    splits = self._assigned_to(reader, checkpoint)
-                    self._enumerator.handle_abandoned_splits(splits, reader)
+            self._give_up(checkpoint, {reader for known, reader in self._counted if known == ref})
             self._context.open(ref.checkpoint)
             self._context.tracker.on_checkpoint_complete(ref.checkpoint)
             self._enumerator.notify_checkpoint_complete(ref.checkpoint)
             self._counted = {key for key in self._counted if key[0] == ref}
             self._completed = ref
+
+    def adopt(self, checkpoint: Checkpoint, commits: Sequence[ReaderCommit]) -> None:
+        """Count a savepoint's own commits, which are in another directory. Under the lock."""
+        for commit in commits:
+            self.count(commit, checkpoint)
+        self._give_up(checkpoint, {commit.reader for commit in commits})
+
+    def _give_up(self, checkpoint: Checkpoint, acknowledged: AbstractSet[int]) -> None:
+        for reader in sorted({reader for reader, _ in checkpoint.assigned} - acknowledged):
+            splits = self._assigned_to(reader, checkpoint)
+            self._enumerator.handle_abandoned_splits(splits, reader)
 
     def take_in(self, ref: CheckpointRef) -> None:
         """Count the commits that have appeared; each opens the gateway of its own reader."""
@@ -76,6 +86,10 @@ class Acknowledgements(Generic[SplitT]):
             commit = self._commits.find(ref, reader)
             checkpoint = self._history.load(ref)
             with self._lock:
+                # The other thread may have counted it while this one was reading, and may even
+                # have gone on to a later checkpoint and forgotten that it did.
+                if ref.checkpoint <= self._completed.checkpoint:
+                    return
                 if commit is not None and (ref, reader) not in self._counted:
                     self._counted.add((ref, reader))
                     self.count(commit, checkpoint)

@@ -71,6 +71,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             attempts=dict(self._sent_back.attempts),
             quarantined=list(self._sent_back.newly_quarantined()),
             events=dict(events),
+            waiting=dict(context.inboxes.waiting),
         )
         return Checkpoint(header, self._split_schema, state.schema, assigned, rows)
 

@@ -55,11 +55,19 @@ class Inboxes:
         return sum(batch.num_rows for batches in self._splits.values() for batch in batches)
 
     def empty(self) -> tuple[Sequence[tuple[int, pa.RecordBatch]], Mapping[str, list[Any]]]:
-        """Take everything out: (reader, splits) in order, and reader -> custom events."""
+        """Take out (reader, splits) in order, and those readers' custom events.
+
+        The events of a reader without splits wait for its next ones.
+        """
         assigned = [(r, batch) for r in sorted(self._splits) for batch in self._splits[r]]
-        events = {str(reader): values for reader, values in sorted(self._events.items())}
-        self._splits, self._events = {}, {}
+        events = {str(r): self._events.pop(r) for r in sorted(self._splits) if r in self._events}
+        self._splits = {}
         return assigned, events
+
+    @property
+    def waiting(self) -> Mapping[str, list[Any]]:
+        """Reader -> custom events that have not left yet."""
+        return {str(reader): list(self._events[reader]) for reader in sorted(self._events)}
 
     def put_back(
         self, assigned: Sequence[tuple[int, pa.RecordBatch]], events: Mapping[str, list[Any]]

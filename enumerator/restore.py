@@ -5,7 +5,7 @@ Not here: reading and writing the chain (`checkpoint_meta/history.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +28,9 @@ class RestoredState(Generic[StateT]):
     """The enumerator's; None before the first checkpoint."""
 
     attempts: dict[str, int] = field(default_factory=dict)
+    waiting: Mapping[str, list[Any]] = field(default_factory=dict)
+    """Reader -> custom events that go with its next splits."""
+
     quarantined: Sequence[QuarantinedSplit] = ()
     chain_length: int = 0
     """Documents that were folded."""
@@ -51,7 +54,7 @@ def restore(
         state = _advance(source, state, checkpoint)
         attempts = dict(checkpoint.header.attempts)
         quarantined.extend(checkpoint.header.quarantined)
-    return RestoredState(state, attempts, quarantined, len(chain))
+    return RestoredState(state, attempts, chain[-1].header.waiting, quarantined, len(chain))
 
 
 def _advance(
