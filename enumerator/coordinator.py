@@ -29,7 +29,7 @@ from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.store import StateStore
-from ..errors import ProtocolError, WaitTimeoutError
+from ..errors import FencedError, ProtocolError, WaitTimeoutError
 from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitT, StateT
 from .async_calls import AsyncCalls
@@ -83,6 +83,9 @@ class Coordinator(Generic[SplitT, StateT]):
         store: StateStore,
         settings: CoordinatorSettings,
         clock: Callable[[], float] = time.time,
+        make_calls: Callable[
+            [threading.Condition, Callable[[BaseException], None]], AsyncCalls
+        ] = AsyncCalls,
     ) -> None:
         """Touches nothing; Spark's first call opens the state and claims an epoch."""
         self._source = source
@@ -92,7 +95,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self._history = CheckpointHistory(store)
         self._lock = threading.Condition(threading.RLock())
         self._wake = threading.Event()
-        self._calls = AsyncCalls(self._lock, self.fail)
+        self._calls = make_calls(self._lock, self.fail)
         self._failure: BaseException | None = None
         self._bounded = False
         self._begun = False
@@ -141,9 +144,10 @@ class Coordinator(Generic[SplitT, StateT]):
             self._plan()
             if not self._context.inboxes.has_splits:
                 return start
+            taken = self._room
             checkpoint = self._cut()
-        self._publish(checkpoint)
-        check_not_fenced(self._store, self.epoch)
+        self._publish(checkpoint, taken)
+        self._check_not_fenced()
         self._wake.set()
         return checkpoint.ref
 
@@ -230,15 +234,23 @@ class Coordinator(Generic[SplitT, StateT]):
     def _cut(self) -> Checkpoint:
         self._last_id += 1
         ref = CheckpointRef(self._last_id, self.epoch)
+        try:
+            checkpoint = self._cutter.cut(self._head, ref, int(self._clock() * 1_000_000))
+        except BaseException as error:
+            # A snapshot may be gone with it: only the state on disk is sure.
+            self.fail(error)
+            raise
         self._room = BatchRoom(self._settings.limits)
-        return self._cutter.cut(self._head, ref, int(self._clock() * 1_000_000))
+        return checkpoint
 
-    def _publish(self, checkpoint: Checkpoint) -> None:
+    def _publish(self, checkpoint: Checkpoint, taken: BatchRoom) -> None:
         try:
             self._history.publish(checkpoint)
         except BaseException:
             with self._lock:
                 self._cutter.abort(checkpoint)
+                taken.add(self._room)
+                self._room = taken
             raise
         with self._lock:
             self._cutter.published()
@@ -264,9 +276,8 @@ class Coordinator(Generic[SplitT, StateT]):
             self._context.readers.start()
             if savepoint:
                 self._cutter.adopt(restored)
-                checkpoint = history.load(savepoint.ref)
-                for commit in ReaderCommits(savepoint.store).of(savepoint.ref):
-                    self._acknowledgements.count(commit, checkpoint)
+                commits = ReaderCommits(savepoint.store).of(savepoint.ref)
+                self._acknowledgements.adopt(history.load(savepoint.ref), commits)
         self._calls.every(self._settings.background_interval, self._background, self._wake)
 
     def _build(self, restored: RestoredState[StateT]) -> None:
@@ -282,6 +293,7 @@ class Coordinator(Generic[SplitT, StateT]):
             (settings.parallelism, settings.at_least_readers),
             self._announce,
         )
+        self._context.inboxes.put_back((), restored.waiting)
         self._enumerator = self._source.create_enumerator(self._context, restored.state)
         self._cutter = CheckpointCutter(
             self._source, self._enumerator, self._context, self._sent_back
@@ -301,8 +313,15 @@ class Coordinator(Generic[SplitT, StateT]):
 
     # In the background ----------------------------------------------------------------------
 
+    def _check_not_fenced(self) -> None:
+        try:
+            check_not_fenced(self._store, self.epoch)
+        except FencedError as error:
+            self.fail(error)
+            raise
+
     def _background(self) -> None:
-        check_not_fenced(self._store, self.epoch)
+        self._check_not_fenced()
         running = self._next
         if running is not None:
             self._acknowledgements.take_in(running)
@@ -313,7 +332,7 @@ class Coordinator(Generic[SplitT, StateT]):
 
     def _let_go(self, end: CheckpointRef) -> None:
         self._history.publish_base(base_of(self._history, end, self._source))
-        self._history.prune(end.checkpoint - self._settings.retained_checkpoints)
+        self._history.prune(end, end.checkpoint - self._settings.retained_checkpoints)
 
     def _let_gone(self, _: None, error: BaseException | None) -> None:
         if error is not None:

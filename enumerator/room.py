@@ -62,6 +62,12 @@ class BatchRoom:
         self.bytes += length
         self.rows += rows
 
+    def add(self, other: BatchRoom) -> None:
+        """Account for all that `other` has taken, too."""
+        self._files |= other._files
+        self.bytes += other.bytes
+        self.rows += other.rows
+
     def lift(self, limits: BatchLimits) -> None:
         """Change the limits, keeping what has been taken (Trigger.Once ignores every limit)."""
         self.limits = limits
