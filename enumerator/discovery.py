@@ -5,6 +5,7 @@ Not here: when to list, and what becomes of the files (`file_enumerator.py`).
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import os
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -102,17 +103,23 @@ class _LocalTree:
             return
         pending = [self._root]
         while pending:
-            with os.scandir(pending.pop()) as entries:
+            directory = pending.pop()
+            try:
+                entries = os.scandir(directory)
+            except FileNotFoundError:
+                if directory == self._root:
+                    raise
+                continue
+            with entries:
                 for entry in entries:
                     if entry.name.startswith(_HIDDEN):
                         continue
                     if entry.is_dir():
                         pending.append(entry.path)
                     elif entry.path not in known:
-                        try:
+                        # Renamed or deleted since; if renamed, it is found again.
+                        with contextlib.suppress(FileNotFoundError):
                             yield _version(entry.path, entry.stat())
-                        except FileNotFoundError:
-                            continue  # Renamed or deleted since; if renamed, it is found again.
 
 
 def _version(path: str, status: os.stat_result) -> FileVersion:
