@@ -1,0 +1,197 @@
+"""Parsed JSON values as values of a schema, by the rules of Spark's JSON reader.
+
+The exact and slow path, for the records that the fast one refuses. A value that does not fit is a
+`Misfit`, which says where in the record it stands.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from ..options import ReaderOptions
+from .json_text import Number
+from .temporal import Temporal
+
+__all__ = ["Misfit", "converter", "to_json"]
+
+Convert = Callable[[Any], Any]
+_types = pa.types
+_EXACT = Context(prec=76)
+_NON_NUMBERS = {
+    "NaN": math.nan,
+    "Infinity": math.inf,
+    "+Infinity": math.inf,
+    "INF": math.inf,
+    "+INF": math.inf,
+    "-Infinity": -math.inf,
+    "-INF": -math.inf,
+}
+
+
+class Misfit(ValueError):
+    """A value that is not of its column's type."""
+
+
+def converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+    """A function from parsed values that are not null to what `pa.array` takes for `kind`."""
+    if _types.is_struct(kind):
+        return _struct(kind, options, temporal)
+    if _types.is_list(kind):
+        return _list(kind, options, temporal)
+    if _types.is_map(kind):
+        return _map(kind, options, temporal)
+    if _types.is_string(kind):
+        return _string(options)
+    if _types.is_temporal(kind) and not _types.is_duration(kind):
+        return _temporal(kind, temporal)
+    if _types.is_decimal(kind):
+        return lambda value: _decimal(value, kind)
+    if _types.is_integer(kind):
+        bound = 1 << (kind.bit_width - 1)
+        return lambda value: _integer(value, bound, kind)
+    if _types.is_floating(kind):
+        return lambda value: _float(value, kind)
+    simple = {pa.bool_(): _boolean, pa.binary(): _binary, pa.null(): lambda value: None}
+    if kind in simple:
+        return simple[kind]
+    raise TypeError(f"JSON cannot be read into columns of type {kind}")
+
+
+def _misfit(value: Any, kind: object) -> Misfit:
+    text = to_json(value)
+    return Misfit(f"{text[:100]} where {kind} is expected")
+
+
+def _struct(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+    fields = {child.name: converter(child.type, options, temporal) for child in kind}
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _misfit(value, "an object")
+        return {
+            name: inner(value[name])
+            for name, inner in fields.items()
+            if value.get(name) is not None
+        }
+
+    return convert
+
+
+def _list(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+    inner = converter(kind.value_type, options, temporal)
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise _misfit(value, "an array")
+        return [None if item is None else inner(item) for item in value]
+
+    return convert
+
+
+def _map(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+    inner = converter(kind.item_type, options, temporal)
+    if not _types.is_string(kind.key_type):
+        raise TypeError("JSON can be read only into maps with string keys")
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _misfit(value, "an object")
+        return [(_clean(key), None if item is None else inner(item)) for key, item in value.items()]
+
+    return convert
+
+
+def _string(options: ReaderOptions) -> Convert:
+    del options
+
+    def convert(value: Any) -> str:
+        return _clean(value) if type(value) is str else to_json(value)
+
+    return convert
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise _misfit(value, "true or false")
+
+
+def _integer(value: Any, bound: int, kind: pa.DataType) -> int:
+    if type(value) is Number and value.lstrip("-").isdigit():
+        number = int(value)
+        if -bound <= number < bound:
+            return number
+    raise _misfit(value, kind)
+
+
+def _float(value: Any, kind: pa.DataType) -> float:
+    if type(value) is Number or (type(value) is str and value in _NON_NUMBERS):
+        known = _NON_NUMBERS.get(value)
+        number = float(value) if known is None else known
+        return number
+    raise _misfit(value, kind)
+
+
+def _decimal(value: Any, kind: pa.DataType) -> Decimal:
+    if isinstance(value, str):
+        try:
+            number = Decimal(str(value))
+            unit = Decimal(1).scaleb(-kind.scale)
+            # Spark rounds what has more digits than the column, and refuses what does not fit.
+            rounded = number.quantize(unit, ROUND_HALF_UP, _EXACT)
+            if abs(rounded) < Decimal(10) ** (kind.precision - kind.scale):
+                return rounded
+        except InvalidOperation:
+            pass
+    raise _misfit(value, kind)
+
+
+def _binary(value: Any) -> bytes:
+    if type(value) is str:
+        try:
+            return base64.b64decode(value, validate=True)
+        except binascii.Error:
+            pass
+    raise _misfit(value, "base64 text")
+
+
+def _temporal(kind: pa.DataType, temporal: Temporal) -> Convert:
+    def convert(value: Any) -> int:
+        try:
+            if type(value) is str:
+                return temporal.value(value, kind)
+            if type(value) is Number and _types.is_timestamp(kind) and kind.tz is not None:
+                # Spark takes a number for seconds since the epoch.
+                return int(value) * 1_000_000
+        except (ValueError, OverflowError):
+            pass
+        raise _misfit(value, kind)
+
+    return convert
+
+
+def _clean(text: str) -> str:
+    """Half of a surrogate pair is no character; Arrow's strings have no room for it."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def to_json(value: Any) -> str:
+    """A parsed value as compact JSON text, numbers as they were written."""
+    if type(value) is Number:
+        return str(value)
+    if isinstance(value, dict):
+        inner = (f"{json.dumps(k, ensure_ascii=False)}:{to_json(v)}" for k, v in value.items())
+        return "{" + ",".join(inner) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(to_json, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,33 @@
+"""Strings from raw bytes: checked to be UTF-8 at memory speed, repaired only where they are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+
+def utf8(offsets: np.ndarray, data: bytes) -> pa.Array:
+    """A string array over `data`; bytes that are not UTF-8 become U+FFFD, as in Spark."""
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    raw = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+    return repaired(raw)
+
+
+def repaired(raw: pa.Array) -> pa.Array:
+    """Binary values as strings."""
+    try:
+        return raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        values = (None if v is None else v.decode("utf-8", "replace") for v in raw.to_pylist())
+        return pa.array(values, pa.string())
+
+
+def is_utf8(data: bytes) -> bool:
+    """True if all of `data` is UTF-8."""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
