@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def write(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Write]:
+def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
     """Writes `count` rows in a format and hands out the file's version."""
     folder = tmp_path_factory.mktemp("blocks")
     numbers = iter(range(1_000_000))
@@ -127,7 +128,7 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Write]:
         WRITERS[kind](path, rows(count), block_rows)
         return version(path)
 
-    yield write_rows
+    return write_rows
 
 
 @pytest.fixture(scope="session")
@@ -148,7 +149,7 @@ def read() -> Callable[..., list[dict[str, Any]]]:
     def read_rows(fmt: FileFormat, file: FileVersion, *cuts: int) -> list[dict[str, Any]]:
         borders = [0, *cuts, file.size]
         found: list[dict[str, Any]] = []
-        for start, end in zip(borders, borders[1:], strict=False):
+        for start, end in pairwise(borders):
             for decoded in fmt.decode(FileSplit(file, start, end)):
                 decoded.batch.validate(full=True)
                 found += decoded.batch.to_pylist()

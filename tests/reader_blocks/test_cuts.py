@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -49,7 +51,7 @@ def test_blocks_cover_the_file_and_each_gives_the_rows_it_declares(
     blocks = reader.blocks(file)
     assert blocks[0].start == 0
     assert blocks[-1].end == file.size
-    assert all(a.end == b.start for a, b in zip(blocks, blocks[1:], strict=False))
+    assert all(a.end == b.start for a, b in pairwise(blocks))
     found = []
     for block in blocks:
         decoded = list(reader.decode(FileSplit(file, block.start, block.end)))
@@ -67,7 +69,7 @@ def test_a_file_of_many_blocks_is_really_cut(kind: str, files: Any, fmt: Any) ->
 
 
 def test_a_reader_goes_from_file_to_file_of_other_schemas(kind: str, write: Any, fmt: Any) -> None:
-    reader = fmt(kind, fmt(kind)._schema.empty_table().select(["text", "id"]).schema)
+    reader = fmt(kind, pa.schema([("text", pa.string()), ("id", pa.int64())]))
     for file in (write(kind, 3), write(kind, 5), write(kind, 0)):
         batches = [part.batch for part in reader.decode(FileSplit(file, 0, file.size))]
         assert all(batch.schema.names == ["text", "id"] for batch in batches)
@@ -84,16 +86,12 @@ def test_batches_keep_to_the_limit_of_bytes(kind: str, write: Any, fmt: Any) -> 
 
 
 def test_a_schema_without_columns_still_counts_the_rows(kind: str, write: Any, fmt: Any) -> None:
-    import pyarrow as pa
-
     file = write(kind, 1234, 100)
     parts = fmt(kind, pa.schema([])).decode(FileSplit(file, 0, file.size))
     assert sum(part.batch.num_rows for part in parts) == 1234
 
 
 def test_columns_that_no_file_has_are_nulls(kind: str, write: Any, fmt: Any, read: Any) -> None:
-    import pyarrow as pa
-
     file = write(kind, 3)
     schema = pa.schema([("gone", pa.list_(pa.date32())), ("ID", pa.int64())])
     assert read(fmt(kind, schema), file) == [{"gone": None, "ID": i} for i in range(3)]

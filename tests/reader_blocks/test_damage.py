@@ -1,4 +1,4 @@
-"""Damaged files: an error that names the file, or the right number of rows. Never less, silently."""
+"""Damaged files: an error that names the file, or the right number of rows; never less rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.splits import FileSplit
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.errors import (
     FileChangedError,
     FileVanishedError,
     MalformedDataError,
     SplitReadError,
 )
+from pyspark_sluice.reader.formats.api import FileFormat
 
 COUNT = 300
+
+
+def rows_or_error(reader: FileFormat, file: FileVersion) -> int | str:
+    """How many rows there are, or the file an error names."""
+    try:
+        reader.blocks(file)
+        return sum(p.batch.num_rows for p in reader.decode(FileSplit(file, 0, file.size)))
+    except SplitReadError as err:
+        return err.where.split(" (")[0].split(", rows")[0]
 
 
 def test_an_empty_file_is_named_with_what_was_expected(
@@ -72,32 +82,23 @@ def test_flipped_bits_give_an_error_or_every_row(
         data[chance.randrange(low, len(data))] ^= 1 << chance.randrange(8)
     path.write_bytes(data)
     file = version_of(path)
-    reader = fmt(kind)
-    try:
-        reader.blocks(file)
-        found = sum(p.batch.num_rows for p in reader.decode(FileSplit(file, 0, file.size)))
-    except SplitReadError as err:
-        assert str(path) in str(err)
-    else:
-        assert found == COUNT
+    assert rows_or_error(fmt(kind), file) in (COUNT, str(path))
 
 
-def test_a_damaged_level_histogram_in_a_parquet_footer_does_not_abort_the_process(
+def test_no_damage_to_a_parquet_footer_aborts_the_process(
     write: Any, fmt: Any, version_of: Any
 ) -> None:
-    """Arrow's ColumnChunkMetaData throws through Python and ends the process on such a footer."""
+    """Arrow's ColumnChunkMetaData throws through Python and ends the process on some of these."""
     path = Path(write("parquet", COUNT, 100).path)
     data = path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
     for at in range(len(data) - 8 - length, len(data) - 8, 3):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
         file = version_of(path)
-        try:
-            fmt("parquet").blocks(file)
-            fmt("parquet", filter="id > 5").blocks(file)
-            list(fmt("parquet", filter="id > 5").decode(FileSplit(file, 0, file.size)))
-        except SplitReadError as err:
-            assert str(path) in str(err)
+        assert rows_or_error(fmt("parquet"), file) in (COUNT, str(path))
+        # Bounds that were damaged cannot be told from true ones, so here the number may differ.
+        found = rows_or_error(fmt("parquet", filter="id > 5"), file)
+        assert isinstance(found, int) or found == str(path)
 
 
 def test_a_stream_without_its_end_mark_is_not_taken_for_whole(
