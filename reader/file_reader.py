@@ -14,10 +14,16 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.splits import FileSplit
-from ..errors import FileVanishedError, MalformedDataError, SluiceError, SplitReadError
+from ..errors import (
+    FileChangedError,
+    FileVanishedError,
+    MalformedDataError,
+    SluiceError,
+    SplitReadError,
+)
 from .api import ReaderContext, Report, SplitFinished, SplitReader, SplitReturned
 from .file_columns import FileColumns
-from .files import read_whole
+from .files import present_version, read_whole
 from .formats.api import FileFormat
 from .formats.columns import ColumnFitter
 from .formats.predicate import Predicate
@@ -154,11 +160,20 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def _decoded(self, split: FileSplit) -> Iterator[Item]:
         rows, dropped, seconds, skipped = 0, 0, 0.0, ""
+        present: FileSplit | None = None
         steps = self._batches(split)
         while True:
             began = time.perf_counter()
             try:
                 step = next(steps, None)
+            except FileChangedError:
+                # A whole file that was repaired or replaced before its first row was taken is
+                # read as it is now; a part of a file would not fit the other parts any more.
+                if rows or present is not None or not split.is_whole_file:
+                    raise
+                present = self._as_it_is_now(split)
+                steps = self._batches(present)
+                continue
             except FileVanishedError as err:
                 if not self._options.ignore_missing_files:
                     raise
@@ -175,7 +190,12 @@ class FileSplitReader(SplitReader[FileSplit]):
             dropped += bad
             if batch.num_rows:
                 yield batch
-        yield SplitFinished(split.split_id, rows, split.length, seconds, dropped, skipped)
+        length = (present or split).length
+        yield SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
+
+    def _as_it_is_now(self, split: FileSplit) -> FileSplit:
+        file = present_version(split.file, self._options.storage_options)
+        return FileSplit(file, 0, file.size)
 
     def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, int]]:
         path = split.file.path

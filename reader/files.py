@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..checkpoint_meta.splits import FileVersion
 from ..errors import FileChangedError, FileVanishedError, SplitReadError
 
-__all__ = ["RandomAccess", "is_local", "open_file", "open_native", "read_whole"]
+__all__ = ["RandomAccess", "is_local", "open_file", "open_native", "present_version", "read_whole"]
 
 
 class RandomAccess(Protocol):
@@ -63,6 +63,25 @@ def open_native(file: FileVersion, storage: Mapping[str, Any]) -> Iterator[pa.Na
         yield pa.PythonFile(remote.handle, mode="r")
     finally:
         remote.close()
+
+
+def present_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion:
+    """The version of `file` that is there now.
+
+    Raises:
+        FileVanishedError: it is gone.
+        FileChangedError: it is empty, so somebody is about to write it anew.
+    """
+    with naming(file):
+        if is_local(file.path):
+            status = os.stat(file.path)
+            present = FileVersion(file.path, status.st_size, status.st_mtime_ns // 1000)
+        else:
+            fs, path = fsspec.core.url_to_fs(file.path, **{"use_listings_cache": False, **storage})
+            present = FileVersion(file.path, int(fs.info(path)["size"]), -1)
+    if present.size == 0:
+        raise _changed(file, "an empty file")
+    return present
 
 
 def read_whole(file: FileVersion, storage: Mapping[str, Any]) -> bytes:
@@ -187,5 +206,6 @@ def _changed(file: FileVersion, found: str, expected: str = "") -> FileChangedEr
         file.path,
         found,
         expected or f"{file.size} bytes",
-        "Files must not be changed in place: write a new file instead; restart once it is back.",
+        "A file that is read in parts, or while it is written, must not change: put the version "
+        "that was discovered back, with its modification time, and restart.",
     )
