@@ -1,0 +1,139 @@
+"""Ingests a directory on a cluster of two executors and kills one in the middle of a batch.
+
+Usage: cluster.py ROOT [ZIP]. ROOT/landing is read into ROOT/sink; ZIP is shipped as --py-files.
+Prints `killed <pid>` and where the executors import the package from.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+
+def children(pid: int) -> list[int]:
+    """Processes below `pid`, all generations."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+    found, frontier = [], [pid]
+    while frontier:
+        parent = frontier.pop()
+        below = [child for child, its in parents.items() if its == parent]
+        found += below
+        frontier += below
+    return found
+
+
+def executors() -> list[int]:
+    """Executor processes of this driver."""
+    found = []
+    for pid in children(os.getpid()):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"CoarseGrainedExecutorBackend" in command:
+            found.append(pid)
+    return found
+
+
+def in_the_middle_of_a_batch(checkpoint: Path) -> bool:
+    """Spark has planned a batch, not the first, that it has not committed."""
+
+    def newest(folder: str) -> int:
+        path = checkpoint / folder
+        names = path.iterdir() if path.exists() else ()
+        return max((int(p.name) for p in names if p.name.isdigit()), default=-1)
+
+    return newest("offsets") > newest("commits") >= 0
+
+
+def kill_one_executor(checkpoint: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if in_the_middle_of_a_batch(checkpoint):
+            time.sleep(0.3)  # the tasks are under way
+            if in_the_middle_of_a_batch(checkpoint):
+                pid = executors()[0]
+                os.kill(pid, signal.SIGKILL)
+                print(f"killed {pid}", flush=True)
+                return
+        time.sleep(0.01)
+
+
+def main(root: Path, archive: str | None) -> None:
+    builder = (
+        SparkSession.builder.master("local-cluster[2,1,1024]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.executor.memory", "512m")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.task.maxFailures", "4")
+        .config("spark.speculation", "true")
+        .config("spark.speculation.interval", "100ms")
+        .config("spark.speculation.multiplier", "1.1")
+        .config("spark.speculation.quantile", "0.3")
+        .config("spark.speculation.minTaskRuntime", "100ms")
+        .config("spark.local.dir", str(root / "local"))
+    )
+    if archive:
+        builder = builder.config("spark.submit.pyFiles", archive)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    if archive:
+        import pyspark_sluice
+
+        spark.dataSource.register(pyspark_sluice.DefaultSource)
+    checkpoint = root / "checkpoint"
+
+    def slowly(batches):
+        import pyspark_sluice
+
+        where.add(pyspark_sluice.__file__)
+        for batch in batches:
+            time.sleep(0.5)
+            yield batch
+
+    class Where:
+        def add(self, path: str) -> None:
+            (root / "where").write_text(path)
+
+    where = Where()
+    schema = "id long, text string"
+    frame = (
+        spark.readStream.format("sluice")
+        .option("fileFormat", "json")
+        .option("checkpointLocation", str(checkpoint))
+        .option("maxFilesPerTrigger", "12")
+        .option("parallelism", "4")
+        .schema(schema)
+        .load(str(root / "landing"))
+        .mapInArrow(slowly, schema)
+    )
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start(str(root / "sink"))
+    )
+    killer = threading.Thread(target=kill_one_executor, args=(checkpoint,), daemon=True)
+    killer.start()
+    if not query.awaitTermination(120):
+        raise SystemExit("the run did not end in time")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)

@@ -1,0 +1,56 @@
+"""Real executors in processes of their own: one is killed, tasks are retried and speculated."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
+PACKAGES = ("checkpoint_meta", "connector", "enumerator", "reader")
+
+
+def _zip(target: Path) -> Path:
+    """The package as a user ships it: one top folder of its import name."""
+    with zipfile.ZipFile(target, "w") as archive:
+        sources = [ROOT / "__init__.py", ROOT / "errors.py"]
+        sources += [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+        for path in sources:
+            archive.write(path, Path("pyspark_sluice") / path.relative_to(ROOT))
+    return target
+
+
+@pytest.mark.parametrize("shipped", ["installed", "py-files"])
+def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_path, shipped):
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    for i in range(36):
+        lines = [json.dumps({"id": i * 10 + k, "text": "x" * 50}) for k in range(10)]
+        (landing / f"{i}.json").write_text("\n".join(lines) + "\n")
+    arguments = [sys.executable, str(PROGRAM), str(tmp_path)]
+    if shipped == "py-files":
+        arguments.append(str(_zip(tmp_path / "pyspark_sluice.zip")))
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    environment.pop("PYSPARK_GATEWAY_PORT", None)
+    ran = subprocess.run(
+        arguments,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        start_new_session=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    assert "killed " in ran.stdout
+    where = (tmp_path / "where").read_text()
+    assert (".zip" in where) == (shipped == "py-files"), where
+    ids = Counter(row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect())
+    assert ids == Counter(range(360))
