@@ -1,0 +1,83 @@
+"""One condition of a filter, and what it means for a column and for a block's statistics.
+
+A condition that is null for a row does not hold, as in SQL, and NaN is greater than every number,
+as in Spark. Parsing is in `filter_text.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+COMPARE = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a block's metadata says of one column; values already in the column's target type."""
+
+    low: pa.Scalar | None
+    high: pa.Scalar | None
+    nulls: int | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One conjunct. `values` has one literal, several for IN, none for the two null tests."""
+
+    column: str
+    op: str
+    values: tuple[pa.Scalar, ...]
+
+    def holds(self, array: pa.Array) -> pa.Array:
+        """True, false or null for each value of the column."""
+        if self.op == "is null":
+            return array.is_null()
+        if self.op == "is not null":
+            return array.is_valid()
+        if self.op == "in":
+            return pc.is_in(array, value_set=_as_array(self.values, array.type))
+        mask = COMPARE[self.op](array, self.values[0])
+        if self.op in (">", ">=") and pa.types.is_floating(array.type):
+            mask = pc.or_(mask, pc.is_nan(array))
+        return mask
+
+    def may_hold(self, known: Range) -> bool:
+        """False only if no row of the block can fulfil the condition."""
+        if known.nulls is not None:
+            if self.op == "is null":
+                return known.nulls > 0
+            if known.nulls == known.rows:
+                return False
+        if self.op in ("is null", "is not null") or known.low is None or known.high is None:
+            return True
+        return any(self._may_equal(value, known.low, known.high) for value in self.values)
+
+    def _may_equal(self, value: pa.Scalar, low: pa.Scalar, high: pa.Scalar) -> bool:
+        # NaN does not count for minimum and maximum but for > and != it does.
+        floating = pa.types.is_floating(low.type)
+        if self.op in ("=", "in"):
+            return _true(pc.less_equal(low, value)) and _true(pc.less_equal(value, high))
+        if self.op == "!=":
+            return floating or not (_true(pc.equal(low, value)) and _true(pc.equal(high, value)))
+        if self.op in ("<", "<="):
+            return _true(COMPARE[self.op](low, value))
+        return floating or _true(COMPARE[self.op](high, value))
+
+
+def _true(scalar: pa.Scalar) -> bool:
+    return bool(scalar.as_py())
+
+
+def _as_array(values: tuple[pa.Scalar, ...], kind: pa.DataType) -> pa.Array:
+    return pa.array([value.as_py() for value in values], kind)
