@@ -229,4 +229,4 @@ class FileSplitReader(SplitReader[FileSplit]):
             # Files whose rows are numbered are not cut, but a split may come from elsewhere.
             before = FileSplit(split.file, 0, split.start)
             return sum(decoded.batch.num_rows for decoded in file_format.decode(before))
-        return sum(b.rows for b in file_format.blocks(split.file) if b.end <= split.start)
+        return sum(b.rows for b in file_format.blocks(split.file) if b.start < split.start)
