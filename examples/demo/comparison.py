@@ -6,6 +6,7 @@ neither by the code that is being shown.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,9 +43,14 @@ def compare(landing: Path, sink: Path, schema: pa.Schema) -> Comparison:
     tables = [_landed(path, schema) for path in sorted(landing.rglob("[!.]*.json"))]
     landed = _rows(pa.concat_tables(tables), schema.names)
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = spark.config("spark.ui.showConsoleProgress", "false")
     session = spark.config("spark.driver.host", "127.0.0.1").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
     try:
-        ingested = _rows(session.read.parquet(str(sink)).toArrow(), schema.names)
+        with warnings.catch_warnings():
+            # toArrow looks at the version of pandas, which it does not use here.
+            warnings.simplefilter("ignore", FutureWarning)
+            ingested = _rows(session.read.parquet(str(sink)).toArrow(), schema.names)
     finally:
         session.stop()
     return Comparison(

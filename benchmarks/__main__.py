@@ -1,0 +1,73 @@
+"""Prints the table: `make bench`, or `python -m benchmarks [row ...]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from . import rows
+from .data import Data
+from .machine import describe
+from .rows import Bench, Result
+from .streams import session
+
+
+def main() -> int:
+    """Measure the chosen rows; a row that fails is named and does not stop the others."""
+    arguments = _arguments()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = session()
+    bench = Bench(spark, Data(arguments.data), arguments.runs, not arguments.alone)
+    print(describe(spark), flush=True)
+    print("\n| work | Sluice | peer | ratio | |\n|---|---|---|---|---|", flush=True)
+    failed = False
+    for name in arguments.rows or rows.USUAL:
+        try:
+            for result in rows.ALL[name](bench):
+                print(_line(result), flush=True)
+        except Exception as error:  # noqa: BLE001 a row may fail in any way Spark can
+            failed = True
+            print(f"| {name} | failed: {str(error).splitlines()[0][:200]} | | | |", flush=True)
+            print(error, file=sys.stderr)
+    spark.stop()
+    return 1 if failed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    listed = "\n".join(f"  {name:10} {made.__doc__}" for name, made in rows.ALL.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=f"{__doc__}\n\nrows:\n{listed}\n\nwithout any: {' '.join(rows.USUAL)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("rows", nargs="*", metavar="row", help=f"of {' '.join(rows.ALL)}")
+    cache = Path(tempfile.gettempdir()) / "sluice-benchmarks"
+    parser.add_argument("--data", type=Path, default=cache, help="where the files are kept")
+    parser.add_argument("--runs", type=int, default=5, help="of which the median is taken")
+    parser.add_argument("--alone", action="store_true", help="leave the peers out")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.rows if name not in rows.ALL]
+    if unknown:
+        parser.error(f"no such row: {' '.join(unknown)}")
+    return arguments
+
+
+def _line(result: Result) -> str:
+    own = _figure(result.sluice, result.unit)
+    if result.peer is None:
+        return f"| {result.work} | {own} | | | {result.note} |"
+    ratio = result.peer / result.sluice
+    peer = f"{_figure(result.peer, result.unit)} ({result.peer_name})"
+    return f"| {result.work} | {own} | {peer} | {ratio:.2f} | {result.note} |"
+
+
+def _figure(value: float, unit: str) -> str:
+    digits = 2 if unit == "s" else 0
+    return f"{value:,.{digits}f} {unit}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

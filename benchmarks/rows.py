@@ -1,0 +1,194 @@
+"""The rows of the table: each measures Sluice and its peer on the same files in the same run."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from .data import ROWS, SCHEMA, SMALL_SCHEMA, Data, size_of, write_small
+from .memory import PythonMemory
+from .nothing import do_nothing_source
+from .streams import Input, Run, available_now, drained, load, started
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One line of the table; `unit` is that of both figures, and less is better."""
+
+    work: str
+    sluice: float
+    peer: float | None
+    unit: str = "s"
+    peer_name: str = "Spark's file source"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a row needs."""
+
+    spark: SparkSession
+    data: Data
+    runs: int
+    peers: bool
+    """False leaves the peers out."""
+
+    def throughput(
+        self, work: str, read: Input, rows: int | None = ROWS, runs: int | None = None
+    ) -> Result:
+        """Drain by AvailableNow, sources in turn, one warm-up each; medians of wall time."""
+        times: dict[str, list[float]] = {"sluice": [], "spark": []}
+        runs = runs or self.runs
+        for turn in range(runs + (runs > 1)):
+            for source in ("sluice", "spark") if self.peers else ("sluice",):
+                seconds = available_now(partial(load, self.spark, source, read), rows).seconds
+                if turn > 0 or runs == 1:
+                    times[source].append(seconds)
+        size = size_of(read.path) / 1e6
+        note = f"{size:,.0f} MB, median of {runs}"
+        return Result(work, _median(times["sluice"]), _median_or_none(times["spark"]), note=note)
+
+
+def csv(bench: Bench) -> list[Result]:
+    """CSV, 4 million rows."""
+    read = Input(bench.data.csv(), SCHEMA, "csv", {"header": "true"})
+    return [bench.throughput("CSV, 4 M rows", read)]
+
+
+def json(bench: Bench) -> list[Result]:
+    """JSON lines, 4 million rows."""
+    return [bench.throughput("JSON lines, 4 M rows", Input(bench.data.json(), SCHEMA, "json"))]
+
+
+def parquet(bench: Bench) -> list[Result]:
+    """Parquet, 4 million rows."""
+    return [bench.throughput("Parquet, 4 M rows", Input(bench.data.parquet(), SCHEMA, "parquet"))]
+
+
+def gzip(bench: Bench) -> list[Result]:
+    """JSON lines under gzip, 4 million rows."""
+    read = Input(bench.data.gzip_json(), SCHEMA, "json")
+    return [bench.throughput("gzip JSON lines, 4 M rows", read)]
+
+
+def big(bench: Bench) -> list[Result]:
+    """One CSV file of 2 GB: time, and memory of the Python processes."""
+    read = Input(bench.data.one_csv(), SCHEMA, "csv", {"header": "true"})
+    time_row = bench.throughput("one CSV file", read, rows=None, runs=min(3, bench.runs))
+    with PythonMemory() as memory:
+        available_now(partial(load, bench.spark, "sluice", read))
+    memory_row = Result(
+        "largest Python worker while reading it", memory.largest / 2**20, None, "MiB", "",
+        "resident, shared libraries included",
+    )  # fmt: skip
+    return [time_row, memory_row]
+
+
+def small20k(bench: Bench) -> list[Result]:
+    """20,000 one-line JSON files in 200 directories."""
+    return _small(bench, 20_000, min(3, bench.runs))
+
+
+def small100k(bench: Bench) -> list[Result]:
+    """100,000 one-line JSON files in 200 directories; Spark takes about ten minutes for it."""
+    return _small(bench, 100_000, 1)
+
+
+def _small(bench: Bench, count: int, runs: int) -> list[Result]:
+    options = {"maxFilesPerTrigger": "10000"}
+    read = Input(bench.data.small_json(count), SMALL_SCHEMA, "json", options)
+    work = f"{count:,} one-line JSON files"
+    now = bench.throughput(f"{work}, AvailableNow", read, count, runs)
+    sluice, new_sluice = _processing_time(bench, "sluice", read, count)
+    spark, new_spark = _processing_time(bench, "spark", read, count) if bench.peers else (None, [])
+    return [
+        now,
+        Result(f"{work}, processing time", sluice, spark, note="one run"),
+        Result(
+            f"one new file among {count:,}", _median(new_sluice), _median_or_none(new_spark),
+            note=f"from its rename to the end of its batch, median of {len(new_sluice)}",
+        ),
+    ]  # fmt: skip
+
+
+def _processing_time(
+    bench: Bench, source: str, read: Input, count: int
+) -> tuple[float, list[float]]:
+    """Seconds until everything is in; then, for single new files, until each is."""
+    extra = read.path / "d0000"
+    new = [extra / f"new-{number}.json" for number in range(5)]
+    trigger = {"processingTime": "0 seconds"}
+    try:
+        with started(partial(load, bench.spark, source, read), trigger) as (query, begin):
+            seconds = drained(query, begin, count).seconds
+            latencies = []
+            for number, path in enumerate(new):
+                # Landing at another moment of the discovery interval each time.
+                time.sleep(1.0 + number * 0.23)
+                hidden = path.with_name(f".{path.name}")
+                write_small(hidden, number)
+                landed = time.perf_counter()
+                hidden.rename(path)
+                latencies.append(drained(query, landed, count + number + 1).seconds)
+            return seconds, latencies
+    finally:
+        for path in new:
+            path.unlink(missing_ok=True)
+
+
+def fixed(bench: Bench) -> list[Result]:
+    """What one batch costs at least: one tiny file against a source that does nothing."""
+    batches = 60
+    folder = bench.data.home / "fixed"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number in range(batches):
+        write_small(folder / f"{number:03}.json", number)
+    bench.spark.dataSource.register(do_nothing_source())
+    read = Input(folder, SMALL_SCHEMA, "json", {"maxFilesPerTrigger": "1"})
+    peers: dict[str, Callable[[str], object]] = {
+        "sluice": partial(load, bench.spark, "sluice", read),
+        "a do-nothing Python source": lambda _: (
+            bench.spark.readStream.format("do_nothing").option("batches", str(batches)).load()
+        ),
+        "Spark's file source": partial(load, bench.spark, "spark", read),
+    }
+    found: dict[str, list[Run]] = {name: [] for name in peers}
+    for _ in range(min(3, bench.runs)):
+        for name, frame_of in peers.items():
+            found[name].append(available_now(frame_of, batches))
+    cost = {name: _median([run.median_ms(skip=10) for run in runs]) for name, runs in found.items()}
+    planning = _median([run.median_ms("latestOffset", skip=10) for run in found["sluice"]])
+    note = f"median of {batches} batches; latestOffset takes {planning:.0f} ms of it"
+    own = cost.pop("sluice")
+    return [
+        Result("one batch with one tiny file", own, figure, "ms", name, note)
+        for name, figure in cost.items()
+    ]
+
+
+ALL: dict[str, Callable[[Bench], list[Result]]] = {
+    "csv": csv,
+    "json": json,
+    "parquet": parquet,
+    "gzip": gzip,
+    "fixed": fixed,
+    "small20k": small20k,
+    "big": big,
+    "small100k": small100k,
+}
+USUAL = ("csv", "json", "parquet", "gzip", "fixed", "small20k")
+
+
+def _median(values: list[float]) -> float:
+    return statistics.median(values)
+
+
+def _median_or_none(values: list[float]) -> float | None:
+    return statistics.median(values) if values else None
