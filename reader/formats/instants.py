@@ -18,10 +18,10 @@ _EPOCH = datetime(1970, 1, 1)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICRO = timedelta(microseconds=1)
 
-_ISO_DATE = re.compile(r"\s*([+-]?\d{4,7})-(\d{1,2})-(\d{1,2})(?:[ T].*)?\s*\Z")
+_ISO_DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?\s*\Z")
 _ISO_TIME = re.compile(
-    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})"
-    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*([A-Za-z+-].*)?)?\s*\Z"
+    r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*([A-Za-z+-].*)?)?)?)?\s*\Z"
 )
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?\Z")
 
@@ -65,7 +65,13 @@ def localised(local: pa.Array, zone: str) -> pa.Array:
         offset = zone_of(zone).utcoffset(None) or timedelta()
         shifted = pc.subtract(local, pa.scalar(offset, pa.duration("us")))
         return shifted.cast(pa.timestamp("us", "UTC"))
-    placed = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
+    try:
+        placed = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="raise")
+    except ValueError:
+        # An hour that the zone skips: Java moves such times forward by the gap.
+        known = zone_of(zone)
+        moments = (None if m is None else _micros(m, known) for m in local.to_pylist())
+        return pa.array(moments, pa.timestamp("us", "UTC"))
     return placed.cast(pa.timestamp("us", "UTC"))
 
 
@@ -74,7 +80,7 @@ def day_of(text: str) -> int:
     match = _ISO_DATE.match(text)
     if not match:
         raise ValueError(f"{text!r} is no date")
-    return date(*(int(part) for part in match.groups())).toordinal() - _EPOCH_DAY
+    return date(*(int(part or 1) for part in match.groups())).toordinal() - _EPOCH_DAY
 
 
 def micros_of(text: str, zone: str, *, with_zone: bool) -> int:
@@ -82,7 +88,8 @@ def micros_of(text: str, zone: str, *, with_zone: bool) -> int:
     match = _ISO_TIME.match(text)
     if not match:
         raise ValueError(f"{text!r} is no timestamp")
-    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    year, month, day = (int(part or 1) for part in match.groups()[:3])
+    hour, minute, second = (int(part or 0) for part in match.groups()[3:6])
     micros = int((match[7] or "").ljust(6, "0")[:6])
     moment = datetime(year, month, day, hour, minute, second, micros)
     if match[8] and not with_zone:

@@ -69,9 +69,6 @@ class JsonFormat(RecordFormat):
         if self.options.line_sep not in ("", "\n", "\r\n", "\r"):
             lines = _split(data, self.options.line_sep.encode())
             return self._exact(lines, source)
-        if not is_utf8(data):
-            # Spark puts U+FFFD in place of what is no UTF-8.
-            data = data.decode("utf-8", "replace").encode()
         parsed = self._fast(data, source)
         if parsed is not None:
             return parsed
@@ -94,7 +91,7 @@ class JsonFormat(RecordFormat):
 
     def _fast(self, data: bytes, source: Source) -> Parsed | None:
         """Rows by pyarrow's parser; None where it refuses or might be wrong."""
-        if self._wire is None or not _plain(data):
+        if self._wire is None or not _plain(data) or not is_utf8(data):
             return None
         try:
             table = pa_json.read_json(

@@ -43,6 +43,7 @@ class JsonRows:
         """
         text = line.decode("utf-8", "replace")
         try:
+            line.decode()
             value = self._parser.parse(text)
             records = value if isinstance(value, list) else [value]
             if not all(isinstance(record, dict) for record in records):
@@ -80,6 +81,7 @@ class JsonRows:
                 except Misfit as err:
                     if self._rescued:
                         rescued[name] = value
+                    row[name] = err.partial
                     problem = problem or f"column {name}: {err}"
         if self._rescued:
             if rescued:

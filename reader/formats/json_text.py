@@ -194,4 +194,4 @@ class _Tolerant:
 def _joined(parts: list[str]) -> str:
     """Surrogate pairs that were written as two escapes become one character."""
     text = "".join(parts)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 import math
+import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
@@ -20,10 +21,11 @@ from ..options import ReaderOptions
 from .json_text import Number
 from .temporal import Temporal
 
-__all__ = ["Misfit", "converter", "to_json"]
+__all__ = ["Misfit", "converter", "rounded", "to_json"]
 
 Convert = Callable[[Any], Any]
 _types = pa.types
+_HALVES = re.compile("[\ud800-\udfff]")
 _EXACT = Context(prec=76)
 _NON_NUMBERS = {
     "NaN": math.nan,
@@ -38,6 +40,11 @@ _NON_NUMBERS = {
 
 class Misfit(ValueError):
     """A value that is not of its column's type."""
+
+    def __init__(self, message: str, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+        """What of the value does fit, as Spark keeps the good fields of a struct."""
 
 
 def converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
@@ -76,11 +83,18 @@ def _struct(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
     def convert(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _misfit(value, "an object")
-        return {
-            name: inner(value[name])
-            for name, inner in fields.items()
-            if value.get(name) is not None
-        }
+        row, problem = {}, ""
+        for name, inner in fields.items():
+            if value.get(name) is None:
+                continue
+            try:
+                row[name] = inner(value[name])
+            except Misfit as err:
+                problem = problem or f"{name}: {err}"
+                row[name] = err.partial
+        if problem:
+            raise Misfit(problem, row)
+        return row
 
     return convert
 
@@ -143,15 +157,23 @@ def _float(value: Any, kind: pa.DataType) -> float:
 def _decimal(value: Any, kind: pa.DataType) -> Decimal:
     if isinstance(value, str):
         try:
-            number = Decimal(str(value))
-            unit = Decimal(1).scaleb(-kind.scale)
-            # Spark rounds what has more digits than the column, and refuses what does not fit.
-            rounded = number.quantize(unit, ROUND_HALF_UP, _EXACT)
-            if abs(rounded) < Decimal(10) ** (kind.precision - kind.scale):
-                return rounded
-        except InvalidOperation:
+            return rounded(Decimal(str(value)), kind)
+        except (InvalidOperation, ValueError):
             pass
     raise _misfit(value, kind)
+
+
+def rounded(number: Decimal, kind: pa.DataType) -> Decimal:
+    """A decimal with the column's scale; Spark rounds what has more digits.
+
+    Raises:
+        ValueError, InvalidOperation: it does not fit the column.
+    """
+    unit = Decimal(1).scaleb(-kind.scale)
+    fitted = number.quantize(unit, ROUND_HALF_UP, _EXACT)
+    if abs(fitted) < Decimal(10) ** (kind.precision - kind.scale):
+        return fitted
+    raise ValueError(f"{number} does not fit {kind}")
 
 
 def _binary(value: Any) -> bytes:
@@ -182,7 +204,8 @@ def _clean(text: str) -> str:
     """Half of a surrogate pair is no character; Arrow's strings have no room for it."""
     if text.isascii():
         return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return _HALVES.sub("?", whole)
 
 
 def to_json(value: Any) -> str:
