@@ -1,15 +1,16 @@
 """The file source's split: a byte range of one version of one file.
 
+Named tuples, because there are hundreds of thousands of them and nothing is made faster.
+
 Not here: how splits are found (enumerator) or read (reader).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FileVersion:
+class FileVersion(NamedTuple):
     """One version of one file, as discovery saw it."""
 
     path: str
@@ -25,8 +26,7 @@ class FileVersion:
     """The store's own version mark; empty where it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileSplit:
+class FileSplit(NamedTuple):
     """Bytes `start` (inclusive) to `end` (exclusive) of one file version: the unit of work.
 
     A record, row group or block belongs to the split in which it starts. Equal splits read equal
@@ -55,4 +55,4 @@ class FileSplit:
 
     def from_position(self, start: int) -> FileSplit:
         """The same split without the bytes before `start`."""
-        return replace(self, start=start)
+        return self._replace(start=start)

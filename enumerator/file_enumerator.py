@@ -17,7 +17,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from ..checkpoint_meta.splits import FileSplit, FileVersion
+from ..checkpoint_meta.splits import FileSplit
 from ..errors import MissingPathError, SourceUnavailable
 from .api import SplitEnumerator, SplitEnumeratorContext
 from .cutting import SplitCutter
@@ -34,10 +34,6 @@ _REST = 4.0
 
 _LEAST_SPLIT_BYTES = 4 * 1024 * 1024
 """Below this a split is not worth a reader of its own (Spark's openCostInBytes)."""
-
-
-def _oldest_first(file: FileVersion) -> tuple[int, str]:
-    return file.modified, file.path
 
 
 def _order(split: FileSplit) -> tuple[int, str, int]:
@@ -82,7 +78,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         self._failures = 0
         self._settled = False
         self._figures = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
-        self._add([split for split in state or () if split.start < split.end])
+        known = sorted((s for s in state or () if s.start < s.end), key=_order)
+        self._add(known, fresh=False)
 
     # Discovery ------------------------------------------------------------------------------
 
@@ -93,28 +90,26 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def _schedule(self, delay: float) -> None:
         self._context.call_async(self._discover, self._discovered, delay)
 
-    def _discover(self) -> tuple[list[FileVersion], float]:
+    def _discover(self) -> tuple[list[FileSplit], float]:
         # On a worker thread. `_seen` only ever grows, and under the lock, so asking it here can
         # at worst list a file twice, which `_discovered` filters.
         began = time.monotonic()
-        files = self._lister(self._seen)
-        files.sort(key=_oldest_first)
-        return files, time.monotonic() - began
+        splits = [FileSplit(file, 0, file.size) for file in self._lister(self._seen)]
+        splits.sort(key=_order)
+        return splits, time.monotonic() - began
 
     def _discovered(
-        self, result: tuple[list[FileVersion], float] | None, error: BaseException | None
+        self, result: tuple[list[FileSplit], float] | None, error: BaseException | None
     ) -> None:
         if result is None:
             self._retry_or_raise(error)
             return
-        files, seconds = result
+        splits, seconds = result
         self._failures = 0
         self._settled = True
-        unknown = [file for file in files if file.path not in self._seen]
-        self._seen.update(file.path for file in unknown)
-        splits = [FileSplit(file, 0, file.size) for file in unknown]
-        self._fresh.update(dict.fromkeys(splits))
-        self._add(splits)
+        unknown = [split for split in splits if split.file.path not in self._seen]
+        self._seen.update(split.file.path for split in unknown)
+        self._add(unknown)
         if unknown:
             self._context.request_planning()
         if not self._context.bounded:
@@ -141,11 +136,12 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def is_settled(self) -> bool:
         return self._settled
 
-    def _add(self, splits: Sequence[FileSplit]) -> None:
-        if not splits:
+    def _add(self, in_order: Sequence[FileSplit], *, fresh: bool = True) -> None:
+        if not in_order:
             return
-        self._pending_bytes += sum(split.end - split.start for split in splits)
-        in_order = sorted(splits, key=_order)
+        self._pending_bytes += sum(split.end - split.start for split in in_order)
+        if fresh:
+            self._fresh.update(dict.fromkeys(in_order))
         late = self._pending and _order(in_order[0]) < _order(self._pending[-1])
         self._pending.extend(in_order)
         if late:
@@ -187,8 +183,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
 
     @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
-        self._fresh.update(dict.fromkeys(splits))
-        self._add(splits)
+        self._add(sorted(splits, key=_order))
 
     # Checkpoints ----------------------------------------------------------------------------
 

@@ -72,11 +72,12 @@ class EnumeratorOptions(BaseModel):
         description="Largest split; larger files are cut where their format allows it.",
         json_schema_extra=_BYTES,
     )
-    open_cost_bytes: ByteSize = Field(
-        64 * 1024,
+    open_cost_bytes: Annotated[ByteSize | None, BeforeValidator(_auto)] = Field(
+        None,
         ge=0,
         description="What opening a file costs, as if it were that much longer; used to spread "
-        "splits over readers.",
+        "splits over readers. auto: 8k on local paths, where small files are read together, else "
+        "4m as in Spark.",
         json_schema_extra=_BYTES,
     )
     on_split_error: Literal["fail", "return"] = Field(

@@ -58,7 +58,7 @@ def _one_type(kind: object) -> str:
 def _default(field: FieldInfo) -> str:
     value = field.default
     if value is None:
-        return "`auto`" if field.alias == "parallelism" else ""
+        return "`auto`" if field.alias in ("parallelism", "openCostBytes") else ""
     if value is PydanticUndefined:
         return "`{}`"
     if isinstance(value, Enum):
