@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -67,19 +67,17 @@ class Driver:
                 os.kill(pid, number)
 
     def _read(self, stream: IO[str] | None, say: Callable[[str], None]) -> None:
-        for line in stream or ():
-            self.tail = [*self.tail[-40:], line.rstrip()]
-            say(line.rstrip())
+        assert stream is not None
+        with stream:
+            for line in stream:
+                self.tail = [*self.tail[-40:], line.rstrip()]
+                say(line.rstrip())
 
 
 def descendants(pid: int) -> list[int]:
     """Children of `pid`, their children and so on."""
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True, timeout=30
-    )
     children: dict[int, list[int]] = {}
-    for line in listed.stdout.splitlines():
-        child, parent = map(int, line.split())
+    for child, parent in _processes():
         children.setdefault(parent, []).append(child)
     found: list[int] = []
     todo = [pid]
@@ -88,3 +86,21 @@ def descendants(pid: int) -> list[int]:
         found += below
         todo += below
     return found
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    """Every process and its parent."""
+    table = Path("/proc")
+    if (table / "self" / "stat").exists():
+        # Much faster than asking `ps`, and freezing has to be fast to be of use.
+        for entry in table.glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                # The name, in brackets, may hold anything.
+                fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                yield int(entry.name), int(fields[1])
+        return
+    command = ["ps", "-A", "-o", "pid=,ppid="]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    for line in listed.stdout.splitlines():
+        pid, parent = map(int, line.split())
+        yield pid, parent

@@ -1,0 +1,144 @@
+"""SIGKILL to the whole driver at five moments; after each, a restart and a row-exact comparison.
+
+The query is the demo's own program. An outside watcher reads nothing but files; it freezes the
+driver when the moment seems to have come, looks again, and kills only if it really has.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pyspark_sluice.examples.demo import query
+from pyspark_sluice.examples.demo.driver import Driver
+from pyspark_sluice.examples.demo.watch import Watch
+
+FILES = 48
+ROWS = 25
+PATIENCE = 60.0
+
+
+def discovering(watch: Watch) -> bool:
+    """An incarnation of the coordinator has begun and has not published anything yet."""
+    epochs = watch.epochs()
+    return bool(epochs) and all(c.epoch != max(epochs) for c in watch.checkpoints())
+
+
+def published_only(watch: Watch) -> bool:
+    """The newest checkpoint is durable, and Spark's offset log does not know it."""
+    published = watch.checkpoints()
+    offsets = watch.offsets()
+    if len(published) <= 2 or not offsets:
+        return False
+    return all(watch.of_batch(batch) != published[-1] for batch in offsets)
+
+
+def in_the_tasks(watch: Watch) -> bool:
+    """One task of the running batch has acknowledged, another has not."""
+    done, of = _tasks(watch)
+    return 0 < done < of
+
+
+def between_tasks_and_commit(watch: Watch) -> bool:
+    """Every task of the running batch has acknowledged, and Spark has not committed it."""
+    done, of = _tasks(watch)
+    return 0 < done == of
+
+
+def idle(watch: Watch) -> bool:
+    """Everything has been read and committed."""
+    if not watch.commits() or watch.running() is not None:
+        return False
+    return sum(len(watch.assigned(c)) for c in watch.checkpoints()) == FILES
+
+
+def _tasks(watch: Watch) -> tuple[int, int]:
+    batch = watch.running()
+    checkpoint = None if batch is None or batch < 2 else watch.of_batch(batch)
+    if checkpoint is None:
+        return 0, 0
+    return watch.reader_commits(checkpoint), len(set(watch.assigned(checkpoint)))
+
+
+class Program:
+    """The demo's query over a landing directory of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.landing = home / "landing"
+        self.sink = home / "sink"
+        self.home = home
+        self.checkpoint = home / "checkpoint"
+        self.until = home / "until"
+        self.watch = Watch(self.checkpoint)
+        self.driver: Driver | None = None
+
+    def start(self) -> Driver:
+        command = [
+            sys.executable,
+            query.__file__,
+            "--files",
+            "6",
+            "--schema",
+            "id long, text string",
+        ]
+        for name in ("landing", "sink", "checkpoint", "until", "home"):
+            command += [f"--{name}", str(getattr(self, name))]
+        self.driver = Driver(command, lambda line: None)
+        return self.driver
+
+    def kill_when(self, moment) -> None:
+        driver = self.start()
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            assert driver.ended() is None, "\n".join(driver.tail)
+            if moment(self.watch):
+                driver.freeze()
+                hit = moment(self.watch)
+                if hit:
+                    driver.kill()
+                    assert moment(self.watch), "something moved after the driver was frozen"
+                    return
+                driver.thaw()
+            time.sleep(0.0002)
+        pytest.fail(f"{moment.__name__} never came about\n" + "\n".join(driver.tail))
+
+    def drain(self) -> None:
+        self.until.touch()
+        driver = self.start()
+        assert driver.wait(PATIENCE) == 0, "\n".join(driver.tail)
+
+
+@pytest.fixture
+def program(tmp_path):
+    made = Program(tmp_path)
+    # Empty directories make the listing long enough to be hit.
+    for number in range(400):
+        (made.landing / f"d{number:03}").mkdir(parents=True)
+    for number in range(FILES):
+        _land(made.landing / f"d{number % 7:03}" / f"{number}.json", number)
+    yield made
+    if made.driver is not None:
+        made.driver.kill()
+
+
+def _land(path: Path, number: int) -> None:
+    rows = [{"id": number * ROWS + i, "text": f"row {i}"} for i in range(ROWS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(
+    "moment", [discovering, published_only, in_the_tasks, between_tasks_and_commit, idle]
+)
+def test_a_kill_loses_nothing_and_doubles_nothing(spark, program, moment):
+    program.kill_when(moment)
+    late = FILES
+    _land(program.landing / "late.json", late)
+    program.drain()
+    found = spark.read.parquet(str(program.sink)).select("id", "text").collect()
+    expected = {(n * ROWS + i, f"row {i}") for n in range(FILES + 1) for i in range(ROWS)}
+    assert Counter(map(tuple, found)) == Counter(expected)
