@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     except RuntimeError as error:
         print(f"sluice: {error}", file=sys.stderr)
         return 1
-    _link_for_types(venv)
+    _link(venv)
     return 0
 
 
@@ -64,12 +64,18 @@ def _install(venv: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def _link_for_types(venv: Path) -> None:
-    """Give mypy a path on which the root has its import name, whatever its folder is called."""
+def _link(venv: Path) -> None:
+    """Give the root its import name on a path of its own, whatever its folder is called.
+
+    mypy needs that, and so does Spark, which finds sources by looking through the path: an
+    editable install alone can be imported, but not found.
+    """
     link = venv / "typing" / "pyspark_sluice"
     link.parent.mkdir(exist_ok=True)
     link.unlink(missing_ok=True)
     link.symlink_to(ROOT, target_is_directory=True)
+    (packages,) = venv.glob("lib/python3*/site-packages")
+    (packages / "pyspark_sluice_checkout.pth").write_text(f"{link.parent}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
