@@ -45,8 +45,7 @@ def codec_of(path: str, option: Compression) -> Compression:
     """The codec of the file at `path`: by option, else by suffix."""
     if option is not Compression.AUTO:
         return option
-    name = path.rpartition("/")[2].lower()
-    return next((c for suffix, c in _SUFFIXES.items() if name.endswith(suffix)), Compression.NONE)
+    return _SUFFIXES.get(path[path.rfind(".") :].lower(), Compression.NONE)
 
 
 class Readable(Protocol):

@@ -36,6 +36,7 @@ _SMALL = 64 * 1024
 """Size of the pieces of a refused block that the fast path tries again."""
 
 _OPENS = re.compile(rb"\s*\{")
+_NULL_LINE = re.compile(rb"^\s*null\b", re.MULTILINE)
 
 
 class JsonFormat(RecordFormat):
@@ -143,7 +144,7 @@ class JsonFormat(RecordFormat):
 
 def _plain(data: bytes) -> bool:
     """True if pyarrow may be given these bytes at all."""
-    return _OPENS.match(data) is not None and data.find(b"\nnull") < 0
+    return _OPENS.match(data) is not None
 
 
 def _no_columns(rows: int) -> pa.RecordBatch:
@@ -153,7 +154,11 @@ def _no_columns(rows: int) -> pa.RecordBatch:
 
 def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
     """Records of each file, if each line holds one, or nothing but blanks; None if not."""
-    feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+    raw = np.frombuffer(data, np.uint8)
+    feeds = np.flatnonzero(raw == 10)
+    inner = feeds[:-1] if data.endswith(b"\n") else feeds
+    if not (raw[inner + 1] == ord("{")).all() and _NULL_LINE.search(data):
+        return None
     lines = len(feeds) + (not data.endswith(b"\n"))
     if lines == rows:
         if len(source.files) == 1:
