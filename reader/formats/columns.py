@@ -5,9 +5,13 @@ Conversion of one column is in `convert.py`; reading of any format is not here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from .convert import Convert, Misfit, converter, find_name, require_nullable, same
+
+_ROWS = 65_536
 
 
 class ColumnFitter:
@@ -106,3 +110,9 @@ def _plan_column(found: pa.Schema, field: pa.Field, zone: str) -> tuple[int, Con
         return index, converter(found.field(index).type, field, field.name, zone)
     require_nullable(field, field.name)
     return -1, same
+
+
+def only_rows(rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches without columns, which only say how many rows there are."""
+    for start in range(0, rows, _ROWS):
+        yield empty_columns(pa.schema([]), min(_ROWS, rows - start))

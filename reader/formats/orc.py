@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 from pyarrow import orc
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
+from ..files import is_local
 from ..options import ReaderOptions
 from . import orc_tail
 from .api import Block
-from .blocks import MAX_ROWS, BlockFormat, contiguous, malformed, starting_in
-from .columns import ColumnFitter, empty_columns
+from .blocks import BlockFormat, contiguous, in_bounds, malformed, opened, reading, starting_in
+from .child_process import ChildDecoder, ChildDied, Produce
+from .columns import ColumnFitter, only_rows
 
 _NOTE = b"spark.sql.catalyst.type"
 _LOCAL = pa.timestamp("us")
@@ -21,8 +24,9 @@ _LOCAL = pa.timestamp("us")
 class OrcFormat(BlockFormat):
     """ORC files. Memory is one decoded stripe, which writers keep at 64 MiB or so.
 
-    Where the tail cannot be parsed here (LZO, Brotli), the file is one block. ORC's plain timestamp
-    is a wall clock, which hangs in `timeZone` where the schema asks for an instant, as in Spark.
+    The ORC decoder within Arrow can crash on damaged stripes, so local files are decoded in a child
+    process; nothing but the tail, by a parser of our own, is read in this one. ORC's plain
+    timestamp is a wall clock, which hangs in `timeZone` where the schema asks for an instant.
     """
 
     what = "ORC file"
@@ -30,31 +34,67 @@ class OrcFormat(BlockFormat):
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
         self._fitter = ColumnFitter(schema, options.time_zone or "UTC")
+        produce = partial(_produce, self._fitter, options)
+        self._decode: Produce = produce
+        if ChildDecoder.supported:
+            self._child = ChildDecoder(produce)
+            self._decode = self._child.batches
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
-        return _layout(orc.ORCFile(source), source, file.size)
+        return _layout(orc_tail.stripes(source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-        reader = orc.ORCFile(source)
-        blocks = _layout(reader, source, split.file.size)
-        paths = self._fitter.paths(_as_meant(reader.schema), split.file.path)
-        chosen = starting_in(split, blocks, reader.nstripes)
-        known = [block.rows for block in blocks] if len(blocks) == reader.nstripes else []
-        if not paths and known:
-            for stripe in chosen:
-                for start in range(0, known[stripe], MAX_ROWS):
-                    yield empty_columns(pa.schema([]), min(MAX_ROWS, known[stripe] - start))
+        if not is_local(split.file.path):
+            # Object stores are read by threads, which do not live on in a child.
+            yield from _stripes(self._fitter, split, source)
             return
-        read = 0
+        try:
+            yield from self._decode(split)
+        except ChildDied as err:
+            raise malformed(split.file, self.what, str(err)) from err
+
+
+def _produce(
+    fitter: ColumnFitter, options: ReaderOptions, split: FileSplit
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a split, in pieces that go through a pipe; runs in the child."""
+    with reading(split.file, OrcFormat.what), opened(split.file, options) as source:
+        for batch in _stripes(fitter, split, source):
+            if len(batch.schema):
+                yield from in_bounds(batch, options.batch_bytes)
+            else:
+                yield batch
+
+
+def _stripes(
+    fitter: ColumnFitter, split: FileSplit, source: pa.NativeFile
+) -> Iterator[pa.RecordBatch]:
+    found = orc_tail.stripes(source)
+    source.seek(0)
+    reader = orc.ORCFile(source)
+    if found is not None and (len(found), sum(s.rows for s in found)) != (
+        reader.nstripes,
+        reader.nrows,
+    ):
+        counted = f"stripes of other than the {reader.nrows} rows of the file"
+        raise malformed(split.file, OrcFormat.what, counted)
+    blocks = _layout(found, split.file.size)
+    paths = fitter.paths(_as_meant(reader.schema), split.file.path)
+    chosen = starting_in(split, blocks, reader.nstripes)
+    if found is not None and not paths:
         for stripe in chosen:
-            batch = reader.read_stripe(stripe, paths or None)
-            read += batch.num_rows
-            yield _with_local_times(batch)
-        whole = reader.nrows if split.start == 0 else 0
-        expected = sum(known[stripe] for stripe in chosen) if known else whole
-        if read != expected:
-            found = f"{read} rows where the footer says {expected}"
-            raise malformed(split.file, self.what, found)
+            yield from only_rows(found[stripe].rows)
+        return
+    read = 0
+    for stripe in chosen:
+        batch = reader.read_stripe(stripe, paths or None)
+        read += batch.num_rows
+        yield _with_local_times(batch)
+    whole = reader.nrows if split.start == 0 else 0
+    expected = whole if found is None else sum(found[stripe].rows for stripe in chosen)
+    if read != expected:
+        counted = f"{read} rows where the footer says {expected}"
+        raise malformed(split.file, OrcFormat.what, counted)
 
 
 def _as_meant(found: pa.Schema) -> pa.Schema:
@@ -80,12 +120,7 @@ def _with_local_times(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch
 
 
-def _layout(reader: orc.ORCFile, source: pa.NativeFile, size: int) -> list[Block]:
-    try:
-        found = orc_tail.stripes(source)
-    except (ValueError, OSError):
-        # Arrow could open the file, so it is the tail parser that does not know this kind.
-        found = []
-    if len(found) != reader.nstripes or sum(stripe.rows for stripe in found) != reader.nrows:
-        return [Block(0, size, reader.nrows)]
+def _layout(found: Sequence[orc_tail.Stripe] | None, size: int) -> list[Block]:
+    if found is None:
+        return [Block(0, size, -1)]
     return contiguous([s.offset for s in found], [s.rows for s in found], size)

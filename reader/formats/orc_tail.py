@@ -14,6 +14,8 @@ import pyarrow as pa
 
 _MAGIC = b"ORC"
 _MAX_FOOTER = 256 * 1024 * 1024
+_UNKNOWN_HERE = (3, 6)
+"""LZO and Brotli."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +26,11 @@ class Stripe:
     rows: int
 
 
-def stripes(source: pa.NativeFile) -> list[Stripe]:
-    """The stripes of the file, as its footer lists them.
+def stripes(source: pa.NativeFile) -> list[Stripe] | None:
+    """The stripes of the file, as its footer lists them; None if LZO or Brotli hides it.
 
     Raises:
-        ValueError: the tail is not that of an ORC file, or is compressed with LZO or Brotli.
+        ValueError: the tail is not that of an ORC file.
     """
     size = source.size()
     source.seek(max(0, size - 256))
@@ -44,9 +46,11 @@ def stripes(source: pa.NativeFile) -> list[Stripe]:
     if not 0 <= start < size or footer_length > _MAX_FOOTER:
         reason = f"a footer of {footer_length} bytes in a file of {size}"
         raise ValueError(reason)
+    codec = _number(fields.get(2))
+    if codec in _UNKNOWN_HERE:
+        return None
     source.seek(start)
-    stored = source.read(footer_length)
-    footer = _expand(stored, _number(fields.get(2)), _number(fields.get(3, 256 * 1024)))
+    footer = _expand(source.read(footer_length), codec, _number(fields.get(3, 256 * 1024)))
     return [_stripe(value) for number, value in _fields(footer) if number == 3]
 
 
@@ -115,7 +119,11 @@ def _expand(data: bytes, codec: int, block: int) -> bytes:
 
 def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
     if codec == 1:
-        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, block)
+        try:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, block)
+        except zlib.error as err:
+            reason = f"the ORC footer does not decompress ({err})"
+            raise ValueError(reason) from err
     if codec == 2:
         size, _ = _varint(chunk, 0)
         return _whole(pa.Codec("snappy").decompress(chunk, min(size, block)))

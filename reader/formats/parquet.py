@@ -11,8 +11,8 @@ from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ..files import is_local
 from ..options import ReaderOptions
 from .api import Block
-from .blocks import MAX_ROWS, BlockFormat, contiguous, malformed, rows_within, starting_in
-from .columns import empty_columns
+from .blocks import BlockFormat, contiguous, malformed, rows_within, starting_in
+from .columns import only_rows
 from .parquet_footer import RowGroup, Statistics, bound, row_groups
 from .predicate import Range
 
@@ -52,7 +52,7 @@ class ParquetFormat(BlockFormat):
             if not self._may_hold(parquet.schema_arrow, group):
                 continue
             if not paths:
-                yield from _only_rows(group.rows)
+                yield from only_rows(group.rows)
                 continue
             batch_rows = batch_rows or self._batch_rows(parquet, index, group, paths)
             read = 0
@@ -123,11 +123,6 @@ def _read(
 
 def _layout(groups: Sequence[RowGroup], size: int) -> list[Block]:
     return contiguous([group.start for group in groups], [group.rows for group in groups], size)
-
-
-def _only_rows(rows: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, rows, MAX_ROWS):
-        yield empty_columns(pa.schema([]), min(MAX_ROWS, rows - start))
 
 
 def _range(statistics: Statistics, found: pa.DataType, target: pa.DataType, rows: int) -> Range:

@@ -68,12 +68,10 @@ def test_a_file_of_another_format_is_refused(
         list(fmt(kind).decode(FileSplit(file, 0, file.size)))
 
 
-@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream", "avro"])
 @pytest.mark.parametrize("seed", range(150))
 def test_flipped_bits_give_an_error_or_every_row(
     kind: str, seed: int, write: Any, fmt: Any, version_of: Any
 ) -> None:
-    # Not for ORC: its C++ decoder is not written for damaged files, and has been seen to crash.
     chance = random.Random(seed)
     path = Path(write(kind, COUNT, 100).path)
     data = bytearray(path.read_bytes())
@@ -122,6 +120,43 @@ def test_a_broken_sync_marker_is_named_with_its_position(
     path.write_bytes(data)
     with pytest.raises(MalformedDataError, match="sync marker at its end, at byte"):
         list(fmt("avro").decode(FileSplit(version_of(path), 0, file.size)))
+
+
+def test_a_decoder_that_crashes_is_an_error_with_the_file_s_name_and_the_next_file_is_read(
+    write: Any, fmt: Any, read: Any, sample: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+    import signal
+
+    from pyspark_sluice.reader.formats import orc as module
+
+    file, good = write("orc", COUNT, 100), write("orc", COUNT, 100)
+    stripes = module._stripes
+
+    def crash_half_way(fitter: Any, split: FileSplit, source: Any) -> Any:
+        batches = stripes(fitter, split, source)
+        yield next(batches)
+        if split.file == file:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        yield from batches
+
+    monkeypatch.setattr(module, "_stripes", crash_half_way)
+    reader = fmt("orc")
+    with pytest.raises(MalformedDataError, match=r"crashed \(SIGSEGV\)") as caught:
+        read(reader, file)
+    assert file.path in caught.value.where
+    assert read(reader, good) == sample(COUNT)
+
+
+def test_an_abandoned_read_leaves_nothing_for_the_next_one(
+    kind: str, write: Any, fmt: Any, read: Any, sample: Any
+) -> None:
+    file = write(kind, COUNT, 100)
+    reader = fmt(kind)
+    abandoned = reader.decode(FileSplit(file, 0, file.size))
+    next(abandoned)
+    abandoned.close()
+    assert read(reader, file) == sample(COUNT)
 
 
 def test_a_vanished_file_is_named(kind: str, write: Any, fmt: Any) -> None:
