@@ -137,34 +137,40 @@ class CheckpointHistory:
         except FileExistsError:
             return
 
-    def prune(self, head: CheckpointRef, oldest_retained: int) -> None:
-        """Delete what no restore of a checkpoint from `oldest_retained` up to `head` can need.
+    def prune(self, head: CheckpointRef, retained: int) -> None:
+        """Delete what no restore of `head` or of the `retained` checkpoints before it can need.
 
-        Only what lies below the newest base at or before `oldest_retained` on the chain of `head`
-        goes, that base's own predecessors last, so a crash in the middle leaves every retained
-        chain whole. A base of a dead incarnation is on no chain and never counts.
+        Only what lies below the newest base on their chain goes, and older bases last, so a crash
+        in the middle leaves every retained chain whole. A base of a dead incarnation is on no
+        chain and never counts; ids are not counted either, since an aborted checkpoint leaves a
+        gap.
         """
-        bases = {ref for ref in self.bases() if ref.checkpoint <= oldest_retained}
-        floor = self._first_of(bases, head)
-        if floor is None:
+        bases = self.bases()
+        oldest, floor = self._oldest_and_floor(head, retained, set(bases))
+        if oldest is None or floor is None:
             return
         for ref in self.checkpoints():
-            if ref.checkpoint <= floor.checkpoint and ref.checkpoint < oldest_retained:
+            if ref.checkpoint <= floor.checkpoint and ref.checkpoint < oldest.checkpoint:
                 self._store.delete(checkpoint_object(ref))
         for leaf in self._store.list(READERS):
-            if CheckpointRef.from_name(leaf).checkpoint < oldest_retained:
+            if CheckpointRef.from_name(leaf).checkpoint < oldest.checkpoint:
                 self._store.delete(f"{READERS}/{leaf}")
         for ref in bases:
             if ref.checkpoint <= floor.checkpoint and ref != floor:
                 self._store.delete(base_object(ref))
 
-    def _first_of(
-        self, bases: AbstractSet[CheckpointRef], head: CheckpointRef
-    ) -> CheckpointRef | None:
-        oldest = min((ref.checkpoint for ref in bases), default=None)
-        ref = head
-        while oldest is not None and ref.checkpoint >= oldest:
-            if ref in bases:
-                return ref
-            ref = self._read(checkpoint_object(ref), ref).header.parent
-        return None
+    def _oldest_and_floor(
+        self, head: CheckpointRef, retained: int, bases: AbstractSet[CheckpointRef]
+    ) -> tuple[CheckpointRef | None, CheckpointRef | None]:
+        ref, oldest = head, None
+        while ref != NO_CHECKPOINT:
+            if retained == 0:
+                oldest = ref
+            retained -= 1
+            if oldest is not None and ref in bases:
+                return oldest, ref
+            try:
+                ref = self._read(checkpoint_object(ref), ref).header.parent
+            except StateMissingError:
+                break  # Pruned already, when fewer were to be retained or by the same floor.
+        return oldest, None

@@ -332,7 +332,7 @@ class Coordinator(Generic[SplitT, StateT]):
 
     def _let_go(self, end: CheckpointRef) -> None:
         self._history.publish_base(base_of(self._history, end, self._source))
-        self._history.prune(end, end.checkpoint - self._settings.retained_checkpoints)
+        self._history.prune(end, self._settings.retained_checkpoints)
 
     def _let_gone(self, _: None, error: BaseException | None) -> None:
         if error is not None:
