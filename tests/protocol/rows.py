@@ -1,0 +1,264 @@
+"""A source whose rows can be counted by hand: row i of file f is the pair (f, i), one byte each.
+
+The real file enumerator finds and cuts the files. Around it are two ledgers that are part of the
+state, one for each direction of events: what readers told, and what was sent to them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.enumerator.api import (
+    EnumeratorSource,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from pyspark_sluice.enumerator.cutting import SplitCutter
+from pyspark_sluice.enumerator.file_enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.file_state import advance
+from pyspark_sluice.enumerator.room import BatchRoom
+from pyspark_sluice.enumerator.spreading import SplitSpreader
+from pyspark_sluice.errors import MalformedDataError, SourceUnavailable
+from pyspark_sluice.reader.api import (
+    ReaderContext,
+    ReaderEvent,
+    Report,
+    SplitFinished,
+    SplitReader,
+    SplitReturned,
+    SplitUnfinished,
+)
+
+Row = tuple[str, int]
+
+SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64())])
+
+
+@dataclass
+class World:
+    """The directory that is ingested."""
+
+    files: list[FileVersion] = field(default_factory=list)
+    listing_failures: int = 0
+
+    def land(self, rows: int, modified: int) -> None:
+        """One more file."""
+        self.files.append(FileVersion(f"f{len(self.files)}", rows, modified))
+
+    def list(self, known: Container[str]) -> list[FileVersion]:
+        """A FileLister."""
+        if self.listing_failures > 0:
+            self.listing_failures -= 1
+            raise SourceUnavailable("the bucket does not answer")
+        return [file for file in self.files if file.path not in known]
+
+    def rows(self) -> list[Row]:
+        """The model: a plain list of everything that has landed."""
+        return [(file.path, i) for file in self.files for i in range(file.size)]
+
+
+@dataclass
+class Ledger:
+    """The enumerator's state; `told` holds what is new, `sent` everything."""
+
+    files: Sequence[FileSplit] = ()
+    told: list[str] = field(default_factory=list)
+    sent: dict[str, int] = field(default_factory=dict)
+
+
+class LedgerSerializer(VersionedSerializer[Ledger]):
+    @property
+    def version(self) -> int:
+        return 1
+
+    def serialize(self, value: Ledger) -> pa.RecordBatch:
+        files = [(s.file.path, s.file.size, s.file.modified, s.start, s.end) for s in value.files]
+        text = json.dumps([files, value.told, value.sent], sort_keys=True)
+        return pa.record_batch({"json": pa.array([text])})
+
+    def deserialize(self, version: int, batch: pa.RecordBatch) -> Ledger:
+        files, told, sent = json.loads(batch.column("json")[0].as_py())
+        splits = [FileSplit(FileVersion(f[0], f[1], f[2]), f[3], f[4]) for f in files]
+        return Ledger(splits, told, sent)
+
+
+class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
+    def __init__(
+        self,
+        context: SplitEnumeratorContext[FileSplit],
+        inner: FileSplitEnumerator,
+        state: Ledger | None,
+    ) -> None:
+        self._context = context
+        self.inner = inner
+        state = state or Ledger()
+        self.told = list(state.told)
+        self._new = 0
+        self.sent = dict(state.sent)
+        self.wanted: list[int] = []
+        self.notified: list[tuple[str, int]] = []
+
+    def start(self) -> None:
+        self.inner.start()
+
+    def plan_batch(self, room: BatchRoom) -> None:
+        self.inner.plan_batch(room)
+        wanted, self.wanted = self.wanted, []
+        for reader in wanted:
+            if reader < self._context.parallelism:
+                number = self.sent[str(reader)] = self.sent.get(str(reader), 0) + 1
+                self._context.send_event(reader, number)
+
+    def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
+        self.inner.add_splits_back(splits, reader)
+
+    def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        self.told.append(value)
+        self._new += 1
+
+    def snapshot_state(self, checkpoint_id: int) -> Ledger:
+        told = self.told[len(self.told) - self._new :]
+        self._new = 0
+        return Ledger(self.inner.snapshot_state(checkpoint_id), told, dict(self.sent))
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self.notified.append(("complete", checkpoint_id))
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.notified.append(("aborted", checkpoint_id))
+
+    @property
+    def is_settled(self) -> bool:
+        return self.inner.is_settled
+
+
+class _AnyByte:
+    def may_cut_anywhere(self, file: FileVersion) -> bool:
+        return True
+
+    def blocks(self, file: FileVersion) -> None:
+        return None
+
+
+class RowSource(EnumeratorSource[FileSplit, Ledger]):
+    """The driver's half."""
+
+    def __init__(self, world: World, max_split: int = 3) -> None:
+        self._world = world
+        self._max_split = max_split
+
+    @property
+    def name(self) -> str:
+        return "rows"
+
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[FileSplit], state: Ledger | None
+    ) -> LedgerEnumerator:
+        inner = FileSplitEnumerator(
+            context,
+            self._world.list,
+            SplitCutter(_AnyByte(), self._max_split),
+            SplitSpreader(target_bytes=2, open_cost_bytes=1, cores=2),
+            DiscoveryPolicy(interval=0.0, attempts=3),
+            cores=2,
+            state=state.files if state else None,
+        )
+        return LedgerEnumerator(context, inner, state)
+
+    @property
+    def split_serializer(self) -> FileSplitSerializer:
+        return FileSplitSerializer()
+
+    @property
+    def state_serializer(self) -> LedgerSerializer:
+        return LedgerSerializer()
+
+    @property
+    def reader_event_types(self) -> frozenset[str]:
+        return frozenset({"told"})
+
+    @property
+    def snapshots_are_changes(self) -> bool:
+        return True
+
+    def advance_state(
+        self, state: Ledger | None, changes: Ledger, assigned: Sequence[FileSplit]
+    ) -> Ledger:
+        state = state or Ledger()
+        files = advance(state.files, changes.files, assigned)
+        return Ledger(files, [*state.told, *changes.told], changes.sent)
+
+
+READ = "read"
+RETURN = "return"
+FAIL = "fail"
+PART = "part"
+
+
+class RowReader(SplitReader[FileSplit]):
+    """The executors' half: does with its splits what a script says, one word a split."""
+
+    def __init__(
+        self, context: ReaderContext, script: Sequence[str] = (), tell: str | None = None
+    ) -> None:
+        self._context = context
+        self._script = list(script)
+        self._tell = tell
+
+    def read(self, splits: Sequence[FileSplit]) -> Iterator[pa.RecordBatch | Report]:
+        for index, split in enumerate(splits):
+            yield from self._read(split, self._word(index))
+        if self._tell is not None:
+            yield ReaderEvent("told", self._tell)
+
+    def _word(self, index: int) -> str:
+        word = self._script[index] if index < len(self._script) else READ
+        if word == FAIL or not self._context.must_finish:
+            return word
+        return READ
+
+    def _read(self, split: FileSplit, word: str) -> Iterator[pa.RecordBatch | Report]:
+        if word == RETURN and self._context.may_return:
+            yield SplitReturned(split.split_id, "the disk crackles")
+            return
+        end = split.end
+        remainder = self._context.until.get(split.split_id)
+        if remainder is not None:
+            end = remainder.start
+        elif word == PART:
+            end = split.start + split.length // 2
+            remainder = split.from_position(end)
+        for row in range(split.start, end):
+            yield batch_of([(split.file.path, row)])
+        if word == FAIL:
+            raise MalformedDataError("the disk crackles", split.split_id)
+        rows = end - split.start
+        if remainder is not None:
+            yield SplitUnfinished(split.split_id, rows, remainder)
+        else:
+            yield SplitFinished(split.split_id, rows)
+
+
+def reader_maker(
+    script: Sequence[str] = (), tell: str | None = None
+) -> Callable[[ReaderContext], RowReader]:
+    """What a ReaderTask builds its readers with."""
+    return lambda context: RowReader(context, script, tell)
+
+
+def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
+    return pa.record_batch(
+        [pa.array([file for file, _ in rows]), pa.array([row for _, row in rows], pa.int64())],
+        schema=SCHEMA,
+    )
+
+
+def rows_in(batch: pa.RecordBatch) -> list[Row]:
+    return list(zip(batch.column("file").to_pylist(), batch.column("row").to_pylist(), strict=True))
