@@ -104,7 +104,9 @@ class Program:
                     assert moment(self.watch), "something moved after the driver was frozen"
                     return
                 driver.thaw()
-            time.sleep(0.0002)
+            # Starting Spark takes seconds, in which watching closely would only slow it down.
+            close = self.watch.epochs() and moment is not idle
+            time.sleep(0.001 if close else 0.02)
         pytest.fail(f"{moment.__name__} never came about\n" + "\n".join(driver.tail))
 
     def drain(self) -> None:
