@@ -59,7 +59,7 @@ def _has_pip(venv: Path) -> bool:
 
 def _install(venv: Path) -> None:
     print("installing pyspark-sluice and its tools (the first time takes a minute)", flush=True)
-    command = [venv / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     command += ["--disable-pip-version-check", "--editable", f"{ROOT}[dev]"]
     subprocess.run(command, check=True)
 
