@@ -57,8 +57,8 @@ class SluiceBatchReader(DataSourceReader):
         from ..errors import OptionError
         from .arrow_schema import arrow_schema
         from .file_source import FileSource
+        from .loading import load_source
         from .options import parse_options
-        from .source import load_source
         from .task_context import with_session_time_zone
 
         options = with_session_time_zone(parse_options(self._options, streaming=False))

@@ -16,10 +16,10 @@ from ..enumerator.coordinator import Coordinator, CoordinatorSettings
 from ..enumerator.room import BatchLimits
 from .arrow_schema import arrow_schema
 from .file_source import driver_cores
+from .loading import load_source
 from .offsets import from_offset, to_offset
 from .options import SluiceOptions, parse_options
 from .partitions import partitions_of
-from .source import load_source
 from .state_location import check_spark_checkpoint, open_state, parse_starting_state
 
 

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..reader.task import Assignment, ReaderTask
 from .arrow_schema import arrow_schema
+from .loading import load_source
 from .options import parse_options
 from .partitions import SluicePartition
-from .source import load_source
 from .state_location import open_state
 from .task_context import current_attempt, with_session_time_zone
 

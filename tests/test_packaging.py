@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
+import re
+import sys
 from pathlib import Path
 
 import pyspark_sluice
@@ -34,6 +37,22 @@ def test_every_runtime_dependency_gives_its_reason():
         if not line.strip().startswith("#"):
             assert previous.strip().startswith("#"), f"{line.strip()} has no reason above it"
         previous = line
+
+
+def test_every_imported_library_is_declared():
+    setup = _setup()
+    declared = setup["options"]["install_requires"] + setup["options.extras_require"]["avro"]
+    names = {re.split(r"[<>=;\[]", line)[0].strip() for line in declared.splitlines()}
+    imported = set()
+    for package in setup["options"]["packages"].split():
+        for path in ROOT.joinpath(*package.split(".")[1:]).glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    imported |= {alias.name.split(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    imported.add(str(node.module).split(".")[0])
+    # Spark's own bridge comes with Spark.
+    assert imported - set(sys.stdlib_module_names) - {"py4j"} <= names
 
 
 def test_package_data_is_there():
