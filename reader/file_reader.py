@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ from .spool import Spool
 
 __all__ = ["FileSplitReader"]
 
-Item = pa.RecordBatch | Report
+Item: TypeAlias = pa.RecordBatch | Report
 
 
 class FileSplitReader(SplitReader[FileSplit]):
@@ -168,8 +169,10 @@ class FileSplitReader(SplitReader[FileSplit]):
                 step = next(steps, None)
             except FileChangedError:
                 # A whole file that was repaired or replaced before its first row was taken is
-                # read as it is now; a part of a file would not fit the other parts any more.
-                if rows or present is not None or not split.is_whole_file:
+                # read as it is now; a part of a file would not fit the other parts any more, nor
+                # would a new version fit rows that an earlier attempt has acknowledged.
+                settled = bool(rows or dropped) or self._context.must_finish
+                if settled or present is not None or not split.is_whole_file:
                     raise
                 present = self._as_it_is_now(split)
                 steps = self._batches(present)

@@ -8,9 +8,8 @@ means (`formats/`).
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..errors import MalformedDataError
@@ -34,14 +33,6 @@ class LineBlock:
     data: bytes
     position: int
     """Where the block starts in the file, or in its decompressed content."""
-
-    number: int
-    """Blocks of this split before this one."""
-
-    @property
-    def is_start_of_file(self) -> bool:
-        """True for the block that holds a header, if there is one."""
-        return self.position == 0
 
 
 def separator_of(options: ReaderOptions) -> bytes:
@@ -68,22 +59,21 @@ def line_blocks(split: FileSplit, options: ReaderOptions, step: int) -> Iterator
         codec = codec_of(split.file.path, options.compression)
         if codec is not Compression.NONE:
             with decompressed(split.file, source, codec) as stream:
-                pieces = _from_stream(split.file, _decoded(stream, split, options), step, options)
+                pieces = _from_stream(_decoded(stream, split, options), step, options)
                 yield from _numbered(split.file, pieces)
         elif not is_ascii_superset(options.encoding):
             stream = _decoded(_Sequential(source), split, options)
-            yield from _numbered(split.file, _from_stream(split.file, stream, step, options))
+            yield from _numbered(split.file, _from_stream(stream, step, options))
         else:
             pieces = _in_place(split, source, separator_of(options), step)
             yield from _numbered(split.file, _transcoded(pieces, split, options.encoding))
 
 
 def _numbered(file: FileVersion, pieces: Iterator[tuple[int, bytes]]) -> Iterator[LineBlock]:
-    for number, (position, data) in enumerate(pieces):
-        if position == 0:
-            data = data.removeprefix(codecs.BOM_UTF8)
-        if data:
-            yield LineBlock(file, data, position, number)
+    for position, data in pieces:
+        content = data if position else data.removeprefix(codecs.BOM_UTF8)
+        if content:
+            yield LineBlock(file, content, position)
 
 
 def _in_place(
@@ -189,7 +179,7 @@ class _Decoder:
 
 
 def _from_stream(
-    file: FileVersion, stream: Readable, step: int, options: ReaderOptions
+    stream: Readable, step: int, options: ReaderOptions
 ) -> Iterator[tuple[int, bytes]]:
     separator = options.line_sep.encode() or b"\n"
     position, parts, length = 0, list[bytes](), 0
@@ -229,8 +219,3 @@ def _not_in(encoding: str, file: FileVersion, position: int) -> MalformedDataErr
         f"text in {encoding}",
         "Set the encoding option to that of the file, or set ignoreCorruptFiles.",
     )
-
-
-def storage_of(options: ReaderOptions) -> Mapping[str, Any]:
-    """What fsspec is given."""
-    return options.storage_options

@@ -11,7 +11,15 @@ import json
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+)
 from pydantic.alias_generators import to_camel
 
 from ..checkpoint_meta.units import ByteSize
@@ -117,7 +125,7 @@ _OneCharacter = Annotated[str, AfterValidator(_one_character)]
 _LineSeparator = Annotated[str, BeforeValidator(_separator)]
 _Secret = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValidator(Secret)]
 
-_BYTES = {"unit": "bytes"}
+_BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
 
 class ReaderOptions(BaseModel):
@@ -173,7 +181,7 @@ class ReaderOptions(BaseModel):
     filter: str = Field(
         "",
         description="Condition on columns, such as day >= '2026-01-01' AND region IN ('eu', 'us');"
-        " rows that do not fulfil it are not read, row groups and files are skipped where possible.",
+        " rows that do not fulfil it are left out, row groups and files skipped where possible.",
     )
 
     line_sep: _LineSeparator = Field(

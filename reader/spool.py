@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ class Spool:
         self._file: IO[bytes] | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -43,7 +43,7 @@ class Spool:
             self._held += batch.nbytes
             return
         if self._writer is None:
-            self._file = tempfile.TemporaryFile(prefix="sluice-spool-")
+            self._file = tempfile.TemporaryFile(prefix="sluice-spool-")  # noqa: SIM115 - closed by __exit__
             self._writer = pa.ipc.new_stream(self._file, batch.schema)
         self._writer.write_batch(batch)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -250,7 +251,7 @@ class CsvFormat(RecordFormat):
                 raise _header_misfit(file, names, expected, "the number of columns differs")
             if folded != wanted and sorted(folded) == sorted(wanted):
                 raise _header_misfit(file, names, expected, "the order differs")
-        return expected
+        return list(expected)
 
 
 def _locate(source: Source, offset: int) -> Callable[[], str]:
@@ -281,10 +282,7 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
     feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
     counts = [int(n) for n in np.diff(np.searchsorted(feeds, borders))]
     if sum(counts) != rows:
-        counts = [
-            sum(1 for line in data[a:b].splitlines() if line)
-            for a, b in zip(borders, borders[1:], strict=False)
-        ]
+        counts = [sum(1 for line in data[a:b].splitlines() if line) for a, b in pairwise(borders)]
     return counts if sum(counts) == rows else None
 
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clock times have no zone by nature
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICRO = timedelta(microseconds=1)
 
@@ -91,7 +91,7 @@ def micros_of(text: str, zone: str, *, with_zone: bool) -> int:
     year, month, day = (int(part or 1) for part in match.groups()[:3])
     hour, minute, second = (int(part or 0) for part in match.groups()[3:6])
     micros = int((match[7] or "").ljust(6, "0")[:6])
-    moment = datetime(year, month, day, hour, minute, second, micros)
+    moment = datetime(year, month, day, hour, minute, second, micros)  # noqa: DTZ001
     if match[8] and not with_zone:
         raise ValueError(f"{text!r} names a zone where the column has none")
     return _micros(moment, (zone_of(match[8] or zone) if with_zone else None))
@@ -151,9 +151,9 @@ class JavaPattern:
         micros = int(found.get("S", "").ljust(6, "0")[:6])
         clock = (hour, int(found.get("m", 0)), int(found.get("s", 0)), micros)
         if "D" in found:
-            moment = datetime(year, 1, 1, *clock) + timedelta(days=int(found["D"]) - 1)
+            moment = datetime(year, 1, 1, *clock) + timedelta(days=int(found["D"]) - 1)  # noqa: DTZ001
         else:
-            moment = datetime(year, number, int(found.get("d", 1)), *clock)
+            moment = datetime(year, number, int(found.get("d", 1)), *clock)  # noqa: DTZ001
         return moment, zone_of(found["X"]) if "X" in found else None
 
     def day(self, text: str) -> int:
@@ -188,12 +188,13 @@ class JavaPattern:
         return "".join(out)
 
     def _letter(self, char: str, count: int) -> str:
-        digits = r"(\d{%d})" % count if count > 1 else r"(\d{1,2})"
+        exact = rf"(\d{{{count}}})"
+        digits = exact if count > 1 else r"(\d{1,2})"
         table: dict[str, Callable[[], tuple[str, str]]] = {
             "y": lambda: ("y", r"(\d{2})" if count == 2 else r"(\d{4})"),
             "M": lambda: ("M", digits if count < 3 else f"({_names(_MONTHS, short=count == 3)})"),
-            "S": lambda: ("S", r"(\d{%d})" % count),
-            "D": lambda: ("D", r"(\d{%d})" % count if count > 1 else r"(\d{1,3})"),
+            "S": lambda: ("S", exact),
+            "D": lambda: ("D", exact if count > 1 else r"(\d{1,3})"),
             "a": lambda: ("a", "(AM|PM)"),
             "E": lambda: ("E", f"({_names(_DAYS, short=count < 4)})"),
             "X": lambda: ("X", r"(Z|[+-]\d{2}(?::?\d{2}){0,2})"),

@@ -13,7 +13,8 @@ Its one trap is a block that begins with a null record: that crashes the process
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -132,14 +133,18 @@ class JsonFormat(RecordFormat):
         rows_of = [0] * len(source.files)
         dropped_of = [0] * len(source.files)
         for offset, line in lines:
-            index, where = source.locate(offset) if len(source.files) > 1 else (0, "")
-            found, bad = self._rows.of_record(line, lambda offset=offset: source.locate(offset)[1])
+            index = source.locate(offset)[0] if len(source.files) > 1 else 0
+            found, bad = self._rows.of_record(line, _locate(source, offset))
             rows.extend(found)
             rows_of[index] += len(found)
             dropped += bad
             dropped_of[index] += bad
         batch = self._rows.batch(rows)
         return Parsed(batch, dropped, rows_of if len(source.files) > 1 else None, dropped_of)
+
+
+def _locate(source: Source, offset: int) -> Callable[[], str]:
+    return lambda: source.locate(offset)[1]
 
 
 def _plain(data: bytes) -> bool:
@@ -163,12 +168,12 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
     if lines == rows:
         if len(source.files) == 1:
             return [rows]
-        borders = np.searchsorted(feeds, [*source.starts, len(data)])
-        return [int(count) for count in np.diff(borders)]
+        ends = np.searchsorted(feeds, [*source.starts, len(data)])
+        return [int(count) for count in np.diff(ends)]
     borders = [*source.starts, len(data)]
     counts = [
         sum(1 for line in data[a:b].split(b"\n") if line and not line.isspace())
-        for a, b in zip(borders, borders[1:], strict=False)
+        for a, b in pairwise(borders)
     ]
     return counts if sum(counts) == rows else None
 

@@ -90,9 +90,9 @@ class _Tolerant:
             self._depth += 1
             if self._depth > _MAX_DEPTH:
                 raise self._error(f"at most {_MAX_DEPTH} levels")
-            value = self._object() if char == "{" else self._array()
+            nested = self._object() if char == "{" else self._array()
             self._depth -= 1
-            return value
+            return nested
         if char == '"' or (char == "'" and self._options.allow_single_quotes):
             return self._string()
         for word in _NON_NUMBERS:

@@ -66,7 +66,7 @@ def converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> 
         return lambda value: _integer(value, bound, kind)
     if _types.is_floating(kind):
         return lambda value: _float(value, kind)
-    simple = {pa.bool_(): _boolean, pa.binary(): _binary, pa.null(): lambda value: None}
+    simple = {pa.bool_(): _boolean, pa.binary(): _binary, pa.null(): _nothing}
     if kind in simple:
         return simple[kind]
     raise TypeError(f"JSON cannot be read into columns of type {kind}")
@@ -132,6 +132,10 @@ def _string(options: ReaderOptions) -> Convert:
     return convert
 
 
+def _nothing(value: Any) -> None:
+    raise _misfit(value, "null")
+
+
 def _boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -149,8 +153,7 @@ def _integer(value: Any, bound: int, kind: pa.DataType) -> int:
 def _float(value: Any, kind: pa.DataType) -> float:
     if type(value) is Number or (type(value) is str and value in _NON_NUMBERS):
         known = _NON_NUMBERS.get(value)
-        number = float(value) if known is None else known
-        return number
+        return float(value) if known is None else known
     raise _misfit(value, kind)
 
 

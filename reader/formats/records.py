@@ -111,12 +111,10 @@ class RecordFormat(FileFormat):
         starts, offset, parts = [], 0, []
         for data in contents:
             starts.append(offset)
-            if data and not data.endswith(b"\n"):
-                data += b"\n"
-            parts.append(data)
-            offset += len(data)
-        parsed = self.parse(b"".join(parts), Source(files, starts))
-        return parsed
+            whole = data if data.endswith(b"\n") or not data else data + b"\n"
+            parts.append(whole)
+            offset += len(whole)
+        return self.parse(b"".join(parts), Source(files, starts))
 
     @property
     def filters(self) -> bool:
@@ -142,7 +140,7 @@ def _asks_row_index(schema: pa.Schema) -> bool:
     if METADATA not in schema.names:
         return False
     kind = schema.field(METADATA).type
-    return pa.types.is_struct(kind) and kind.get_field_index("row_index") >= 0
+    return bool(pa.types.is_struct(kind) and kind.get_field_index("row_index") >= 0)
 
 
 def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:

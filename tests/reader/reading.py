@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def cut(path: Path, borders: Iterable[int]) -> list[FileSplit]:
     """Splits of a file at the given bytes."""
     file = version(path)
     points = sorted({0, file.size, *(b for b in borders if 0 < b < file.size)})
-    return [FileSplit(file, a, b) for a, b in zip(points, points[1:], strict=False)]
+    return [FileSplit(file, a, b) for a, b in pairwise(points)]
 
 
 def read(
