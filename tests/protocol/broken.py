@@ -8,6 +8,7 @@ from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
 from pyspark_sluice.enumerator.acknowledgements import Acknowledgements
+from pyspark_sluice.enumerator.context import CoordinatorContext
 from pyspark_sluice.enumerator.coordinator import Coordinator
 from pyspark_sluice.enumerator.cut import CheckpointCutter
 from pyspark_sluice.enumerator.events import Inboxes
@@ -122,10 +123,13 @@ class GatewaysLeftOpen(Coordinator[Any, Any]):
 
     def _build(self, restored: RestoredState[Any]) -> None:
         super()._build(restored)
-        gateways = self._context.gateways
-        self._context.mark_and_close = (  # type: ignore[method-assign]
-            lambda checkpoint: [gateway.mark(checkpoint) for gateway in gateways] and None
-        )
+        self._context.__class__ = _NeverCloses
+
+
+class _NeverCloses(CoordinatorContext[Any]):
+    def mark_and_close(self, checkpoint_id: int) -> None:
+        for gateway in self.gateways:
+            gateway.mark(checkpoint_id)
 
 
 class EventsWithoutTask(Coordinator[Any, Any]):

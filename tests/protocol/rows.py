@@ -52,7 +52,7 @@ class World:
         """One more file."""
         self.files.append(FileVersion(f"f{len(self.files)}", rows, modified))
 
-    def list(self, known: Container[str]) -> list[FileVersion]:
+    def list_unknown(self, known: Container[str]) -> list[FileVersion]:
         """A FileLister."""
         if self.listing_failures > 0:
             self.listing_failures -= 1
@@ -163,7 +163,7 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
     ) -> LedgerEnumerator:
         inner = FileSplitEnumerator(
             context,
-            self._world.list,
+            self._world.list_unknown,
             SplitCutter(_AnyByte(), self._max_split),
             SplitSpreader(target_bytes=2, open_cost_bytes=1, cores=2),
             DiscoveryPolicy(interval=0.0, attempts=3),

@@ -7,7 +7,7 @@ that fails to list, I8 by the golden files). Nothing runs by itself: threads are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -43,7 +43,7 @@ from pyspark_sluice.errors import (
 from pyspark_sluice.reader.task import Assignment, ReaderTask
 from pyspark_sluice.reader.task import Attempt as AttemptName
 
-from .rows import Row, RowSource, World, reader_maker, rows_in
+from .rows import LedgerEnumerator, Row, RowSource, World, reader_maker, rows_in
 from .spark_model import Attempt, Spark, Task, rows_of
 
 MAX_ATTEMPTS = 2
@@ -124,6 +124,12 @@ class Simulation(RuleBasedStateMachine):
     def coordinator(self) -> Coordinator[Any, Any]:
         return self.run.coordinator
 
+    @property
+    def enumerator(self) -> LedgerEnumerator:
+        found = self.coordinator._enumerator
+        assert isinstance(found, LedgerEnumerator)
+        return found
+
     # What a crash is ------------------------------------------------------------------------
 
     def _restart(self, parallelism: int | None) -> None:
@@ -194,7 +200,7 @@ class Simulation(RuleBasedStateMachine):
     @rule(reader=st.integers(0, 2))
     def ask_for_an_event(self, reader: int) -> None:
         if self.coordinator._begun:
-            self.coordinator._enumerator.wanted.append(reader)
+            self.enumerator.wanted.append(reader)
 
     @precondition(lambda self: not self.spark.is_running)
     @rule(crash_before_log=st.sampled_from([False, False, False, True]), again=st.booleans())
@@ -205,8 +211,9 @@ class Simulation(RuleBasedStateMachine):
         start = self.spark.start
         end = self._latest(start)
         self.acknowledged = True
-        enumerator = self.coordinator._enumerator
-        assert sorted(enumerator.told) == self.spark.told(), "I5: a reader event lost or doubled"
+        assert sorted(self.enumerator.told) == self.spark.told(), (
+            "I5: a reader event lost or doubled"
+        )
         if end == start:
             return
         name = f"checkpoints/{end.checkpoint:010d}-{end.epoch:010d}.arrow"
@@ -347,7 +354,8 @@ class Simulation(RuleBasedStateMachine):
     def _kill_attempts(self, reader: int | None = None) -> None:
         for attempt in list(self.attempts):
             if reader is None or attempt.task.reader == reader:
-                attempt.batches.close()  # type: ignore[attr-defined]
+                assert isinstance(attempt.batches, Generator)
+                attempt.batches.close()
                 self.attempts.remove(attempt)
 
     @precondition(lambda self: self.spark.is_running and self._all_done())
@@ -542,7 +550,7 @@ class Simulation(RuleBasedStateMachine):
         for row in with_coordinator:
             assert assigned[row] <= back[row], f"I3: {row} is assigned and pending"
         if self.coordinator._next in (None, *self.spark.offsets):
-            for path in self.coordinator._enumerator.inner._seen:
+            for path in self.enumerator.inner._seen:
                 size = next(file.size for file in self.world.files if file.path == path)
                 for row in rows_of((path, 0, size)):
                     found = with_coordinator[row] or assigned[row] > surely_back[row]
@@ -552,7 +560,7 @@ class Simulation(RuleBasedStateMachine):
         coordinator = self.coordinator
         context = coordinator._context
         serializer = FileSplitSerializer()
-        splits = list(coordinator._enumerator.inner._pending)
+        splits = list(self.enumerator.inner._pending)
         batches = [batch for of in context.inboxes._splits.values() for batch in of]
         for gateway in context.gateways:
             for events in gateway._held.values():
@@ -620,8 +628,9 @@ class Simulation(RuleBasedStateMachine):
         self._restart(2)
         self._drain(self.run, self.spark)
         self._check_all()
-        assert sorted(self.coordinator._enumerator.told) == self.spark.told()
+        assert sorted(self.enumerator.told) == self.spark.told(), "I5: after a restart"
 
     def _check_all(self) -> None:
-        landed, found = Counter(self.world.rows()), self.spark.accounted()
+        landed: Counter[Row] = Counter(self.world.rows())
+        found = self.spark.accounted()
         assert found == landed, f"lost {landed - found}, doubled or invented {found - landed}"
