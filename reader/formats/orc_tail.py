@@ -51,7 +51,13 @@ def stripes(source: pa.NativeFile) -> list[Stripe] | None:
         return None
     source.seek(start)
     footer = _expand(source.read(footer_length), codec, _number(fields.get(3, 256 * 1024)))
-    return [_stripe(value) for number, value in _fields(footer) if number == 3]
+    parsed = list(_fields(footer))
+    found = [_stripe(value) for number, value in parsed if number == 3]
+    totals = dict(parsed)
+    if not found and _number(totals.get(2)) > _number(totals.get(1)):
+        reason = "a footer without stripes, before which there is content"
+        raise ValueError(reason)
+    return found
 
 
 def _stripe(value: int | bytes) -> Stripe:
