@@ -1,0 +1,209 @@
+"""The smallest source: numbers, one a split, whole snapshots. For cases told step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.serializer import JsonSerializer, VersionedSerializer
+from pyspark_sluice.checkpoint_meta.store import StateStore
+from pyspark_sluice.checkpoint_meta.testing import FaultyStateStore, MemoryStateStore
+from pyspark_sluice.enumerator.api import (
+    EnumeratorSource,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from pyspark_sluice.enumerator.coordinator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.room import BatchRoom
+from pyspark_sluice.enumerator.testing import HandCrankedCalls
+
+
+@dataclass(frozen=True)
+class Number:
+    """A split."""
+
+    value: int
+
+    @property
+    def split_id(self) -> str:
+        return f"n{self.value}"
+
+
+class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
+    """Assigns number n to reader n modulo the parallelism, as far as `offer` lets it."""
+
+    def __init__(
+        self, context: SplitEnumeratorContext[Number], state: Sequence[int] | None
+    ) -> None:
+        self.context = context
+        self.pending = list(state or ())
+        self.added: list[int] = []
+        self.heard: list[tuple[int, str, Any]] = []
+        self.returned: list[tuple[int, list[int]]] = []
+        self.abandoned: list[tuple[int, list[int]]] = []
+        self.notified: list[tuple[str, int]] = []
+        self.snapshot_error: Exception | None = None
+        self.settled = True
+        self.closed = False
+        self.per_batch = 100
+
+    def start(self) -> None:
+        """Nothing to discover."""
+
+    def add_reader(self, reader: int) -> None:
+        self.added.append(reader)
+
+    def plan_batch(self, room: BatchRoom) -> None:
+        while self.pending and not room.is_full:
+            value = self.pending.pop(0)
+            room.take(str(value), 1)
+            self.context.assign_splits({value % self.context.parallelism: [Number(value)]})
+
+    def add_splits_back(self, splits: Sequence[Number], reader: int) -> None:
+        self.returned.append((reader, [split.value for split in splits]))
+        self.pending.extend(split.value for split in splits)
+
+    def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        self.heard.append((reader, event_type, value))
+
+    def handle_abandoned_splits(self, splits: Sequence[Number], reader: int) -> None:
+        self.abandoned.append((reader, [split.value for split in splits]))
+
+    def snapshot_state(self, checkpoint_id: int) -> Sequence[int]:
+        if self.snapshot_error is not None:
+            raise self.snapshot_error
+        return list(self.pending)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self.notified.append(("complete", checkpoint_id))
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.notified.append(("aborted", checkpoint_id))
+
+    @property
+    def is_settled(self) -> bool:
+        return self.settled
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class NumberSource(EnumeratorSource[Number, Sequence[int]]):
+    """Starts with the numbers given; goes on with those its state says are pending."""
+
+    def __init__(self, numbers: Sequence[int] = ()) -> None:
+        self._numbers = numbers
+        self.creation_error: Exception | None = None
+
+    @property
+    def name(self) -> str:
+        return "numbers"
+
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[Number], state: Sequence[int] | None
+    ) -> NumberEnumerator:
+        if self.creation_error is not None:
+            raise self.creation_error
+        return NumberEnumerator(context, self._numbers if state is None else state)
+
+    @property
+    def split_serializer(self) -> VersionedSerializer[Sequence[Number]]:
+        return JsonSerializer(1, lambda n: n.value, lambda _, value: Number(value))
+
+    @property
+    def state_serializer(self) -> VersionedSerializer[Sequence[int]]:
+        return JsonSerializer(1, lambda n: n, lambda _, value: value)
+
+    @property
+    def reader_event_types(self) -> frozenset[str]:
+        return frozenset({"hello"})
+
+
+@dataclass
+class Harness:
+    """One coordinator after another over one state, driven by hand."""
+
+    numbers: Sequence[int] = ()
+    settings: CoordinatorSettings = field(
+        default_factory=lambda: CoordinatorSettings(parallelism=2, settle_timeout=0.0)
+    )
+    state: MemoryStateStore = field(default_factory=MemoryStateStore)
+
+    def __post_init__(self) -> None:
+        self.source = NumberSource(self.numbers)
+        self.commits = ReaderCommits(self.state)
+        self.restart()
+
+    def restart(self, **changes: Any) -> None:
+        """A new driver process; the old one stands as it was."""
+        self.settings = replace(self.settings, **changes)
+        self.store = FaultyStateStore(self.state)
+        store: StateStore = self.store
+        self.coordinator: Coordinator[Number, Sequence[int]] = Coordinator(
+            self.source, store, self.settings, lambda: 0.0, HandCrankedCalls
+        )
+
+    def start(self, ref: CheckpointRef = NO_CHECKPOINT) -> None:
+        """Open the state without cutting anything."""
+        self.coordinator._begin(ref)
+
+    @property
+    def enumerator(self) -> NumberEnumerator:
+        found = self.coordinator._enumerator
+        assert isinstance(found, NumberEnumerator)
+        return found
+
+    @property
+    def calls(self) -> HandCrankedCalls:
+        found = self.coordinator._calls
+        assert isinstance(found, HandCrankedCalls)
+        return found
+
+    def offer(self, *numbers: int) -> None:
+        """More work."""
+        self.enumerator.pending.extend(numbers)
+
+    def plan_ahead(self, *numbers: int) -> None:
+        """More work, and the background thread assigns it."""
+        self.offer(*numbers)
+        self.calls.tick()
+
+    def assigned(self, ref: CheckpointRef) -> dict[int, list[int]]:
+        """Reader -> numbers of one checkpoint, out of the durable state."""
+        found: dict[int, list[int]] = {}
+        for reader, batch in self.coordinator._history.load(ref).assigned:
+            splits = self.source.split_serializer.read(1, batch)
+            found.setdefault(reader, []).extend(split.value for split in splits)
+        return found
+
+    def acknowledge(self, ref: CheckpointRef, reader: int, **more: Any) -> ReaderCommit:
+        """What a reader task does at its end."""
+        count = len(self.assigned(ref)[reader])
+        zeros = [0] * count
+        return self.commits.publish(
+            ReaderCommit(
+                checkpoint=ref.checkpoint,
+                epoch=ref.epoch,
+                reader=reader,
+                attempt=0,
+                rows=[1] * count,
+                input_bytes=zeros,
+                microseconds=zeros,
+                **more,
+            )
+        )
+
+    def acknowledge_all(self, ref: CheckpointRef) -> None:
+        for reader in self.assigned(ref):
+            self.acknowledge(ref, reader)
+
+    def inbox(self) -> dict[int, list[int]]:
+        """Delivered to readers since the last cut."""
+        read = self.source.split_serializer.read
+        return {
+            reader: [split.value for batch in batches for split in read(1, batch)]
+            for reader, batches in self.coordinator._context.inboxes._splits.items()
+        }
