@@ -5,6 +5,7 @@ Not here: stores that keep anything (`store.py`).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -27,6 +28,7 @@ class MemoryStateStore(StateStore):
 
     def __init__(self, location: str = "memory") -> None:
         self._location = location
+        self._lock = threading.Lock()
         self.objects: dict[str, bytes] = {}
         self.torn: dict[str, bytes] = {}
         """What crashed publications left: temporary files that nobody ever sees."""
@@ -38,8 +40,10 @@ class MemoryStateStore(StateStore):
 
     @override
     def publish(self, name: str, data: bytes) -> None:
-        if self.objects.setdefault(name, data) is not data:
-            raise FileExistsError(name)
+        with self._lock:
+            if name in self.objects:
+                raise FileExistsError(name)
+            self.objects[name] = data
 
     @override
     def read(self, name: str) -> bytes:
