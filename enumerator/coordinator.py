@@ -63,6 +63,9 @@ class CoordinatorSettings:
     settle_timeout: float = 600.0
     """How long a first batch waits for the first discovery."""
 
+    close_timeout: float = 5.0
+    """How long closing waits for an enumerator that is busy."""
+
     background_interval: float = 1.0
     """How often fencing and early acknowledgements are looked at."""
 
@@ -185,8 +188,13 @@ class Coordinator(Generic[SplitT, StateT]):
         self._calls.stop()
         self._wake.set()
         if self._begun:
-            with self._lock:
+            # An enumerator that hangs holds the lock; the process has to end all the same.
+            held = self._lock.acquire(timeout=self._settings.close_timeout)
+            try:
                 self._enumerator.close()
+            finally:
+                if held:
+                    self._lock.release()
 
     def fail(self, error: BaseException) -> None:
         """Make the query fail with `error` at its next call; the first error wins."""

@@ -465,3 +465,22 @@ def test_closing_closes_the_enumerator(query):
     query.start()
     query.coordinator.close()
     assert query.enumerator.closed
+
+
+def test_closing_does_not_wait_for_ever_for_an_enumerator_that_hangs(query):
+    query.restart(close_timeout=0.01)
+    query.start()
+    busy, done = threading.Event(), threading.Event()
+
+    def hang():
+        with query.coordinator._lock:
+            busy.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=hang, daemon=True)
+    thread.start()
+    assert busy.wait(10)
+    query.coordinator.close()
+    assert query.enumerator.closed
+    done.set()
+    thread.join(10)
