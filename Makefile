@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test format bench clean
+.PHONY: help demo test simulate format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -24,6 +24,9 @@ format: $(READY)  ## Put every file into the house format
 bench: $(READY)  ## Measure against Spark's own file source (BENCH="csv json" chooses rows)
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python -m benchmarks $(BENCH)
+
+simulate: $(READY)  ## Search for a run of the protocol that loses or doubles a row (40,000 of them)
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/protocol/test_simulation.py
 
 clean:  ## Remove everything that these commands have made
 	rm -rf $(VENV) .jdk build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
