@@ -48,7 +48,6 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
         self.snapshot_error: Exception | None = None
         self.settled = True
         self.closed = False
-        self.per_batch = 100
 
     def start(self) -> None:
         """Nothing to discover."""

@@ -1,0 +1,485 @@
+"""Flink's scenarios, as far as they have a meaning here. `docs/conformance.md` lists all of them.
+
+Each docstring names Flink's case.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.reader_commit import ReturnedSplit
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
+from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
+from pyspark_sluice.enumerator.cutting import SplitCutter
+from pyspark_sluice.enumerator.file_enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.room import UNLIMITED, BatchRoom
+from pyspark_sluice.enumerator.spreading import SplitSpreader
+from pyspark_sluice.enumerator.testing import HandCrankedContext
+from pyspark_sluice.errors import ProtocolError, SourceUnavailable
+from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
+
+
+@pytest.fixture
+def query():
+    return Harness()
+
+
+def cut(query, *numbers, after=NO_CHECKPOINT):
+    query.start(after)
+    query.offer(*numbers)
+    return query.coordinator.latest(after)
+
+
+# 6.2 OperatorCoordinatorHolderTest ----------------------------------------------------------
+
+
+def test_a_checkpoint_holds_the_state_of_its_cut(query):
+    """completedCheckpointFuture, testTakeCheckpoint."""
+    query.start()
+    query.enumerator.pending[:] = [11, 22, 33, 44]
+    query.coordinator._room = _room_for(2)
+    end = query.coordinator.latest(NO_CHECKPOINT)
+    checkpoint = query.coordinator._history.load(end)
+    (state,) = checkpoint.state
+    assert state.to_pydict() == {"json": ["33", "44"]}
+
+
+def _room_for(files):
+    return BatchRoom(BatchLimits(files=files))
+
+
+def test_the_first_failure_is_what_the_query_fails_with_until_it_is_restarted(query):
+    """testFailingJobMultipleTimesNotCauseCascadingJobFailure."""
+    end = cut(query, 1)
+    query.coordinator.fail(ValueError("F1"))
+    query.coordinator.fail(ValueError("F2"))
+    with pytest.raises(ValueError, match="F1"):
+        query.coordinator.latest(end)
+    query.restart()
+    query.start(end)
+    query.coordinator.fail(ValueError("F3"))
+    with pytest.raises(ValueError, match="F3"):
+        query.coordinator.latest(end)
+
+
+def test_an_assignment_that_cannot_be_delivered_changes_nothing(query):
+    """testCheckpointFailsIfSendingEventFailedAfterTrigger and ...BeforeTrigger.
+
+    Delivery is in memory; what can fail is freezing the event, before anything is recorded.
+    """
+    query.start()
+    unwritable = Number(object())  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        query.enumerator.context.assign_splits({0: [Number(1)], 1: [unwritable]})
+    assert query.coordinator._context.tracker.uncheckpointed == {}
+    assert query.coordinator.latest(NO_CHECKPOINT) == NO_CHECKPOINT
+
+
+def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_after():
+    """verifyCheckpointEventOrder...CompletedImmediately and ...CompletesLate.
+
+    A thread sends numbers as fast as it can; every checkpoint holds exactly the numbers up to the
+    one its state names.
+    """
+    source = NumberSource()
+    settings = CoordinatorSettings(parallelism=1, background_interval=0.001)
+    coordinator = Coordinator(source, MemoryStateStore(), settings)
+    coordinator._begin(NO_CHECKPOINT)
+    context, enumerator = coordinator._context, coordinator._enumerator
+    assert isinstance(enumerator, NumberEnumerator)
+    enumerator.plan_batch = lambda room: None  # type: ignore[method-assign]
+    stop = threading.Event()
+
+    def send():
+        number = 0
+        while not stop.is_set():
+            with coordinator._lock:
+                number += 1
+                enumerator.pending[:] = [-number]
+                context.send_event(0, number)
+                context.assign_splits({0: [Number(number)]})
+            time.sleep(0)
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    ref, last, seen = NO_CHECKPOINT, 0, []
+    deadline = time.monotonic() + 20
+    while len(seen) < 400 and time.monotonic() < deadline:
+        end = coordinator.latest(ref)
+        if end == ref:
+            continue
+        (checkpoint,) = coordinator.assignments(ref, end)
+        events = checkpoint.header.events["0"]
+        (state,) = checkpoint.state
+        assert state.to_pydict()["json"] == [str(-events[-1])]
+        splits = [s for _, b in checkpoint.assigned for s in source.split_serializer.read(1, b)]
+        assert [split.value for split in splits] == events
+        seen.extend(events)
+        ref, last = end, last + 1
+    stop.set()
+    thread.join(5)
+    coordinator.close()
+    assert last > 1
+    assert seen == list(range(1, len(seen) + 1))
+
+
+# 6.5 SourceCoordinatorTest and ...ContextTest -----------------------------------------------
+
+
+def test_a_reader_event_reaches_the_enumerator_as_it_was_sent(query):
+    """testHandleSourceEvent."""
+    end = cut(query, 0)
+    query.acknowledge(end, 0, events=[("hello", {"any": ["json", 1, None]})])
+    query.coordinator.latest(end)
+    assert query.enumerator.heard == [(0, "hello", {"any": ["json", 1, None]})]
+
+
+def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(query):
+    """testCheckpointCoordinatorAndRestore."""
+    query.start()
+    query.coordinator._room = _room_for(2)
+    end = cut(query, 0, 1, 2, 3, 4, 5)
+    query.restart()
+    query.start(end)
+    assert query.enumerator.pending == [2, 3, 4, 5]
+    assert query.coordinator._context.tracker.uncheckpointed == {}
+    assert query.coordinator._context.tracker.by_checkpoint == {}
+    assert query.enumerator.added == [0, 1]
+
+
+def test_a_restart_takes_back_what_the_named_checkpoint_did_not_assign(query):
+    """testSubtaskFailedAndRevertUncompletedAssignments, as a query restart."""
+    query.start()
+    query.coordinator._room = _room_for(2)
+    first = cut(query, 0, 1, 2, 3)
+    second = query.coordinator.latest(first)
+    assert query.assigned(second) == {0: [2], 1: [3]}
+    query.restart()
+    query.start(first)
+    assert query.enumerator.pending == [2, 3]
+
+
+def test_a_restart_does_not_take_back_what_is_complete(query):
+    """testFailedSubtaskDoNotRevertCompletedCheckpoint."""
+    first = cut(query, 0, 1)
+    query.acknowledge_all(first)
+    assert query.coordinator.latest(first) == first
+    assert query.coordinator._context.tracker.by_checkpoint == {}
+    assert query.enumerator.notified == [("complete", 1)]
+    query.restart()
+    query.start(first)
+    assert query.enumerator.pending == []
+
+
+def test_no_more_splits_is_forgotten_at_a_restart(query):
+    """testSubtaskRestartAndRequestSplitsAgain: the flag is not in the checkpoint."""
+    first = cut(query, 0)
+    query.enumerator.context.signal_no_more_splits(0)
+    with pytest.raises(ProtocolError, match="told that there are no more splits"):
+        query.enumerator.context.assign_splits({0: [Number(2)]})
+    query.restart()
+    query.start(first)
+    query.enumerator.context.assign_splits({0: [Number(2)]})
+    assert query.inbox() == {0: [2]}
+
+
+def test_an_enumerator_that_cannot_be_made_fails_the_query_with_its_error(query):
+    """testFailJobWhenExceptionThrownFromEnumeratorCreation."""
+    query.source.creation_error = ValueError("no enumerator")
+    with pytest.raises(ValueError, match="no enumerator"):
+        query.coordinator.latest(NO_CHECKPOINT)
+
+
+def test_an_error_of_the_enumerator_fails_the_query_with_its_error(query):
+    """testErrorThrownFromSplitEnumerator, testFailJobWhenExceptionThrownFromStart."""
+    end = cut(query, 0)
+
+    def fail(room):
+        raise ZeroDivisionError("enumerator")
+
+    query.enumerator.plan_batch = fail
+    query.calls.tick()
+    with pytest.raises(ZeroDivisionError, match="enumerator"):
+        query.coordinator.latest(end)
+
+
+def test_readers_are_announced_one_by_one_and_stay(query):
+    """testRegisterReader."""
+    query.restart(parallelism=None, at_least_readers=2)
+    query.start()
+    assert query.enumerator.context.request_parallelism(3) == 3
+    assert query.enumerator.context.request_parallelism(1) == 3
+    assert query.enumerator.added == [0, 1, 2]
+
+
+def test_an_assignment_is_recorded_and_sent_to_each_reader(query):
+    """Ctx testAssignSplits."""
+    query.restart(parallelism=3)
+    query.start()
+    query.enumerator.context.assign_splits({0: [Number(0)], 1: [Number(1), Number(2)], 2: []})
+    recorded = query.coordinator._context.tracker.uncheckpointed
+    assert {r: [s.value for s in splits] for r, splits in recorded.items()} == {0: [0], 1: [1, 2]}
+    assert query.inbox() == {0: [0], 1: [1, 2]}
+
+
+def test_an_assignment_to_an_unregistered_reader_fails_as_a_whole(query):
+    """Ctx testAssignSplitToUnregisteredReader."""
+    query.start()
+    expected = "cannot assign splits to reader 7; found not registered"
+    with pytest.raises(ProtocolError, match=re.escape(expected)):
+        query.enumerator.context.assign_splits({0: [Number(0)], 7: [Number(1)]})
+    assert query.coordinator._context.tracker.uncheckpointed == {}
+    assert query.inbox() == {}
+
+
+def test_an_error_of_an_asynchronous_handler_fails_the_query(query):
+    """Ctx testExceptionInRunnableFailsTheJob."""
+    end = cut(query, 0)
+
+    def handler(result, error):
+        raise SourceUnavailable("handler")
+
+    query.enumerator.context.call_async(lambda: 1, handler)
+    query.calls.run_calls()
+    with pytest.raises(SourceUnavailable, match="handler"):
+        query.coordinator.latest(end)
+
+
+def test_a_call_that_ends_after_the_close_is_heard_by_nobody():
+    """Ctx testCallableInterruptedDuringShutdownDoNotFailJob."""
+    coordinator = Coordinator(NumberSource(), MemoryStateStore(), CoordinatorSettings())
+    coordinator._begin(NO_CHECKPOINT)
+    started, go_on, heard = threading.Event(), threading.Event(), []
+
+    def call():
+        started.set()
+        go_on.wait(10)
+        raise InterruptedError
+
+    coordinator._context.call_async(call, lambda *outcome: heard.append(outcome))
+    assert started.wait(10)
+    coordinator.close()
+    go_on.set()
+    deadline = time.monotonic() + 10
+    while _call_threads() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert heard == []
+    assert coordinator._failure is None
+
+
+def _call_threads():
+    return [thread for thread in threading.enumerate() if thread.name == "sluice-call"]
+
+
+# 6.6 Scheduler and recreate tests -----------------------------------------------------------
+
+
+def test_a_snapshot_or_a_publication_that_fails_is_the_failure_of_that_checkpoint(query):
+    """testSnapshotSyncFailureFailsCheckpoint, testSnapshotAsyncFailureFailsCheckpoint."""
+    query.start()
+    query.offer(1)
+    query.store.fault = Fault("error before", verb="publish")
+    with pytest.raises(OSError, match="no answer from the store"):
+        query.coordinator.latest(NO_CHECKPOINT)
+    end = query.coordinator.latest(NO_CHECKPOINT)
+    query.offer(2)
+    query.enumerator.snapshot_error = ValueError("no snapshot")
+    with pytest.raises(ValueError, match="no snapshot"):
+        query.coordinator.latest(end)
+
+
+def test_a_savepoint_restores_the_coordinator(query):
+    """testSavepointRestoresCoordinator."""
+    query.start()
+    query.coordinator._room = _room_for(1)
+    end = cut(query, 1, 2, 3)
+    other = Harness(state=MemoryStateStore("other"))
+    other.restart(starting_state=StartingState(query.state, end))
+    other.start()
+    assert other.enumerator.pending == [2, 3]
+
+
+def test_a_restart_before_the_first_checkpoint_begins_anew():
+    """testGlobalFailureBeforeCheckpointResetsToEmptyState."""
+    query = Harness([1, 2])
+    query.coordinator.latest(NO_CHECKPOINT)
+    query.restart()
+    query.start()
+    assert query.enumerator.pending == [1, 2]
+
+
+def test_a_restart_restores_once_and_sends_nothing_back(query):
+    """testGlobalFailureTwiceWillNotResetToCheckpointTwice, ...DoesNotNotifyLocalRestore."""
+    first = cut(query, 0, 1)
+    query.acknowledge_all(first)
+    query.restart()
+    query.coordinator.assignments(NO_CHECKPOINT, first)
+    enumerator = query.enumerator
+    query.coordinator.latest(first)
+    query.coordinator.assignments(NO_CHECKPOINT, first)
+    assert query.enumerator is enumerator
+    assert query.coordinator.epoch == 2
+    assert enumerator.returned == []
+
+
+# 6.7 Exactly-once ITCases -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_numbers_sent_to_a_reader_arrive_exactly_once_and_in_order(seed):
+    """CoordinatorEventsExactlyOnceITCase.test.
+
+    Readers acknowledge early or late, drivers die anywhere, and before every death one more
+    number is sent through the old gateway.
+    """
+    luck = random.Random(seed)
+    query = Harness(settings=CoordinatorSettings(parallelism=1, settle_timeout=0.0))
+    ref, received = NO_CHECKPOINT, []
+    for _ in range(200):
+        query.start(ref)
+        following = min(len(received) + len(query.enumerator.pending) + _assigned(query), 199)
+        deed = luck.random()
+        if deed < 0.5 and following < 199:
+            query.plan_ahead(following)
+        elif deed < 0.6:
+            query.plan_ahead(following)
+            query.restart()
+        else:
+            end = query.coordinator.latest(ref)
+            if end == ref or luck.random() < 0.2:
+                query.restart()
+                continue
+            ref = end
+            if luck.random() < 0.3:
+                query.restart()
+                query.start(ref)
+            received.extend(query.assigned(ref)[0])
+            if luck.random() < 0.5:
+                query.acknowledge_all(ref)
+                query.calls.tick()
+    assert len(received) > 10
+    assert received == list(range(len(received)))
+
+
+def _assigned(query):
+    context = query.coordinator._context
+    return context.inboxes.splits + sum(gateway.held_events for gateway in context.gateways)
+
+
+def test_an_event_sent_while_a_reader_has_not_acknowledged_is_not_lost_by_a_crash(query):
+    """ToStreamOperatorRecipientExactlyOnceITCase, the forced situation."""
+    first = cut(query, 0, 1)
+    query.plan_ahead(2)
+    query.acknowledge_all(first)
+    second = query.coordinator.latest(first)
+    assert query.assigned(second) == {0: [2]}
+    query.restart()
+    query.start(second)
+    assert query.enumerator.pending == []
+    assert query.assigned(second) == {0: [2]}
+
+
+def test_a_retried_task_follows_what_its_first_attempt_acknowledged(query):
+    """...WithSubtaskFailure: only the reader's durable position counts, and it does."""
+    first = cut(query, 0, 2)
+    counted = query.acknowledge(first, 0, returned=[ReturnedSplit(index=1, reason="gone")])
+    again = query.acknowledge(first, 0)
+    assert again.first_difference(counted) is None
+    assert again.returned_indexes == [1]
+    query.coordinator.latest(first)
+    assert query.enumerator.returned == [(0, [2])]
+
+
+# 6.8 File source ----------------------------------------------------------------------------
+
+
+class _Anywhere:
+    def may_cut_anywhere(self, file):
+        return True
+
+    def blocks(self, file):
+        return None
+
+
+def _file_enumerator(context, files):
+    return FileSplitEnumerator(
+        context,
+        lambda known: [file for file in files if file.path not in known],
+        SplitCutter(_Anywhere(), 100),
+        SplitSpreader(100, 1, 1),
+        DiscoveryPolicy(1.0),
+        1,
+        None,
+    )
+
+
+def test_a_file_found_before_a_batch_is_planned_is_pending_in_the_snapshot():
+    """testDiscoverSplitWhenNoReaderRegistered, testRequestingReaderUnavailable..."""
+    context: HandCrankedContext[FileSplit] = HandCrankedContext()
+    file = FileVersion("f", 3, 0)
+    enumerator = _file_enumerator(context, [file])
+    enumerator.start()
+    context.run_calls()
+    assert enumerator.snapshot_state(1) == [FileSplit(file, 0, 3)]
+    assert context.assigned == []
+
+
+def test_a_file_found_and_planned_is_assigned_and_not_in_the_snapshot():
+    """testDiscoverWhenReaderRegistered."""
+    context: HandCrankedContext[FileSplit] = HandCrankedContext(parallelism=1)
+    file = FileVersion("f", 3, 0)
+    enumerator = _file_enumerator(context, [file])
+    enumerator.start()
+    context.run_calls()
+    enumerator.plan_batch(BatchRoom(UNLIMITED))
+    assert context.assigned == [(0, FileSplit(file, 0, 3))]
+    assert enumerator.snapshot_state(1) == []
+
+
+def test_every_split_of_a_file_found_by_a_later_scan_is_assigned():
+    """FLINK-29757: Flink loses all but the first split of a file found by a later scan."""
+    context: HandCrankedContext[FileSplit] = HandCrankedContext(parallelism=1)
+    files = [FileVersion("first", 250, 0)]
+    enumerator = _file_enumerator(context, files)
+    enumerator.start()
+    context.run_calls()
+    files.append(FileVersion("second", 250, 1))
+    context.run_calls()
+    enumerator.plan_batch(BatchRoom(UNLIMITED))
+    lengths = [(split.file.path, split.start, split.end) for _, split in context.assigned]
+    borders = [(0, 100), (100, 200), (200, 250)]
+    assert lengths == [(name, *border) for name in ("first", "second") for border in borders]
+
+
+# The table ----------------------------------------------------------------------------------
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_test_that_the_table_of_conformance_names_exists():
+    table = (_ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", table)
+    assert len(named) > 50
+    functions: dict[str, set[str]] = {}
+    for path, name in named:
+        if path not in functions:
+            tree = ast.parse((_ROOT / path).read_text(encoding="utf-8"))
+            functions[path] = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+        assert name in functions[path], f"{path} has no {name}"
+
+
+def test_every_row_of_the_table_says_where_it_passes_or_why_it_does_not_apply():
+    table = (_ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "---" not in line]
+    for row in rows:
+        if not row.startswith("| Flink's scenario"):
+            assert "::test_" in row or "does not apply: " in row, row

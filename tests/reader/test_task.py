@@ -1,0 +1,205 @@
+"""A reader task acknowledges once, and every later attempt follows."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
+from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.errors import MalformedDataError, ProtocolError, ReplayError
+from pyspark_sluice.reader.api import ReaderEvent, SplitFinished, SplitReader, SplitReturned
+from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
+from pyspark_sluice.tests.protocol.rows import RowReader, reader_maker, rows_in
+
+REF = CheckpointRef(7, 2)
+A, B = (FileSplit(FileVersion(name, 4, 0), 0, 4) for name in "ab")
+ALL = [("a", i) for i in range(4)] + [("b", i) for i in range(4)]
+
+
+class Executor:
+    """Tasks of one reader over one store."""
+
+    def __init__(self):
+        self.store = MemoryStateStore()
+        self.commits = ReaderCommits(self.store)
+
+    def begin(self, *script, number=0, may_return=True, make=None, splits=(A, B)):
+        task = ReaderTask(
+            make or reader_maker(script, "hi"),
+            FileSplitSerializer(),
+            self.commits,
+            frozenset({"told"}),
+            may_return,
+        )
+        return task.read(Assignment(REF, 3, list(splits)), Attempt(number, "query"))
+
+    def read(self, *script, **more):
+        return [row for batch in self.begin(*script, **more) for row in rows_in(batch)]
+
+    @property
+    def commit(self):
+        return self.commits.find(REF, 3)
+
+
+@pytest.fixture
+def executor():
+    return Executor()
+
+
+def test_a_task_yields_its_rows_in_order_and_then_acknowledges(executor):
+    batches = executor.begin(number=5)
+    rows = []
+    for _ in range(8):
+        rows.extend(rows_in(next(batches)))
+        assert executor.commit is None
+    assert rows == ALL
+    assert next(batches, None) is None
+    commit = executor.commit
+    assert (commit.ref, commit.reader, commit.attempt, commit.query_id) == (REF, 3, 5, "query")
+    assert (list(commit.rows), list(commit.events)) == ([4, 4], [("told", "hi")])
+
+
+def test_a_task_that_fails_acknowledges_nothing(executor):
+    with pytest.raises(MalformedDataError):
+        executor.read("read", "fail")
+    assert executor.commit is None
+    assert executor.read(number=1) == ALL
+    assert executor.commit.attempt == 1
+
+
+def test_a_task_that_is_abandoned_acknowledges_nothing_and_lets_go_of_its_reader(executor):
+    closed = []
+
+    class Closing(RowReader):
+        def close(self):
+            closed.append(True)
+
+    batches = executor.begin(make=Closing)
+    next(batches)
+    batches.close()
+    assert closed == [True]
+    assert executor.store.objects == {}
+
+
+def test_a_second_reading_of_one_partition_gives_the_same_rows_and_keeps_the_first_commit(executor):
+    assert executor.read(number=0) == executor.read(number=1) == ALL
+    assert executor.commit.attempt == 0
+
+
+def test_a_split_sent_back_is_left_out_by_every_later_attempt(executor):
+    rows = executor.read("return", "read")
+    assert rows == ALL[4:]
+    assert [(s.index, s.reason) for s in executor.commit.returned] == [(0, "the disk crackles")]
+    assert executor.read("read", "read", number=1) == ALL[4:]
+
+
+def test_a_later_attempt_may_send_back_nothing_of_its_own(executor):
+    assert executor.read() == ALL
+    assert executor.read("return", "part", number=1) == ALL
+
+
+def test_a_split_read_in_part_is_read_to_the_same_row_by_every_later_attempt(executor):
+    rows = executor.read("part", "read")
+    assert rows == [*ALL[:2], *ALL[4:]]
+    (part,) = executor.commit.unfinished
+    assert (part.index, part.remainder["start"]) == (0, [2])
+    assert executor.read(number=1) == rows
+
+
+def test_nothing_is_sent_back_where_that_is_not_allowed(executor):
+    assert executor.read("return", may_return=False) == ALL
+
+
+def test_of_two_attempts_at_once_the_first_to_end_wins_and_the_other_must_agree(executor):
+    slow, fast = executor.begin(number=0), executor.begin(number=1)
+    next(slow)
+    assert len(list(fast)) == 8
+    assert len(list(slow)) == 7
+    assert executor.commit.attempt == 1
+
+
+def test_an_attempt_that_ends_second_with_another_outcome_fails_with_both_verdicts(executor):
+    slow = executor.begin("read", "read", number=0)
+    next(slow)
+    executor.read("read", "return", number=1)
+    expected = re.escape(f"found {B.split_id}: 4 rows read to the end; expected sent back")
+    with pytest.raises(ReplayError, match=expected):
+        list(slow)
+    assert executor.read(number=2) == ALL[:4]
+
+
+def test_an_attempt_that_cannot_repeat_what_was_acknowledged_says_what_to_do(executor):
+    executor.read()
+    with pytest.raises(ReplayError, match=r"found MalformedDataError.*Put the file back") as error:
+        executor.read("fail", number=1)
+    assert isinstance(error.value.__cause__, MalformedDataError)
+
+
+def test_a_file_with_fewer_rows_than_acknowledged_is_a_replay_error(executor):
+    executor.read()
+
+    class Shorter(RowReader):
+        def _read(self, split, word):
+            yield SplitFinished(split.split_id, 0)
+
+    with pytest.raises(ReplayError, match="0 rows read to the end; expected 4 rows"):
+        executor.read(make=Shorter, number=1)
+
+
+class Scripted(SplitReader[FileSplit]):
+    def __init__(self, *items):
+        self._items = items
+
+    def read(self, splits):
+        yield from self._items
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([SplitFinished(A.split_id, 0)], "no report on 1 of its splits"),
+        ([SplitFinished(A.split_id, 0), SplitReturned(A.split_id, "")], "reported twice"),
+        ([SplitFinished("another", 0)], "or on one it was not given"),
+        ([ReaderEvent("gossip", 1)], "an event of a type that is not registered"),
+    ],
+)
+def test_a_reader_that_breaks_the_contract_is_told_how(executor, items, message):
+    with pytest.raises(ProtocolError, match=message):
+        list(executor.begin(make=lambda context: Scripted(*items)))
+    assert executor.commit is None
+
+
+def test_an_empty_assignment_is_acknowledged_too(executor):
+    assert executor.read(splits=()) == []
+    assert list(executor.commit.rows) == []
+
+
+def test_the_reader_is_told_its_place_and_what_the_enumerator_sent():
+    seen = []
+
+    def make(context):
+        seen.append(context)
+        return RowReader(context)
+
+    executor = Executor()
+    task = ReaderTask(make, FileSplitSerializer(), executor.commits, frozenset(), may_return=True)
+    list(task.read(Assignment(REF, 3, [A], [{"limit": 5}]), Attempt(2)))
+    (context,) = seen
+    assert (context.checkpoint_id, context.reader, context.attempt) == (7, 3, 2)
+    assert context.events == [{"limit": 5}]
+    assert (context.may_return, context.must_finish) == (True, False)
+    list(task.read(Assignment(REF, 3, [A]), Attempt(3)))
+    assert (seen[1].may_return, seen[1].must_finish) == (False, True)
+
+
+def test_batches_pass_through_untouched(executor):
+    batch = pa.record_batch({"x": [1, 2]})
+    items = [batch, SplitFinished(A.split_id, 2)]
+    (found,) = executor.begin(make=lambda context: Scripted(*items), splits=(A,))
+    assert found is batch
