@@ -5,6 +5,7 @@ Refuses (returns None) wherever Spark's parser might see something else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,10 +33,10 @@ class CsvFast:
             and len(options.sep) == 1
             and ord(options.sep) < 128
             and options.quote != options.sep
-            and not options.ignore_leading_white_space
-            and not options.ignore_trailing_white_space
+            and (options.sep not in " \t" or not _trims(options))
             and max(map(ord, options.quote + options.escape), default=0) < 128
         )
+        self._blanks = _edge_blanks(options) if self.is_possible else None
         self._double = bool(options.quote) and options.escape == options.quote
         self._wire = {f.name: _wire_type(f.type, options) for f in data}
 
@@ -44,6 +45,11 @@ class CsvFast:
         if not self.is_possible or not self._is_regular(data, lines):
             return None
         options = self._options
+        if self._blanks is not None:
+            if not options.quote or options.quote.encode() not in data:
+                data = self._blanks.sub(b"", data)
+            elif self._blanks.search(data):
+                return None
         kept = [f.name for f in self._data if f.name in self._wire and f.name in names]
         try:
             table = pa_csv.read_csv(
@@ -119,6 +125,26 @@ class CsvFast:
             feeds = np.flatnonzero(raw == 10)
             return bool((np.searchsorted(feeds, opens) == np.searchsorted(feeds, closes)).all())
         return True
+
+
+def _trims(options: ReaderOptions) -> bool:
+    return options.ignore_leading_white_space or options.ignore_trailing_white_space
+
+
+def _edge_blanks(options: ReaderOptions) -> re.Pattern[bytes] | None:
+    """Blanks at the edges of fields, which are to be dropped; None if none are."""
+    sep = re.escape(options.sep.encode())
+    leading = rb"(?:(?<=[\r\n%s])|\A)[ \t]+" % sep
+    trailing = rb"[ \t]+(?=[\r\n%s]|\Z)" % sep
+    wanted = [
+        pattern
+        for pattern, is_wanted in (
+            (leading, options.ignore_leading_white_space),
+            (trailing, options.ignore_trailing_white_space),
+        )
+        if is_wanted
+    ]
+    return re.compile(b"|".join(wanted)) if wanted else None
 
 
 def _wire_type(kind: pa.DataType, options: ReaderOptions) -> pa.DataType:

@@ -37,6 +37,7 @@ _SMALL = 64 * 1024
 """Size of the pieces of a refused block that the fast path tries again."""
 
 _OPENS = re.compile(rb"\s*\{")
+_NOT_A_STRING = re.compile(r"Column\(/([^/)]+)\) changed from string to (?:number|boolean)")
 _NULL_LINE = re.compile(rb"^\s*null\b", re.MULTILINE)
 
 
@@ -96,16 +97,7 @@ class JsonFormat(RecordFormat):
         if self._wire is None or not _plain(data) or not is_utf8(data):
             return None
         try:
-            table = pa_json.read_json(
-                pa.BufferReader(data),
-                pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-                pa_json.ParseOptions(
-                    explicit_schema=self._wire,
-                    unexpected_field_behavior=(
-                        "error" if self.options.rescued_data_column else "ignore"
-                    ),
-                ),
-            )
+            table = self._table(data, self._wire)
             rows_of = _rows_of(data, source, table.num_rows)
             if rows_of is None:
                 return None
@@ -113,6 +105,27 @@ class JsonFormat(RecordFormat):
         except (ValueError, pa.ArrowException):
             return None
         return Parsed(batch, rows_of=rows_of if len(source.files) > 1 else None)
+
+    def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
+        """Parse with `wire`, without the string columns that turn out to hold something else."""
+        ignored = "error" if self.options.rescued_data_column else "ignore"
+        while True:
+            complete = len(wire) == len(self._data)
+            options = pa_json.ParseOptions(
+                explicit_schema=wire,
+                unexpected_field_behavior=ignored if complete else "infer",
+            )
+            reading = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+            try:
+                table = pa_json.read_json(pa.BufferReader(data), reading, options)
+            except pa.ArrowInvalid as err:
+                found = _NOT_A_STRING.search(str(err))
+                index = wire.get_field_index(found[1]) if found else -1
+                if index < 0 or self.options.rescued_data_column:
+                    raise
+                wire = wire.remove(index)
+                continue
+            return table if complete else _with_strings(table, self._data, wire)
 
     def _assembled(self, table: pa.Table) -> pa.RecordBatch:
         columns = []
@@ -141,6 +154,21 @@ class JsonFormat(RecordFormat):
             dropped_of[index] += bad
         batch = self._rows.batch(rows)
         return Parsed(batch, dropped, rows_of if len(source.files) > 1 else None, dropped_of)
+
+
+def _with_strings(table: pa.Table, data: pa.Schema, wire: pa.Schema) -> pa.Table:
+    """Inferred columns as text. Raises ValueError where their text is not what was written."""
+    columns = []
+    for field in data:
+        index = table.schema.get_field_index(field.name)
+        column = table.column(index) if index >= 0 else pa.nulls(table.num_rows, field.type)
+        if wire.get_field_index(field.name) < 0:
+            exact = (pa.int64(), pa.bool_(), pa.string(), pa.null())
+            if column.type not in exact:
+                raise ValueError(f"{column.type} does not keep how it was written")
+            column = column.cast(pa.string())
+        columns.append(pa.chunked_array([column]) if isinstance(column, pa.Array) else column)
+    return pa.table(columns, names=data.names)
 
 
 def _locate(source: Source, offset: int) -> Callable[[], str]:

@@ -266,3 +266,22 @@ def test_a_flipped_byte_never_loses_a_record_silently(tmp_path_factory, at, byte
     table, _ = read([whole(path)], CORRUPT, file_format=name, mode="PERMISSIVE")
     records = [line for line in bytes(data).splitlines() if line.strip()]
     assert table.num_rows == len(records)
+
+
+def test_numbers_and_booleans_in_string_columns_keep_how_they_were_written(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{"a":1,"b":12}\n{"a":2,"b":-3}\n' * 50 + b'{"a":1,"b":null}\n')
+    assert [row["b"] for row in read_rows([path], SCHEMA)][-3:] == ["12", "-3", None]
+    path.write_bytes(b'{"a":1,"b":true}\n{"a":2,"b":false}\n')
+    assert [row["b"] for row in read_rows([path], SCHEMA)] == ["true", "false"]
+    path.write_bytes(b'{"a":1,"b":1.50}\n{"a":2,"b":"x"}\n{"a":3,"b":1e5}\n')
+    assert [row["b"] for row in read_rows([path], SCHEMA)] == ["1.50", "x", "1e5"]
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_blanks_at_the_edges_of_fields_are_dropped_on_every_path(tmp_path, quote):
+    path = tmp_path / "a.csv"
+    path.write_text(f" 1 , {quote}x y{quote} \n2,\tz\n 3 ,\n" * 3)
+    options = {"ignore_leading_white_space": True, "ignore_trailing_white_space": True}
+    rows = read_rows([path], SCHEMA, file_format="csv", **options)
+    assert rows[:3] == [{"a": 1, "b": "x y"}, {"a": 2, "b": "z"}, {"a": 3, "b": None}]
