@@ -1,0 +1,93 @@
+"""The query under soak: a stream into Parquet, one folder a batch; the sink fails at random.
+
+Usage: soak_query.py ROOT SEED START. Runs until ROOT/until exists, then drains and prints
+`drained`. A query that fails is started again in the same session; a driver that dies is started
+again by whoever watches.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+SCHEMA = "id long, text string"
+
+
+class Soak:
+    """One start of the program."""
+
+    def __init__(self, root: Path, seed: str) -> None:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        self._root = root
+        self._random = random.Random(seed)
+        self._spark = (
+            SparkSession.builder.master("local[2,4]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.local.dir", str(root / "spark"))
+            .config("spark.sql.shuffle.partitions", "2")
+            .getOrCreate()
+        )
+        self._spark.sparkContext.setLogLevel("FATAL")
+
+    def _sink(self, frame: DataFrame, batch: int) -> None:
+        moment = self._random.random()
+        if moment < 0.04:
+            message = "the sink fails before it writes"
+            raise RuntimeError(message)
+        # Idempotent by batch: what a dead attempt has left is written over.
+        frame.write.mode("overwrite").parquet(str(self._root / "sink" / f"batch={batch}"))
+        if moment > 0.96:
+            message = "the sink fails after it has written"
+            raise RuntimeError(message)
+
+    def _start(self, trigger: dict[str, str | bool]) -> StreamingQuery:
+        checkpoint = str(self._root / "checkpoint")
+        frame = (
+            self._spark.readStream.format("sluice")
+            .option("fileFormat", "json")
+            .option("checkpointLocation", checkpoint)
+            .option("maxFilesPerTrigger", "6")
+            .option("maxBytesPerTrigger", "20k")
+            .option("discoveryInterval", "100ms")
+            .schema(SCHEMA)
+            .load(str(self._root / "landing"))
+        )
+        writer = frame.writeStream.foreachBatch(self._sink)
+        return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()  # type: ignore[arg-type]
+
+    def stream(self) -> None:
+        """Until somebody says that everything has landed."""
+        until = self._root / "until"
+        query = self._start({"processingTime": "0 seconds"})
+        while not until.exists():
+            if not query.isActive:
+                print(f"query ended: {str(query.exception())[:200]!r}", flush=True)
+                query = self._start({"processingTime": "0 seconds"})
+            time.sleep(0.05)
+        if query.isActive:
+            query.stop()
+
+    def drain(self) -> None:
+        """Everything that is there, over as many runs as the sink's failures ask for."""
+        while True:
+            query = self._start({"availableNow": True})
+            while query.isActive:
+                time.sleep(0.05)
+            if query.exception() is None:
+                print("drained", flush=True)
+                return
+            print(f"query ended: {str(query.exception())[:200]!r}", flush=True)
+
+
+if __name__ == "__main__":
+    soak = Soak(Path(sys.argv[1]), f"{sys.argv[2]}/{sys.argv[3]}")
+    soak.stream()
+    soak.drain()

@@ -1,0 +1,16 @@
+"""The short form of the soak; `make soak` is the long one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.tests.spark.soak import Soak
+
+
+@pytest.mark.spark
+def test_five_random_kills_lose_nothing_and_repeat_nothing(tmp_path):
+    figures = Soak(tmp_path, kills=5, seconds=90, seed=11).run()
+    print(figures)
+    assert figures.kills.total() == 5
+    assert figures.landed > 0
+    assert (figures.lost, figures.duplicated) == (0, 0), str(figures)
