@@ -40,6 +40,13 @@ def _order(split: FileSplit) -> tuple[int, str, int]:
     return split.file.modified, split.file.path, split.start
 
 
+def _fits_whole(split: FileSplit, room: BatchRoom) -> bool:
+    # It fitted an empty room once, so it will again.
+    if room.is_empty:
+        return True
+    return room.rows_left is None and (room.bytes_left is None or split.length <= room.bytes_left)
+
+
 @dataclass(frozen=True)
 class DiscoveryPolicy:
     """When to list."""
@@ -75,6 +82,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         self._pending_bytes = 0
         self._fresh: dict[FileSplit, None] = {}
         """Ranges that became pending since the last cut, in order."""
+        self._returned: set[FileSplit] = set()
+        """Pending for another attempt: not cut anew, since attempts are counted by split id."""
         self._failures = 0
         self._settled = False
         self._figures = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
@@ -155,10 +164,15 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         wanted = self._wanted_bytes(room)
         while self._pending and not room.is_full:
             pending = self._pending[0]
-            taken = self._cutter.cut(pending, room, wanted)
+            came_back = bool(self._returned) and pending in self._returned
+            if came_back and not _fits_whole(pending, room):
+                break
+            least = pending.length if came_back else 0
+            taken = self._cutter.cut(pending, room, max(wanted, least))
             if taken is None:
                 break
             self._pending.popleft()
+            self._returned.discard(pending)
             self._take(pending, taken.split, taken.remainder)
             room.take(pending.file.path, taken.split.length, taken.rows)
             chosen.append(taken.split)
@@ -183,6 +197,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
 
     @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
+        self._returned.update(splits)
         self._add(sorted(splits, key=_order))
 
     # Checkpoints ----------------------------------------------------------------------------

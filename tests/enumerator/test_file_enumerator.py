@@ -214,3 +214,17 @@ def test_the_hand_cranked_context_keeps_the_contract_of_the_real_one():
     with pytest.raises(ProtocolError):
         context.assign_splits({2: [split]})
     assert (context.assigned, context.events) == ([(2, split)], [(1, "hello")])
+
+
+def test_a_split_sent_back_keeps_its_identity_and_is_not_cut_anew():
+    a, b = file("a", 8, 1), file("b", 8, 2)
+    bench = Bench(a, b, parallelism=1)
+    bench.discover()
+    first = bench.plan(BatchLimits(bytes=8))
+    second = bench.plan(BatchLimits(bytes=8))
+    assert (first, second) == ([whole(a)], [whole(b)])
+    bench.files.append(file("early", 5, 0))
+    bench.discover()
+    bench.enumerator.add_splits_back([whole(b)], 0)
+    assert bench.plan(BatchLimits(bytes=8)) == [whole(file("early", 5, 0))]
+    assert bench.plan(BatchLimits(bytes=8)) == [whole(b)]
