@@ -35,7 +35,7 @@ _SUFFIXES = {
     ".snappy": Compression.SNAPPY,
     ".deflate": Compression.DEFLATE,
 }
-_CHUNK = 1024 * 1024
+_CHUNK = 256 * 1024
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
 _SNAPPY_FRAME = b"\xff\x06\x00\x00sNaPpY"
 _MAX_BLOCK = 1 << 30

@@ -57,7 +57,7 @@ def converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> 
         return _map(kind, options, temporal)
     if _types.is_string(kind):
         return _string(options)
-    if _types.is_temporal(kind) and not _types.is_duration(kind):
+    if _types.is_date32(kind) or _types.is_timestamp(kind):
         return _temporal(kind, temporal)
     if _types.is_decimal(kind):
         return lambda value: _decimal(value, kind)
