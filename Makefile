@@ -26,7 +26,8 @@ bench: $(READY)  ## Measure against Spark's own file source (BENCH="csv json" ch
 		exec $(BIN)/python -m benchmarks $(BENCH)
 
 simulate: $(READY)  ## Search for a run of the protocol that loses or doubles a row (40,000 of them)
-	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/protocol/test_simulation.py
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -o faulthandler_timeout=0 \
+		tests/protocol/test_simulation.py
 
 clean:  ## Remove everything that these commands have made
 	rm -rf $(VENV) .jdk build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -1,0 +1,104 @@
+"""What holds at every step of the simulation (I1 and I2 are asserted where they happen)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis.stateful import (
+    invariant,
+)
+
+from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
+
+from .query import Query
+from .rows import Row
+from .spark_model import rows_of
+
+
+class Invariants(Query):
+    """Invariants I3 to I5 of the protocol, seen from outside and, for I3 and I4, from inside."""
+
+    @invariant()
+    def nothing_is_counted_twice(self) -> None:
+        twice = [row for row, times in self.spark.accounted().items() if times > 1]
+        assert not twice, f"I3: more than once in the sink: {twice}"
+
+    @invariant()
+    def events_arrive_in_order_without_gaps(self) -> None:
+        arrived: dict[int, list[object]] = {}
+        for ref in self.spark.offsets:
+            for reader, events in self.spark.events[ref].items():
+                assert reader in self.spark.plans[ref], "an event for a reader without a task"
+                arrived.setdefault(reader, []).extend(events)
+        for events in arrived.values():
+            assert events == list(range(1, len(events) + 1)), f"events out of order: {arrived}"
+
+    def _is_alive(self) -> bool:
+        coordinator = self.coordinator
+        return coordinator._begun and coordinator._failure is None and not self.run.store.dead
+
+    @invariant()
+    def every_split_is_in_one_place(self) -> None:
+        """I3, seen from inside: pending, held or in an inbox, and nowhere else."""
+        if not self._is_alive():
+            return
+        with_coordinator = self._rows_with_the_coordinator()
+        assert max(with_coordinator.values(), default=0) <= 1, "I3: a row in two places"
+        assigned, back, surely_back = self._rows_assigned()
+        for row in with_coordinator:
+            assert assigned[row] <= back[row], f"I3: {row} is assigned and pending"
+        if self.coordinator._next in (None, *self.spark.offsets):
+            for path in self.enumerator.inner._seen:
+                size = next(file.size for file in self.world.files if file.path == path)
+                for row in rows_of((path, 0, size)):
+                    found = with_coordinator[row] or assigned[row] > surely_back[row]
+                    assert found, f"I3: {row} is nowhere"
+
+    def _rows_with_the_coordinator(self) -> Counter[Row]:
+        coordinator = self.coordinator
+        context = coordinator._context
+        serializer = FileSplitSerializer()
+        splits = list(self.enumerator.inner._pending)
+        batches = [batch for of in context.inboxes._splits.values() for batch in of]
+        for gateway in context.gateways:
+            for events in gateway._held.values():
+                batches.extend(e.splits for e, _ in events if hasattr(e, "splits"))
+        for batch in batches:
+            splits.extend(serializer.deserialize(1, batch))
+        ranges = [(split.file.path, split.start, split.end) for split in splits]
+        return Counter(row for split in ranges for row in rows_of(split))
+
+    def _rows_assigned(self) -> tuple[Counter[Row], Counter[Row], Counter[Row]]:
+        """Rows assigned on the chain; those sent back by now; those counted as sent back."""
+        assigned: Counter[Row] = Counter()
+        back: Counter[Row] = Counter()
+        surely_back: Counter[Row] = Counter()
+        given_up = [row for batch in self.spark.sink for row in batch.given_up]
+        for number, ref in enumerate(self.spark.offsets):
+            for reader, ranges in self.spark.plans[ref].items():
+                verdicts = self.spark.commits.of(ref, reader)
+                for index, (file, start, end) in enumerate(ranges):
+                    assigned.update(rows_of((file, start, end)))
+                    if verdicts is None:
+                        continue
+                    first = start if index in verdicts.returned else end
+                    first = verdicts.remainders.get(index, first)
+                    rows = rows_of((file, first, end))
+                    back.update(rows)
+                    last = self.spark.committed - (0 if self.acknowledged else 1)
+                    if number < last:
+                        surely_back.update(rows)
+        surely_back.subtract(given_up)
+        return assigned, back, surely_back
+
+    @invariant()
+    def nothing_passes_a_closed_gateway(self) -> None:
+        """I4: in an inbox is only what its reader may have: it acknowledged, or came later."""
+        if not self._is_alive() or not self.spark.is_running:
+            return
+        running = self.spark.offsets[-1]
+        if self.coordinator._next != running or self.readers_at_cut == 0:
+            return
+        for reader in self.coordinator._context.inboxes._splits:
+            acknowledged = self.spark.commits.of(running, reader) is not None
+            assert acknowledged or reader >= self.readers_at_cut, "I4: released too early"
