@@ -73,6 +73,8 @@ class FileColumns:
         self, batch: pa.RecordBatch, splits: Sequence[FileSplit], rows: Sequence[int], first: int
     ) -> pa.RecordBatch:
         """`batch` with the columns of its files; `rows` of each split, the first being `first`."""
+        if not len(self.schema):
+            return batch
         arrays = []
         given = self.partition(splits[0].file.path)
         for field in self.schema:

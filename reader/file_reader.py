@@ -109,7 +109,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             contents = [read_whole(split.file, storage) for split in kept]
             parsed = file_format.decode_packed([split.file for split in kept], contents)
             batch, rows = self._placed(parsed, kept, file_format)
-        except SplitReadError:
+        except (SplitReadError, pa.ArrowException, ValueError, OverflowError):
             # Nothing has been yielded: the single files will name the one at fault.
             return None
         seconds = time.perf_counter() - began

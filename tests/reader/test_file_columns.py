@@ -164,3 +164,12 @@ def test_files_on_another_file_system_are_read_through_fsspec():
     known = FileVersion("memory://bucket/a.json", len(data), -1)
     parts = [FileSplit(known, 0, 777), FileSplit(known, 777, len(data))]
     assert read(parts, AB)[0].num_rows == 1000
+
+
+@pytest.mark.parametrize("name", ["json", "csv"])
+def test_without_any_column_the_rows_still_count(tmp_path, name):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.write_text('{"a":1}\n{"a":2}\n')
+    _, reports = read([whole(p) for p in paths], pa.schema([]), file_format=name, mode="PERMISSIVE")
+    assert [report.rows for report in reports] == [2, 2]
