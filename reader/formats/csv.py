@@ -15,11 +15,12 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
-from ...errors import OptionError, SchemaMismatchError
+from ...errors import OptionError
 from ..lines import line_blocks
 from ..options import ParseMode, ReaderOptions
 from .api import Decoded
 from .csv_fast import CsvFast
+from .csv_refusals import differs, header_misfit, refuse_unsupported
 from .csv_rows import CsvRows, Row
 from .csv_tokens import CsvTokens
 from .records import Parsed, RecordFormat, Source, data_schema, malformed
@@ -43,7 +44,7 @@ class CsvFormat(RecordFormat):
             self._rows = CsvRows(schema, self._data, options, temporal)
         except TypeError as err:
             raise OptionError("the schema cannot be read from CSV", found=str(err)) from err
-        _refuse_unsupported(options)
+        refuse_unsupported(options)
         self._tokens = CsvTokens(options)
         self._fast = CsvFast(self._data, options, temporal)
         mark = re.escape(options.comment.encode())
@@ -74,7 +75,7 @@ class CsvFormat(RecordFormat):
             for file, data in zip(files, contents, strict=True):
                 bodies.append(self._without_header(data.removeprefix(b"\xef\xbb\xbf"), file))
                 if bodies[:-1] and self._names != first:
-                    raise _differs(file, self._names, first)
+                    raise differs(file, self._names, first)
                 first = self._names
             contents = bodies
         else:
@@ -243,14 +244,14 @@ class CsvFormat(RecordFormat):
         folded, wanted = [n.lower() for n in names], [n.lower() for n in expected]
         if not self.options.enforce_schema:
             if missing := [n for n in expected if n.lower() not in folded]:
-                raise _header_misfit(file, names, expected, f"it lacks {', '.join(missing)}")
+                raise header_misfit(file, names, expected, f"it lacks {', '.join(missing)}")
             given = {n.lower(): n for n in expected}
             return [given.get(n.lower(), n) for n in names]
         if self.options.mode is ParseMode.FAILFAST and not self.options.rescued_data_column:
             if len(names) != len(expected):
-                raise _header_misfit(file, names, expected, "the number of columns differs")
+                raise header_misfit(file, names, expected, "the number of columns differs")
             if folded != wanted and sorted(folded) == sorted(wanted):
-                raise _header_misfit(file, names, expected, "the order differs")
+                raise header_misfit(file, names, expected, "the order differs")
         return list(expected)
 
 
@@ -284,32 +285,3 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
     if sum(counts) != rows:
         counts = [sum(1 for line in data[a:b].splitlines() if line) for a, b in pairwise(borders)]
     return counts if sum(counts) == rows else None
-
-
-def _refuse_unsupported(options: ReaderOptions) -> None:
-    if options.unescaped_quote_handling != "STOP_AT_DELIMITER":
-        raise OptionError(
-            "option unescapedQuoteHandling is not supported",
-            found=options.unescaped_quote_handling,
-            expected="STOP_AT_DELIMITER",
-        )
-    if not options.sep:
-        raise OptionError("option sep is empty", expected="one or more characters")
-
-
-def _header_misfit(
-    file: FileVersion, names: Sequence[str], expected: Sequence[str], reason: str
-) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"the header does not fit the schema: {reason}",
-        f"{file.path}, byte 0",
-        ", ".join(names)[:500],
-        ", ".join(expected)[:500],
-        "Correct .schema(...), or set enforceSchema to false to go by the header's names.",
-    )
-
-
-def _differs(
-    file: FileVersion, names: Sequence[str], expected: Sequence[str]
-) -> SchemaMismatchError:
-    return _header_misfit(file, names, expected, "it differs from the file before")
