@@ -38,6 +38,12 @@ class Run:
     batches: tuple[Mapping[str, Any], ...]
     """Spark's progress events of the batches that had rows."""
 
+    @property
+    def batch_seconds(self) -> float:
+        """Time in the triggers themselves; starting and stopping the query is left out."""
+        total = sum(b["durationMs"].get("triggerExecution", 0) for b in self.batches)
+        return float(total) / 1000
+
     def median_ms(self, phase: str = "triggerExecution", skip: int = 0) -> float:
         """Median duration of one phase over the batches, the first ones left out."""
         return float(statistics.median(b["durationMs"].get(phase, 0) for b in self.batches[skip:]))
@@ -49,6 +55,7 @@ def session(memory: str = "3g") -> SparkSession:
         SparkSession.builder.master("local[2]")
         .appName("sluice benchmarks")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", memory)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")

@@ -20,7 +20,7 @@ _LONG_NAMES = {"millisecond": "ms", "second": "s", "minute": "min", "hour": "h",
 
 
 def parse_bytes(value: Any) -> Any:
-    """Read `128m`, `1g`, `1 GiB` or a plain number of bytes; units are powers of 1024 as in Spark."""
+    """Read `128m`, `1g`, `1 GiB` or a plain number of bytes; powers of 1024 as in Spark."""
     if not isinstance(value, str):
         return value
     match = _NUMBER_AND_UNIT.match(value)

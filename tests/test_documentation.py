@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def _options_table():
     spec = importlib.util.spec_from_file_location("options_table", ROOT / "tools/options_table.py")
+    assert spec is not None and spec.loader is not None  # noqa: PT018
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -101,7 +102,7 @@ def test_a_header_goes_by_name_where_the_schema_is_not_enforced(tmp_path):
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     paths[0].write_text("b,c,a\nx,1,2\ny,1,3\n")
     paths[1].write_text("a,b\n4,z\n")
-    options = {"file_format": "csv", "header": True, "enforce_schema": False}
+    options: dict[str, Any] = {"file_format": "csv", "header": True, "enforce_schema": False}
     expected = [{"a": 2, "b": "x"}, {"a": 3, "b": "y"}, {"a": 4, "b": "z"}]
     assert read_rows(paths, AB, **options) == expected
     table, _ = read(cut(paths[0], [9, 14]), AB, **options)

@@ -241,7 +241,9 @@ def test_the_same_bytes_give_the_same_rows(spark, tmp_path, name, data, schema, 
         )
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    arrow = to_arrow_schema(StructType.fromDDL(schema), timezone="UTC")
+    fields = StructType.fromDDL(schema)
+    assert isinstance(fields, StructType)
+    arrow = to_arrow_schema(fields, timezone="UTC")
     ours = read_rows(
         [path], arrow, fileFormat=name, timeZone=ZONE, **{"mode": "PERMISSIVE", **options}
     )

@@ -73,7 +73,7 @@ class Lander(threading.Thread):
 
     def run(self) -> None:
         number = 0
-        while not self._stop_asked.wait(self._random.expovariate(8)):
+        while not self._stop_asked.wait(self._random.expovariate(4)):
             count = self._random.choice((1, 5, 50, 400))
             folder = self._directory / f"d{self._random.randrange(4)}"
             folder.mkdir(parents=True, exist_ok=True)

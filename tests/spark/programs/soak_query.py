@@ -39,12 +39,12 @@ class Soak:
 
     def _sink(self, frame: DataFrame, batch: int) -> None:
         moment = self._random.random()
-        if moment < 0.04:
+        if moment < 0.03:
             message = "the sink fails before it writes"
             raise RuntimeError(message)
         # Idempotent by batch: what a dead attempt has left is written over.
         frame.write.mode("overwrite").parquet(str(self._root / "sink" / f"batch={batch}"))
-        if moment > 0.96:
+        if moment > 0.97:
             message = "the sink fails after it has written"
             raise RuntimeError(message)
 
@@ -54,8 +54,8 @@ class Soak:
             self._spark.readStream.format("sluice")
             .option("fileFormat", "json")
             .option("checkpointLocation", checkpoint)
-            .option("maxFilesPerTrigger", "6")
-            .option("maxBytesPerTrigger", "20k")
+            .option("maxFilesPerTrigger", "20")
+            .option("maxBytesPerTrigger", "60k")
             .option("discoveryInterval", "100ms")
             .schema(SCHEMA)
             .load(str(self._root / "landing"))
