@@ -29,12 +29,15 @@ class SluiceBatchReader(DataSourceReader):
         import pyarrow as pa
 
         from ..checkpoint_meta.reference import NO_CHECKPOINT
+        from ..enumerator.cutting import wanted_split_bytes
         from ..enumerator.room import UNLIMITED, BatchRoom
+        from .file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition
 
         source = self._source()
         files = source.lister()(())
-        splits = source.cutter().cut_all(files, BatchRoom(UNLIMITED))
+        wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
+        splits = source.cutter().cut_all(files, BatchRoom(UNLIMITED), wanted)
         spreader = source.spreader()
         readers = source.options.parallelism or spreader.readers_wanted(splits)
         serializer = source.split_serializer

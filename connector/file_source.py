@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
@@ -19,10 +20,11 @@ from ..enumerator.discovery import FileLister, make_lister
 from ..enumerator.file_enumerator import DiscoveryPolicy, FileSplitEnumerator
 from ..enumerator.file_state import FileState, advance
 from ..enumerator.spreading import SplitSpreader
-from ..errors import SplitReadError
+from ..errors import OptionError, SplitReadError
 from ..reader.api import ReaderContext, SplitReader
 from ..reader.figures import FIGURES, FigureReader
 from ..reader.formats.api import FileFormat, Splittability
+from .options import SluiceOptions
 from .source import Source
 
 _TARGET_BYTES = 128 * 1024 * 1024
@@ -37,6 +39,11 @@ _OPEN_COST_REMOTE = 4 * 1024 * 1024
 
 class FileSource(Source[FileSplit, FileState]):
     """Splits are byte ranges of file versions; the state is the ranges not yet assigned."""
+
+    def __init__(self, options: SluiceOptions, schema: pa.Schema) -> None:
+        super().__init__(options, schema)
+        if options.filter:
+            _check_filter(options, schema)
 
     @property
     @override
@@ -114,6 +121,23 @@ class FileSource(Source[FileSplit, FileState]):
         from ..reader.file_reader import FileSplitReader
 
         return FigureReader(FileSplitReader(self.schema, self.options, context))
+
+
+def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
+    from ..reader.formats.predicate import Predicate
+    from ..reader.formats.records import METADATA
+
+    # The formats see the columns of one file each; only here is every name known.
+    Predicate.parse(options.filter, schema, (), options.time_zone or "UTC")
+    metadata = schema.field(METADATA).type if METADATA in schema.names else pa.struct([])
+    if metadata.get_field_index("row_index") >= 0:
+        raise OptionError(
+            "filter: rows that are filtered while they are decoded cannot be numbered",
+            "",
+            f"filter {options.filter!r} and {METADATA}.row_index in the schema",
+            "one of the two",
+            "Use .where(...) on the data frame instead of the option.",
+        )
 
 
 class _FormatBorders:

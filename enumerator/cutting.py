@@ -13,6 +13,17 @@ from typing import Protocol
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from .room import BatchRoom
 
+_LEAST_SPLIT_BYTES = 4 * 1024 * 1024
+"""Below this a split is not worth a reader of its own (Spark's openCostInBytes)."""
+
+
+def wanted_split_bytes(total: int, cores: int) -> int:
+    """How long splits of a batch of `total` bytes are meant to be.
+
+    As in Spark, a batch that is small for the cores is cut finer, so that all of them work.
+    """
+    return max(_LEAST_SPLIT_BYTES, -(-total // cores))
+
 
 class Border(Protocol):
     """One indivisible block of a file."""
@@ -84,13 +95,15 @@ class SplitCutter:
             return Slice(pending, 0, None) if fits else None
         return _whole_blocks(pending, blocks, room, target)
 
-    def cut_all(self, files: Sequence[FileVersion], room: BatchRoom) -> list[FileSplit]:
+    def cut_all(
+        self, files: Sequence[FileVersion], room: BatchRoom, wanted_bytes: int
+    ) -> list[FileSplit]:
         """All of `files`, as one batch without limits."""
         splits = []
         for file in files:
             pending: FileSplit | None = FileSplit(file, 0, file.size)
             while pending is not None:
-                taken = self.cut(pending, room, self._max_split_bytes)
+                taken = self.cut(pending, room, wanted_bytes)
                 if taken is None:
                     break
                 splits.append(taken.split)

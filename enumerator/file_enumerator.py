@@ -20,7 +20,7 @@ from typing_extensions import override
 from ..checkpoint_meta.splits import FileSplit
 from ..errors import MissingPathError, SourceUnavailable
 from .api import SplitEnumerator, SplitEnumeratorContext
-from .cutting import SplitCutter
+from .cutting import SplitCutter, wanted_split_bytes
 from .discovery import FileLister
 from .file_state import FileState
 from .room import BatchRoom
@@ -31,9 +31,6 @@ _BACK_OFF_LIMIT = 30.0
 
 _REST = 4.0
 """After a pass of t seconds discovery rests at least this many times t."""
-
-_LEAST_SPLIT_BYTES = 4 * 1024 * 1024
-"""Below this a split is not worth a reader of its own (Spark's openCostInBytes)."""
 
 
 def _order(split: FileSplit) -> tuple[int, str, int]:
@@ -181,10 +178,9 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             self._context.assign_splits(self._spreader.spread(chosen, readers))
 
     def _wanted_bytes(self, room: BatchRoom) -> int:
-        # As Spark: a batch that is small for the cores is cut finer, so that all of them work.
         left = room.bytes_left
         total = self._pending_bytes if left is None else min(left, self._pending_bytes)
-        return max(_LEAST_SPLIT_BYTES, -(-total // self._cores))
+        return wanted_split_bytes(total, self._cores)
 
     def _take(self, pending: FileSplit, split: FileSplit, remainder: FileSplit | None) -> None:
         was_fresh = pending in self._fresh

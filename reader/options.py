@@ -114,6 +114,18 @@ def _known_encoding(value: str) -> str:
         raise ValueError("is not a known character encoding") from None
 
 
+def _english(value: str) -> str:
+    if not value.lower().startswith("en"):
+        raise ValueError("has to be English, such as en-US")
+    return value
+
+
+def _stop_at_delimiter(value: str) -> str:
+    if value.upper() != "STOP_AT_DELIMITER":
+        raise ValueError("only STOP_AT_DELIMITER is supported")
+    return value
+
+
 def _separator(value: str) -> str:
     # Spark reads these two-character texts as the character they stand for.
     for written, meant in {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\u0000": "\0"}.items():
@@ -259,11 +271,7 @@ class ReaderOptions(BaseModel):
     ignore_trailing_white_space: bool = Field(
         False, description="CSV: drop white space after unquoted values."
     )
-    max_columns: int = Field(20480, ge=1, description="CSV: columns of a record at most.")
-    max_chars_per_column: int = Field(
-        -1, ge=-1, description="CSV: characters of a value at most; -1 for no limit."
-    )
-    unescaped_quote_handling: str = Field(
+    unescaped_quote_handling: Annotated[str, AfterValidator(_stop_at_delimiter)] = Field(
         "STOP_AT_DELIMITER", description="CSV: what a quote inside an unquoted value means."
     )
 
@@ -281,4 +289,6 @@ class ReaderOptions(BaseModel):
         description="Zone of timestamps that name none; empty for the session's time zone, which "
         "the connector fills in.",
     )
-    locale: str = Field("en-US", description="Language of month and day names; only English.")
+    locale: Annotated[str, AfterValidator(_english)] = Field(
+        "en-US", description="Language of month and day names; only English is supported."
+    )

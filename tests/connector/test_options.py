@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 import re
 
+import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
+from pyspark_sluice.connector.file_source import FileSource
 from pyspark_sluice.connector.options import SluiceOptions, option_names, parse_options
 from pyspark_sluice.errors import OptionError
 
@@ -86,3 +88,22 @@ def test_no_two_options_share_a_spelling():
 def test_the_model_pickles():
     options = parse_options(GOOD, streaming=True)
     assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_a_filter_is_checked_against_the_whole_schema_before_anything_runs():
+    schema = pa.schema([("id", pa.int64()), ("_metadata", pa.struct([("row_index", pa.int64())]))])
+    bad = parse_options({**GOOD, "filter": "idd > 3"}, streaming=True)
+    with pytest.raises(OptionError, match="idd"):
+        FileSource(bad, schema)
+    numbered = parse_options({**GOOD, "filter": "id > 3"}, streaming=True)
+    with pytest.raises(OptionError, match="cannot be numbered"):
+        FileSource(numbered, schema)
+    FileSource(numbered, pa.schema([("id", pa.int64())]))
+
+
+@pytest.mark.parametrize(
+    "given", [{"maxcolumns": "5"}, {"locale": "de-DE"}, {"unescapedquotehandling": "SKIP_VALUE"}]
+)
+def test_what_is_not_supported_is_refused_by_name(given):
+    with pytest.raises(OptionError, match=f"(?i){next(iter(given))}"):
+        parse_options({**GOOD, **given}, streaming=True)
