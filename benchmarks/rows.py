@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, Data, size_of, write_small
 from .memory import PythonMemory
 from .nothing import do_nothing_source
+from .planning import latest_offset_milliseconds
 from .streams import Input, Run, available_now, drained, load, started
 
 
@@ -180,17 +181,29 @@ def fixed(bench: Bench) -> list[Result]:
     ]
 
 
+def planning(bench: Bench) -> list[Result]:
+    """What latestOffset costs with 5,000 and with 100,000 files waiting."""
+    results = []
+    for count in (5_000, 100_000):
+        whole, publishing = latest_offset_milliseconds(bench.data.small_json(count))
+        work = f"latestOffset, {count:,} files waiting, 100 a batch"
+        peer = "publishing one such object"
+        results.append(Result(work, whole, publishing, "ms", peer, "median of 38 batches"))
+    return results
+
+
 ALL: dict[str, Callable[[Bench], list[Result]]] = {
     "csv": csv,
     "json": json,
     "parquet": parquet,
     "gzip": gzip,
     "fixed": fixed,
+    "planning": planning,
     "small20k": small20k,
     "big": big,
     "small100k": small100k,
 }
-USUAL = ("csv", "json", "parquet", "gzip", "fixed", "small20k")
+USUAL = ("csv", "json", "parquet", "gzip", "fixed", "planning", "small20k")
 
 
 def _median(values: list[float]) -> float:
