@@ -100,7 +100,7 @@ def big(bench: Bench) -> list[Result]:
 
 def small20k(bench: Bench) -> list[Result]:
     """20,000 one-line JSON files in 200 directories."""
-    return _small(bench, 20_000, min(3, bench.runs))
+    return _small(bench, 20_000, 1)
 
 
 def small100k(bench: Bench) -> list[Result]:
