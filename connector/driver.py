@@ -12,8 +12,9 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from ..checkpoint_meta.reference import NO_CHECKPOINT
-from ..enumerator.coordinator import Coordinator, CoordinatorSettings
+from ..enumerator.coordinator import Coordinator
 from ..enumerator.room import BatchLimits
+from ..enumerator.settings import CoordinatorSettings
 from .arrow_schema import arrow_schema
 from .file_source import driver_cores
 from .loading import load_source

@@ -14,7 +14,7 @@ from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.store import StateStore, open_store
 from ..checkpoint_meta.urls import join, local_path, storage_url
-from ..enumerator.coordinator import StartingState
+from ..enumerator.settings import StartingState
 from ..errors import OptionError
 from .options import SluiceOptions
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic
 
 from ..checkpoint_meta.checkpoint import Checkpoint
@@ -36,40 +35,9 @@ from .async_calls import AsyncCalls
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
 from .restore import RestoredState, base_of, restore
-from .room import UNLIMITED, BatchLimits, BatchRoom
+from .room import UNLIMITED, BatchRoom
 from .sent_back import SentBackSplits
-
-
-@dataclass(frozen=True)
-class StartingState:
-    """A savepoint: a retained checkpoint of another state directory, which stays untouched."""
-
-    store: StateStore
-    ref: CheckpointRef
-
-
-@dataclass(frozen=True)
-class CoordinatorSettings:
-    """How a coordinator behaves; durations are in seconds."""
-
-    limits: BatchLimits = UNLIMITED
-    parallelism: int | None = None
-    """Number of readers; None lets it grow with the work."""
-
-    at_least_readers: int = 2
-    max_split_attempts: int = 3
-    retained_checkpoints: int = 100
-    deltas_per_base: int = 50
-    settle_timeout: float = 600.0
-    """How long a first batch waits for the first discovery."""
-
-    close_timeout: float = 5.0
-    """How long closing waits for an enumerator that is busy."""
-
-    background_interval: float = 1.0
-    """How often fencing and early acknowledgements are looked at."""
-
-    starting_state: StartingState | None = None
+from .settings import CoordinatorSettings
 
 
 class Coordinator(Generic[SplitT, StateT]):

@@ -11,12 +11,12 @@ from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRe
 from pyspark_sluice.checkpoint_meta.serializer import JsonSerializer, VersionedSerializer
 from pyspark_sluice.checkpoint_meta.store import StateStore
 from pyspark_sluice.checkpoint_meta.testing import FaultyStateStore, MemoryStateStore
+from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.api import (
     EnumeratorSource,
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from pyspark_sluice.enumerator.coordinator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.room import BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 

@@ -22,7 +22,7 @@ from pyspark_sluice.checkpoint_meta.testing import (
     MemoryStateStore,
     SimulatedCrash,
 )
-from pyspark_sluice.enumerator.coordinator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.room import BatchLimits
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import (

@@ -21,7 +21,7 @@ from pyspark_sluice.checkpoint_meta.testing import (
     Fault,
     MemoryStateStore,
 )
-from pyspark_sluice.enumerator.coordinator import StartingState
+from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.errors import (
     FencedError,
     SluiceError,

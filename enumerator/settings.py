@@ -1,0 +1,44 @@
+"""How a coordinator behaves: limits, readers, patience, retention.
+
+Not here: the options of a user (`options.py`), which the connector turns into these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..checkpoint_meta.reference import CheckpointRef
+from ..checkpoint_meta.store import StateStore
+from .room import UNLIMITED, BatchLimits
+
+
+@dataclass(frozen=True)
+class StartingState:
+    """A savepoint: a retained checkpoint of another state directory, which stays untouched."""
+
+    store: StateStore
+    ref: CheckpointRef
+
+
+@dataclass(frozen=True)
+class CoordinatorSettings:
+    """How a coordinator behaves; durations are in seconds."""
+
+    limits: BatchLimits = UNLIMITED
+    parallelism: int | None = None
+    """Number of readers; None lets it grow with the work."""
+
+    at_least_readers: int = 2
+    max_split_attempts: int = 3
+    retained_checkpoints: int = 100
+    deltas_per_base: int = 50
+    settle_timeout: float = 600.0
+    """How long a first batch waits for the first discovery."""
+
+    close_timeout: float = 5.0
+    """How long closing waits for an enumerator that is busy."""
+
+    background_interval: float = 1.0
+    """How often fencing and early acknowledgements are looked at."""
+
+    starting_state: StartingState | None = None
