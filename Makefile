@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test simulate format bench clean
+.PHONY: help demo test soak simulate format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -17,6 +17,10 @@ demo: $(READY)  ## Ingest a year of flights, kill the driver on the way, prove t
 
 test: $(READY)  ## Check format, lint, types and borders, then run every test
 	@tools/check.sh
+
+soak: $(READY)  ## Kill driver, coordinator and workers at random (SOAK="--kills 50 --minutes 30")
+	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
+		exec $(BIN)/python tests/spark/soak.py $(SOAK)
 
 format: $(READY)  ## Put every file into the house format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
