@@ -187,6 +187,11 @@ def _no_columns(rows: int) -> pa.RecordBatch:
 
 def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
     """Records of each file, if each line holds one, or nothing but blanks; None if not."""
+    if len(source.files) == 1:
+        # Counting two characters is all that clean data costs: every line begins an object.
+        lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        if lines == rows and data.count(b"\n{") == lines - 1:
+            return [rows]
     raw = np.frombuffer(data, np.uint8)
     feeds = np.flatnonzero(raw == 10)
     inner = feeds[:-1] if data.endswith(b"\n") else feeds
