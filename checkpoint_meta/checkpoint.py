@@ -19,6 +19,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import StateCorruptError, StateVersionError
+from .arrays import int32_repeated, text_array
 from .reference import NO_CHECKPOINT, CheckpointRef
 
 FORMAT_VERSION: Final = 1
@@ -175,8 +176,8 @@ def _section(
 ) -> list[pa.Array]:
     rows = len(filled)
     columns = [
-        pa.repeat(pa.scalar(name), rows),
-        pa.repeat(pa.scalar(reader, pa.int32()), rows),
+        text_array([name] * rows),
+        pa.nulls(rows, pa.int32()) if reader is None else int32_repeated(reader, rows),
         pa.nulls(rows, empty),
     ]
     columns.insert(at, filled)

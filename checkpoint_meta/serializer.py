@@ -17,6 +17,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..errors import StateVersionError
+from .arrays import int64_array, text_array
 from .splits import FileSplit, FileVersion
 
 T = TypeVar("T")
@@ -125,8 +126,10 @@ class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
     @override
     def serialize(self, value: Sequence[FileSplit]) -> pa.RecordBatch:
         columns = _file_columns([split.file for split in value])
-        columns.append(pa.array([split.start for split in value], pa.int64()))
-        columns.append(pa.array([split.end for split in value], pa.int64()))
+        columns += [
+            int64_array([split.start for split in value]),
+            int64_array([split.end for split in value]),
+        ]
         return pa.record_batch(columns, schema=_SPLITS)
 
     @override
@@ -138,10 +141,10 @@ class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
 
 def _file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
     return [
-        pa.array([file.path for file in files], pa.string()),
-        pa.array([file.size for file in files], pa.int64()),
-        pa.array([file.modified for file in files], pa.int64()),
-        pa.array([file.etag for file in files], pa.string()),
+        text_array([file.path for file in files]),
+        int64_array([file.size for file in files]),
+        int64_array([file.modified for file in files]),
+        text_array([file.etag for file in files]),
     ]
 
 

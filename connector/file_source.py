@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cached_property
 
 import pyarrow as pa
 from typing_extensions import override
@@ -76,7 +77,7 @@ class FileSource(Source[FileSplit, FileState]):
 
     def cutter(self) -> SplitCutter:
         """Cuts files at the borders of their format."""
-        return SplitCutter(_FormatBorders(self._format()), self.options.max_split_bytes)
+        return SplitCutter(_FormatBorders(self), self.options.max_split_bytes)
 
     def spreader(self) -> SplitSpreader:
         """Spreads splits over readers."""
@@ -85,7 +86,13 @@ class FileSource(Source[FileSplit, FileState]):
             cost = _OPEN_COST_LOCAL if local_path(self.options.path) else _OPEN_COST_REMOTE
         return SplitSpreader(_TARGET_BYTES, cost, driver_cores())
 
-    def _format(self) -> FileFormat:
+    @cached_property
+    def file_format(self) -> FileFormat:
+        """The decoder of the files, made when it is first asked for.
+
+        Its imports take time that a query should not spend before its first batch, and small
+        files need no cutting.
+        """
         from ..reader.formats.registry import make_format
 
         return make_format(self.options, self.schema)
@@ -143,17 +150,18 @@ def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
 class _FormatBorders:
     """What a format of the reader's room tells the cutter of the enumerator's room."""
 
-    def __init__(self, file_format: FileFormat) -> None:
-        self._format = file_format
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
 
     def may_cut_anywhere(self, file: FileVersion) -> bool:
-        return self._format.splittability(file) is Splittability.RECORDS
+        return self._source.file_format.splittability(file) is Splittability.RECORDS
 
     def blocks(self, file: FileVersion) -> Sequence[Border] | None:
-        if self._format.splittability(file) is not Splittability.BLOCKS:
+        file_format = self._source.file_format
+        if file_format.splittability(file) is not Splittability.BLOCKS:
             return None
         try:
-            return self._format.blocks(file)
+            return file_format.blocks(file)
         except SplitReadError:
             # The reader meets the same error, where onSplitError decides what it means.
             return None

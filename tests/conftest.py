@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # dev: a person waits. ci: the same examples every time, as a regression test. nightly: a search.
-_SLOW_MACHINE = [HealthCheck.too_slow]
-settings.register_profile("dev", max_examples=50, deadline=None)
+# A strategy that filters much is a matter of the strategy's speed as well.
+_SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+settings.register_profile(
+    "dev", max_examples=50, deadline=None, suppress_health_check=_SLOW_MACHINE
+)
 settings.register_profile(
     "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
 )
