@@ -42,6 +42,11 @@ class Watch:
         """Batches that Spark has decided on."""
         return _numbers(self._spark / "offsets")
 
+    def writing_offset(self) -> bool:
+        """Spark is in the middle of writing an offset: its temporary file is there."""
+        folder = self._spark / "offsets"
+        return folder.exists() and any(folder.glob(".*.tmp"))
+
     def commits(self) -> set[int]:
         """Batches that Spark has finished."""
         return _numbers(self._spark / "commits")
