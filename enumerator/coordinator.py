@@ -175,7 +175,7 @@ class Coordinator(Generic[SplitT, StateT]):
     def _advance_to(self, start: CheckpointRef) -> None:
         if start == self._next:
             self._head, self._next = start, None
-            check_not_fenced(self._store, self.epoch)
+            self._check_not_fenced()
         elif start != self._head:
             raise ProtocolError(
                 "Spark asks for what follows a checkpoint that is not the last one",
