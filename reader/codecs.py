@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
+from isal import isal_zlib
 
 from ..checkpoint_meta.splits import FileVersion
 from ..errors import MalformedDataError
@@ -71,7 +72,7 @@ def _open(codec: Compression, raw: _Raw, head: bytes) -> Any:
         # Hadoop's empty compressed files have no bytes at all; so have ours.
         return io.BytesIO()
     if codec is Compression.GZIP:
-        return _Members(raw, lambda: zlib.decompressobj(31))
+        return _Members(raw, lambda: isal_zlib.decompressobj(31))
     if codec is Compression.DEFLATE:
         return _Members(raw, zlib.decompressobj)
     if codec is Compression.BZIP2:
@@ -221,7 +222,10 @@ def _snappy_length(data: bytes) -> int:
     raise ValueError("a block without a length")
 
 
-_FAULTS = (zlib.error, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError)
+_GZIP_FAULT: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # its stub names no class
+_FAULTS = (
+    _GZIP_FAULT, zlib.error, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError,
+)  # fmt: skip
 
 
 class _Checked:

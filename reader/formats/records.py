@@ -23,8 +23,8 @@ from .predicate import Predicate
 METADATA = "_metadata"
 """Name of the opt-in column with the properties of a row's file."""
 
-BLOCK_BYTES = 4 * 1024 * 1024
-"""Input parsed at a time: from 2 MiB on the parsers get no faster, and caches stay warm."""
+BLOCK_BYTES = 1024 * 1024
+"""Input parsed at a time: what stays in the caches; with 4 MiB CSV and JSON take a fifth longer."""
 
 
 @dataclass(frozen=True)
