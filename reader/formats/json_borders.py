@@ -36,13 +36,13 @@ def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
     comma would stand between them. With as many records as lines, each line has one.
     """
     raw = np.frombuffer(data, np.uint8)
-    feeds = raw == ord("\n")
-    inner = np.count_nonzero(feeds[:-1])
-    borders = (raw[:-2] == ord("}")) & feeds[1:-1] & (raw[2:] == ord("{"))
-    if rows == inner + 1 == np.count_nonzero(borders) + 1:
+    feeds = np.flatnonzero(raw == ord("\n"))
+    inner = feeds[:-1] if data.endswith(b"\n") else feeds
+    clean = (raw[inner - 1] == ord("}")).all() and (raw[inner + 1] == ord("{")).all()
+    if clean and rows == len(inner) + 1:
         if len(source.files) == 1:
             return [rows]
-        ends = np.searchsorted(np.flatnonzero(feeds), [*source.starts, len(data)])
+        ends = np.searchsorted(feeds, [*source.starts, len(data)])
         return [int(count) for count in np.diff(ends)]
     return _rows_by_line(data, source, rows)
 

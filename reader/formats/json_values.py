@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -189,15 +190,20 @@ def _binary(value: Any) -> bytes:
 
 
 def _temporal(kind: pa.DataType, temporal: Temporal) -> Convert:
+    bound = 1 << (kind.bit_width - 1)
+    takes_numbers = _types.is_timestamp(kind) and kind.tz is not None
+
     def convert(value: Any) -> int:
-        try:
+        with suppress(ValueError, OverflowError):
+            made = None
             if type(value) is str:
-                return temporal.value(value, kind)
-            if type(value) is Number and _types.is_timestamp(kind) and kind.tz is not None:
+                made = temporal.value(value, kind)
+            elif type(value) is Number and takes_numbers:
                 # Spark takes a number for seconds since the epoch.
-                return int(value) * 1_000_000
-        except (ValueError, OverflowError):
-            pass
+                made = int(value) * 1_000_000
+            # Beyond the type Spark's arithmetic would wrap around to another time.
+            if made is not None and -bound <= made < bound:
+                return made
         raise _misfit(value, kind)
 
     return convert
