@@ -20,7 +20,7 @@ def main() -> int:
     arguments = _arguments()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = session()
-    bench = Bench(spark, Data(arguments.data), arguments.runs, not arguments.alone)
+    bench = Bench(spark, Data(arguments.data), arguments.runs, not arguments.alone, arguments.flink)
     print(describe(spark), flush=True)
     print("\n| work | Sluice | peer | ratio | |\n|---|---|---|---|---|", flush=True)
     failed = False
@@ -48,6 +48,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=cache, help="where the files are kept")
     parser.add_argument("--runs", type=int, default=5, help="of which the median is taken")
     parser.add_argument("--alone", action="store_true", help="leave the peers out")
+    parser.add_argument("--flink", default="", help="a Python interpreter that has PyFlink")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.rows if name not in rows.ALL]
     if unknown:

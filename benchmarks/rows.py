@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -15,7 +17,10 @@ from .data import ROWS, SCHEMA, SMALL_SCHEMA, Data, size_of, write_small
 from .memory import PythonMemory
 from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
-from .streams import Input, Run, available_now, drained, load, started
+from .streams import PATIENCE, Input, Run, available_now, drained, load, started
+
+_SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
+"""`SMALL_SCHEMA` in Flink's SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,9 @@ class Bench:
     runs: int
     peers: bool
     """False leaves the peers out."""
+
+    flink: str = ""
+    """A Python interpreter that has PyFlink; none leaves Flink out."""
 
     def throughput(
         self, work: str, read: Input, rows: int | None = ROWS, runs: int | None = None
@@ -88,7 +96,7 @@ def gzip(bench: Bench) -> list[Result]:
 def big(bench: Bench) -> list[Result]:
     """One CSV file of 2 GB: time, and memory of the Python processes."""
     read = Input(bench.data.one_csv(), SCHEMA, "csv", {"header": "true"})
-    time_rows = bench.throughput("one CSV file", read, rows=None, runs=min(3, bench.runs))
+    time_rows = bench.throughput("one CSV file", read, rows=None)
     with PythonMemory() as memory:
         available_now(partial(load, bench.spark, "sluice", read))
     memory_row = Result(
@@ -104,7 +112,7 @@ def small20k(bench: Bench) -> list[Result]:
 
 
 def small100k(bench: Bench) -> list[Result]:
-    """100,000 one-line JSON files in 200 directories; Spark takes about ten minutes for it."""
+    """100,000 one-line JSON files in 200 directories; the peers take a quarter of an hour."""
     return _small(bench, 100_000, 1)
 
 
@@ -113,6 +121,9 @@ def _small(bench: Bench, count: int, runs: int) -> list[Result]:
     read = Input(bench.data.small_json(count), SMALL_SCHEMA, "json", options)
     work = f"{count:,} one-line JSON files"
     now = bench.throughput(f"{work}, AvailableNow", read, count, runs)
+    if bench.flink and bench.peers:
+        flink = flink_seconds(bench.flink, read.path, read.file_format, _SMALL_COLUMNS)
+        now.append(Result(work, now[-1].sluice, flink, "s", "Flink's FileSource", "start to end"))
     sluice, new_sluice = _processing_time(bench, "sluice", read, count)
     spark, new_spark = _processing_time(bench, "spark", read, count) if bench.peers else (None, [])
     return [
@@ -148,6 +159,19 @@ def _processing_time(
     finally:
         for path in new:
             path.unlink(missing_ok=True)
+
+
+def flink_seconds(python: str, path: Path, file_format: str, columns: str) -> float:
+    """What Flink's FileSource takes for the same files, in a process of its own."""
+    program = Path(__file__).with_name("flink_peer.py")
+    done = subprocess.run(
+        [python, program, path, file_format, columns],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        msg = f"Flink failed: {done.stderr.strip().splitlines()[-1:]}"
+        raise RuntimeError(msg)
+    return float(done.stdout.split()[-1])
 
 
 def fixed(bench: Bench) -> list[Result]:
