@@ -215,6 +215,11 @@ class ReaderOptions(BaseModel):
     primitives_as_string: bool = Field(
         False, description="JSON: read numbers and booleans into string columns as written."
     )
+    single_variant_column: str = Field(
+        "",
+        description="JSON: variant column of the schema that takes each whole record; "
+        "empty for a column for each field.",
+    )
     prefers_decimal: bool = Field(
         False, description="JSON: accepted for Spark's sake; the schema decides the types."
     )

@@ -15,6 +15,7 @@ from .json_text import JsonParser
 from .json_values import Misfit, converter, to_json
 from .records import malformed
 from .temporal import Temporal
+from .variant import is_variant
 
 Row = dict[str, Any]
 
@@ -25,12 +26,15 @@ class JsonRows:
     def __init__(
         self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
     ) -> None:
-        """Raises TypeError for a column type that JSON cannot be read into."""
+        """Raises TypeError for columns that JSON cannot be read into."""
         self._parser = JsonParser(options)
         self._mode = options.mode
         self._data = data
         self._converters = {f.name: converter(f.type, options, temporal) for f in data}
         self._corrupt = _string_column(schema, options.column_name_of_corrupt_record)
+        self._single = options.single_variant_column
+        if self._single and (data.names != [self._single] or not is_variant(data.types[0])):
+            raise TypeError(f"columns other than the one variant {self._single}")
         self._rescued = _string_column(schema, options.rescued_data_column)
         known = {f.name: f for f in data}
         self.out_schema = pa.schema([known.get(f.name, f.with_nullable(True)) for f in schema])
@@ -45,6 +49,8 @@ class JsonRows:
         try:
             line.decode()
             value = self._parser.parse(text)
+            if self._single:
+                return self._of_object({self._single: value}, text, where)
             records = value if isinstance(value, list) else [value]
             if not all(isinstance(record, dict) for record in records):
                 raise Misfit(f"{to_json(value)[:100]} where an object is expected")

@@ -10,6 +10,7 @@ Not here: whether each line held one record (`json_borders.py`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -17,6 +18,9 @@ import msgspec
 import pyarrow as pa
 
 _types = pa.types
+
+_ESCAPED = re.compile(r'[\\"\x00-\x1f]')
+"""What JSON escapes in names; msgspec refuses to look for such names."""
 
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
 """What `columns` raises, besides pyarrow's own errors, for records that it does not take."""
@@ -46,11 +50,11 @@ class FlatRecords:
 
         With `known_only`, records with other columns are refused.
         """
-        kinds = [_python_type(kind) for kind in wire.types] if wire is not None else []
-        known = [kind for kind in kinds if kind is not None]
-        if wire is None or not known or len(known) < len(kinds):
+        if wire is None or any(_ESCAPED.search(name) for name in wire.names):
             return None
-        return cls(wire, known, known_only=known_only)
+        kinds = [_python_type(kind) for kind in wire.types]
+        known = [kind for kind in kinds if kind is not None]
+        return cls(wire, known, known_only=known_only) if len(known) == len(kinds) > 0 else None
 
     def columns(self, data: bytes) -> tuple[list[pa.Array], int]:
         """One array for each column of the schema, and the number of records.

@@ -21,6 +21,7 @@ import pyarrow as pa
 from ..options import ReaderOptions
 from .json_text import Number
 from .temporal import Temporal
+from .variant import encode, is_variant
 
 __all__ = ["Misfit", "converter", "rounded", "to_json"]
 
@@ -79,6 +80,8 @@ def _misfit(value: Any, kind: object) -> Misfit:
 
 
 def _struct(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+    if is_variant(kind):
+        return _variant
     fields = {child.name: converter(child.type, options, temporal) for child in kind}
 
     def convert(value: Any) -> Any:
@@ -98,6 +101,13 @@ def _struct(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
         return row
 
     return convert
+
+
+def _variant(value: Any) -> dict[str, bytes]:
+    try:
+        return encode(value)
+    except ValueError as err:
+        raise Misfit(str(err)) from err
 
 
 def _list(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .temporal import Temporal
+from .variant import is_variant
 
 _types = pa.types
 
@@ -33,6 +34,8 @@ def _wire(target: pa.Field) -> pa.Field | None:
 
 
 def _wire_type(kind: pa.DataType) -> pa.DataType | None:
+    if is_variant(kind):
+        return None
     if _types.is_struct(kind):
         children = [_wire(child) for child in kind]
         known = [child for child in children if child is not None]

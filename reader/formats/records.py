@@ -145,7 +145,7 @@ def _asks_row_index(schema: pa.Schema) -> bool:
 
 def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
     """The columns that records hold: all but those made here. Nulls are judged at the end."""
-    made = {options.column_name_of_corrupt_record, options.rescued_data_column, METADATA}
+    made = {options.column_name_of_corrupt_record, options.rescued_data_column, METADATA} - {""}
     return pa.schema([nullable(f) for f in schema if f.name not in made])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -110,6 +111,13 @@ def test_flat_records_take_the_path_of_msgspec_and_nested_ones_do_not() -> None:
     ]  # fmt: skip
     assert FlatRecords.of(NESTED, known_only=False) is None
     assert FlatRecords.of(pa.schema([("f", pa.float32())]), known_only=False) is None
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\tb", "\0", "", "a b", "é", "class", "a.b"])
+def test_columns_of_any_name_are_read(name: str) -> None:
+    schema = pa.schema([(name, pa.int64())])
+    data = json.dumps({name: 5}).encode() + b"\n"
+    assert _parsed(data, schema, ReaderOptions(file_format="json")) == ([{name: 5}], 0)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Where they do not, on purpose, docs/reading.md says so.
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime
 
@@ -18,6 +19,15 @@ pytestmark = pytest.mark.spark
 ZONE = "Europe/Berlin"
 CORRUPT = "_corrupt_record string"
 STRINGS = f"a string, b string, {CORRUPT}"
+
+
+def _long_variants() -> bytes:
+    """Strings, arrays and objects whose lengths and offsets take more than one byte."""
+    text = "x" * 64
+    many = {f"name {number}": number for number in range(300)}
+    values = [text, text * 1100, list(range(300)), [text] * 10, many, {"a": text * 1100, "b": 1}]
+    return b"".join(json.dumps({"a": value, "b": 1}).encode() + b"\n" for value in values)
+
 
 CSV = [
     ("empty quoted values", b'"",x\n,y\n"NA",NA\nNA,z\n', STRINGS, {}),
@@ -205,6 +215,31 @@ JSON = [
         b'{"a":1,"b":true}\n{"a":"x","b":null}',
         STRINGS,
         {"primitivesAsString": "true"},
+    ),
+    (
+        "variants",
+        (
+            b'{"a":null}\n{}\n{"a":true}\n{"a":0}\n{"a":-128}\n{"a":128}\n{"a":-32769}\n{"a":2147483648}\n'
+            b'{"a":9223372036854775808}\n{"a":1.5}\n{"a":-0.001}\n{"a":1234567890.12}\n{"a":1e3}\n{"a":1.0}\n'
+            b'{"a":123456789012345678901.5}\n{"a":1234567890123456789012345678901234567890}\n{"a":0.0}\n'
+            b'{"a":"short"}\n{"a":""}\n{"a":[]}\n{"a":{}}\n{"a":[1,[2,"x"],null]}\n{"a":"\xe4\xb8\xad\xf0\x9f\x98\x80"}\n'
+            b'{"a":{"z":1,"b":{"z":[2.5],"a":null},"":"e"}}\n{"a":{"\xef\xbf\xbd":1,"\xf0\x9f\x98\x80":2}}\n{"a":1'
+        ),
+        f"a variant, {CORRUPT}",
+        {},
+    ),
+    ("long variants", _long_variants(), f"a variant, b int, {CORRUPT}", {}),
+    (
+        "variants within",
+        b'{"a":{"v":{"x":1}},"b":[1,"x"],"c":{"k":[true]}}\n{"a":{"v":null},"b":[null],"c":{"k":null}}',
+        "a struct<v:variant>, b array<variant>, c map<string,variant>",
+        {},
+    ),
+    (
+        "whole records as variants",
+        b'{"a":1,"b":{"c":[2.25,null]}}\n[1,2]\n5\nnull\n{"a":\n\n{"b":"x"}',
+        f"v variant, {CORRUPT}",
+        {"singleVariantColumn": "v"},
     ),
     ("line separator", b'{"a":1}|{"a":2}|', f"a int, {CORRUPT}", {"lineSep": "|"}),
 ]
