@@ -81,7 +81,7 @@ class JsonRows:
             convert = self._converters.get(name)
             if convert is None:
                 rescued[name] = value
-            elif value is not None:
+            else:
                 try:
                     row[name] = convert(value)
                 except Misfit as err:

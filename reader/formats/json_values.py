@@ -50,7 +50,19 @@ class Misfit(ValueError):
 
 
 def converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
-    """A function from parsed values that are not null to what `pa.array` takes for `kind`."""
+    """A function from parsed values to what `pa.array` takes for `kind`.
+
+    Raises:
+        TypeError: JSON cannot be read into columns of this type.
+    """
+    if is_variant(kind):
+        # The one type that has a null of its own, as which Spark reads JSON's.
+        return _variant
+    convert = _converter(kind, options, temporal)
+    return lambda value: None if value is None else convert(value)
+
+
+def _converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
     if _types.is_struct(kind):
         return _struct(kind, options, temporal)
     if _types.is_list(kind):
@@ -80,8 +92,6 @@ def _misfit(value: Any, kind: object) -> Misfit:
 
 
 def _struct(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
-    if is_variant(kind):
-        return _variant
     fields = {child.name: converter(child.type, options, temporal) for child in kind}
 
     def convert(value: Any) -> Any:
@@ -89,7 +99,7 @@ def _struct(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
             raise _misfit(value, "an object")
         row, problem = {}, ""
         for name, inner in fields.items():
-            if value.get(name) is None:
+            if name not in value:
                 continue
             try:
                 row[name] = inner(value[name])
@@ -116,7 +126,7 @@ def _list(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Conv
     def convert(value: Any) -> Any:
         if not isinstance(value, list):
             raise _misfit(value, "an array")
-        return [None if item is None else inner(item) for item in value]
+        return [inner(item) for item in value]
 
     return convert
 
@@ -129,7 +139,7 @@ def _map(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Conve
     def convert(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _misfit(value, "an object")
-        return [(_clean(key), None if item is None else inner(item)) for key, item in value.items()]
+        return [(_clean(key), inner(item)) for key, item in value.items()]
 
     return convert
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import VariantVal
 
 from pyspark_sluice.tests.reader.reading import read_rows
 
@@ -231,8 +232,8 @@ JSON = [
     ("long variants", _long_variants(), f"a variant, b int, {CORRUPT}", {}),
     (
         "variants within",
-        b'{"a":{"v":{"x":1}},"b":[1,"x"],"c":{"k":[true]}}\n{"a":{"v":null},"b":[null],"c":{"k":null}}',
-        "a struct<v:variant>, b array<variant>, c map<string,variant>",
+        b'{"a":{"v":{"x":1}},"b":[1,"x"]}\n{"a":{"v":null},"b":[null]}\n{"a":{}}',
+        "a struct<v:variant>, b array<variant>",
         {},
     ),
     (
@@ -269,10 +270,11 @@ def test_the_same_bytes_give_the_same_rows(spark, tmp_path, name, data, schema, 
     try:
         reader = spark.read.format(name).schema(schema).options(**options)
         rows = reader.load(str(path))
-        # Spark carries bytes that are no UTF-8 along, which only collect() can show.
-        is_text = b"\xff" not in data
+        # Spark carries bytes that are no UTF-8 along, and its toArrow() fails for variants that
+        # are null; only collect() can show either.
+        plain = b"\xff" not in data and "variant" not in schema
         expected = (
-            rows.toArrow().to_pylist() if is_text else [row.asDict() for row in rows.collect()]
+            rows.toArrow().to_pylist() if plain else [row.asDict(True) for row in rows.collect()]
         )
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -286,6 +288,8 @@ def test_the_same_bytes_give_the_same_rows(spark, tmp_path, name, data, schema, 
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, VariantVal):
+        return {"value": bytes(value.value), "metadata": bytes(value.metadata)}
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

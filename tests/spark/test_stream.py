@@ -174,3 +174,23 @@ def test_the_backlog_shows_in_the_progress(lake):
     first = json.loads(backlogs[0]) if isinstance(backlogs[0], str) else backlogs[0]
     assert first["filesSeen"] == 6
     assert first["splitsOutstanding"] <= 4
+
+
+def test_whole_records_arrive_in_spark_as_variants(lake):
+    for i in range(3):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    reader = lake.spark.readStream.format("sluice").schema("v variant")
+    reader = reader.option("singleVariantColumn", "v").option("fileFormat", "json")
+    frame = reader.option("checkpointLocation", str(lake.checkpoint)).load(str(lake.source))
+    writer = frame.selectExpr("v:id::long AS id", "v:text::string AS text").writeStream
+    writer = writer.format("parquet").option("checkpointLocation", str(lake.checkpoint))
+    assert lake.run(writer.trigger(availableNow=True), str(lake.sink)).awaitTermination(60)
+    lake.check_exactly_once()
+    rows = lake.spark.read.parquet(str(lake.sink)).collect()
+    assert all(row.text == f"row {row.id}" for row in rows)
+
+
+def test_a_single_variant_column_beside_others_is_refused(lake):
+    lake.land("0.json", range(3))
+    with pytest.raises(Exception, match="columns other than the one variant text"):
+        lake.drain(singleVariantColumn="text")
