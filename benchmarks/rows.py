@@ -23,6 +23,10 @@ _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
 """`SMALL_SCHEMA` in Flink's SQL."""
 
 
+_WARM_UPS = 3
+"""Runs before those that count: until then the virtual machine compiles both sources' code."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """One line of the table; `unit` is that of both figures, and less is better."""
@@ -51,18 +55,18 @@ class Bench:
     def throughput(
         self, work: str, read: Input, rows: int | None = ROWS, *, peer_once: bool = False
     ) -> list[Result]:
-        """Drain by AvailableNow, sources in turn, one warm-up each; medians of the time.
+        """Drain by AvailableNow, sources in turn, warmed up; medians of the time.
 
         With `peer_once` a peer that takes minutes is run a single time, after the others.
         """
         found: dict[str, list[Run]] = {"sluice": [], "spark": []}
-        for turn in range(self.runs + 1):
-            last = turn == self.runs
+        for turn in range(_WARM_UPS + self.runs):
+            last = turn == _WARM_UPS + self.runs - 1
             for source, runs in found.items():
                 if source == "spark" and (not self.peers or (peer_once and not last)):
                     continue
                 run = available_now(partial(load, self.spark, source, read), rows)
-                if turn > 0:
+                if turn >= _WARM_UPS:
                     runs.append(run)
         whole = {name: [run.seconds for run in done] for name, done in found.items()}
         batches = {name: [run.batch_seconds for run in done] for name, done in found.items()}

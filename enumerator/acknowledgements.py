@@ -9,7 +9,6 @@ Not here: writing commits (reader) and what becomes of splits sent back (`sent_b
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Generic
@@ -22,6 +21,7 @@ from ..checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..errors import ProtocolError
 from .api import EnumeratorSource, SplitEnumerator, SplitT
+from .bounded_lock import BoundedLock
 from .context import CoordinatorContext
 from .sent_back import SentBackSplits
 
@@ -34,7 +34,7 @@ class Acknowledgements(Generic[SplitT]):
         source: EnumeratorSource[SplitT, Any],
         history: CheckpointHistory,
         commits: ReaderCommits,
-        lock: threading.Condition,
+        lock: BoundedLock,
         context: CoordinatorContext[SplitT],
         enumerator: SplitEnumerator[SplitT, Any],
         sent_back: SentBackSplits,

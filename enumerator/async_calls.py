@@ -10,13 +10,15 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from .bounded_lock import BoundedLock
+
 ResultT = TypeVar("ResultT")
 
 
 class AsyncCalls:
     """Threads of one coordinator. All are daemons: a blocked one never keeps a process alive."""
 
-    def __init__(self, lock: threading.Condition, fail: Callable[[BaseException], None]) -> None:
+    def __init__(self, lock: BoundedLock, fail: Callable[[BaseException], None]) -> None:
         """`fail` is called with an exception that nobody else can handle."""
         self._lock = lock
         self._fail = fail

@@ -32,6 +32,7 @@ from ..errors import FencedError, ProtocolError, WaitTimeoutError
 from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitT, StateT
 from .async_calls import AsyncCalls
+from .bounded_lock import BoundedLock
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
 from .restore import RestoredState, base_of, restore
@@ -55,7 +56,7 @@ class Coordinator(Generic[SplitT, StateT]):
         settings: CoordinatorSettings,
         clock: Callable[[], float] = time.time,
         make_calls: Callable[
-            [threading.Condition, Callable[[BaseException], None]], AsyncCalls
+            [BoundedLock, Callable[[BaseException], None]], AsyncCalls
         ] = AsyncCalls,
     ) -> None:
         """Touches nothing; Spark's first call opens the state and claims an epoch."""
@@ -64,7 +65,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self._settings = settings
         self._clock = clock
         self._history = CheckpointHistory(store)
-        self._lock = threading.Condition(threading.RLock())
+        self._lock = BoundedLock(settings.step_timeout, source.name)
         self._wake = threading.Event()
         self._calls = make_calls(self._lock, self.fail)
         self._failure: BaseException | None = None
@@ -166,8 +167,9 @@ class Coordinator(Generic[SplitT, StateT]):
 
     def fail(self, error: BaseException) -> None:
         """Make the query fail with `error` at its next call; the first error wins."""
+        # Before the lock is asked for: whoever holds it may never let go.
+        self._failure = self._failure or error
         with self._lock:
-            self._failure = self._failure or error
             self._lock.notify_all()
 
     # The life of a checkpoint ---------------------------------------------------------------

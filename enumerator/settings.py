@@ -35,6 +35,9 @@ class CoordinatorSettings:
     settle_timeout: float = 600.0
     """How long a first batch waits for the first discovery."""
 
+    step_timeout: float = 600.0
+    """How long one call of the enumerator may hold everything up."""
+
     close_timeout: float = 5.0
     """How long closing waits for an enumerator that is busy."""
 

@@ -15,6 +15,7 @@ from typing_extensions import override
 from ..errors import ProtocolError
 from .api import SplitEnumeratorContext, SplitT
 from .async_calls import AsyncCalls
+from .bounded_lock import BoundedLock
 
 ResultT = TypeVar("ResultT")
 
@@ -116,7 +117,7 @@ class HandCrankedCalls(AsyncCalls):
     a periodic action fails the query and ends the action, as it ends a thread.
     """
 
-    def __init__(self, lock: threading.Condition, fail: Callable[[BaseException], None]) -> None:
+    def __init__(self, lock: BoundedLock, fail: Callable[[BaseException], None]) -> None:
         super().__init__(lock, fail)
         self.calls: list[PendingCall] = []
         self._periodic: list[Callable[[], None]] = []

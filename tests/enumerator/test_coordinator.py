@@ -484,3 +484,26 @@ def test_closing_does_not_wait_for_ever_for_an_enumerator_that_hangs(query):
     assert query.enumerator.closed
     done.set()
     thread.join(10)
+
+
+def test_an_enumerator_that_hangs_fails_the_query_instead_of_holding_it_up_for_ever(query):
+    query.restart(step_timeout=0.05)
+    query.start()
+    busy, done = threading.Event(), threading.Event()
+
+    def hang():
+        with query.coordinator._lock:
+            busy.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=hang, daemon=True)
+    thread.start()
+    assert busy.wait(10)
+    with pytest.raises(WaitTimeoutError, match="held up"):
+        query.coordinator.latest(NO_CHECKPOINT)
+    with pytest.raises(WaitTimeoutError):
+        query.coordinator.fail(ValueError("found while it hung"))
+    done.set()
+    thread.join(10)
+    with pytest.raises(ValueError, match="found while it hung"):
+        query.coordinator.latest(NO_CHECKPOINT)
