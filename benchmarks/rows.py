@@ -24,7 +24,7 @@ _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
 """`SMALL_SCHEMA` in Flink's SQL."""
 
 
-_WARM_UPS = 3
+_WARM_UPS = 6
 """Runs before those that count: until then the virtual machine compiles both sources' code."""
 
 

@@ -49,7 +49,7 @@ def encode(value: Any) -> dict[str, bytes]:
     """
     names: dict[str, int] = {}
     encoded = _encode(value, names)
-    texts = [_utf8(name) for name in names]
+    texts = [name.encode("utf-8") for name in names]
     width = _width(max(sum(map(len, texts)), len(texts)))
     metadata = b"".join(
         (
@@ -72,7 +72,7 @@ def _encode(value: Any, names: dict[str, int]) -> bytes:
     if type(value) is Number:
         return _number(value)
     if isinstance(value, str):
-        text = _utf8(value)
+        text = value.encode("utf-8")
         if len(text) <= _MAX_SHORT_STRING:
             return bytes([len(text) << 2 | _SHORT_STRING]) + text
         return _header(_STRING) + len(text).to_bytes(4, "little") + text
@@ -116,12 +116,7 @@ def _object(value: dict[str, Any], names: dict[str, int]) -> bytes:
 
 def _java_order(name: str) -> bytes:
     # Java compares UTF-16 units, which differs from code points beyond the basic plane.
-    return name.encode("utf-16-be", "surrogatepass")
-
-
-def _utf8(text: str) -> bytes:
-    # As in Java, half of a surrogate pair becomes a question mark.
-    return text.encode("utf-8", "replace")
+    return name.encode("utf-16-be")
 
 
 def _number(digits: Number) -> bytes:
