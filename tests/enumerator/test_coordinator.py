@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import contextmanager
 import time
 
 import pytest
@@ -467,43 +468,41 @@ def test_closing_closes_the_enumerator(query):
     assert query.enumerator.closed
 
 
-def test_closing_does_not_wait_for_ever_for_an_enumerator_that_hangs(query):
-    query.restart(close_timeout=0.01)
-    query.start()
+@contextmanager
+def _hanging(coordinator):
+    """A step of the enumerator, on another thread, that does not end within the block."""
     busy, done = threading.Event(), threading.Event()
 
     def hang():
-        with query.coordinator._lock:
+        with coordinator._lock:
             busy.set()
             done.wait(10)
 
     thread = threading.Thread(target=hang, daemon=True)
     thread.start()
     assert busy.wait(10)
-    query.coordinator.close()
-    assert query.enumerator.closed
-    done.set()
-    thread.join(10)
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(10)
+
+
+def test_closing_does_not_wait_for_ever_for_an_enumerator_that_hangs(query):
+    query.restart(close_timeout=0.01)
+    query.start()
+    with _hanging(query.coordinator):
+        query.coordinator.close()
+        assert query.enumerator.closed
 
 
 def test_an_enumerator_that_hangs_fails_the_query_instead_of_holding_it_up_for_ever(query):
     query.restart(step_timeout=0.05)
     query.start()
-    busy, done = threading.Event(), threading.Event()
-
-    def hang():
-        with query.coordinator._lock:
-            busy.set()
-            done.wait(10)
-
-    thread = threading.Thread(target=hang, daemon=True)
-    thread.start()
-    assert busy.wait(10)
-    with pytest.raises(WaitTimeoutError, match="held up"):
-        query.coordinator.latest(NO_CHECKPOINT)
-    with pytest.raises(WaitTimeoutError):
-        query.coordinator.fail(ValueError("found while it hung"))
-    done.set()
-    thread.join(10)
+    with _hanging(query.coordinator):
+        with pytest.raises(WaitTimeoutError, match="held up"):
+            query.coordinator.latest(NO_CHECKPOINT)
+        with pytest.raises(WaitTimeoutError):
+            query.coordinator.fail(ValueError("found while it hung"))
     with pytest.raises(ValueError, match="found while it hung"):
         query.coordinator.latest(NO_CHECKPOINT)
