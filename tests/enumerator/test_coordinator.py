@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from contextlib import contextmanager
 import time
+from contextlib import contextmanager
 
 import pytest
 
