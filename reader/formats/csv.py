@@ -279,9 +279,9 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
     """Records of each file, if every line that is not blank holds one; None if not."""
     if len(source.files) == 1:
         return [rows]
-    borders = [*source.starts, len(data)]
     feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
-    counts = [int(n) for n in np.diff(np.searchsorted(feeds, borders))]
+    counts = source.by_file(feeds, len(data))
     if sum(counts) != rows:
+        borders = [*source.starts, len(data)]
         counts = [sum(1 for line in data[a:b].splitlines() if line) for a, b in pairwise(borders)]
     return counts if sum(counts) == rows else None

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from ..options import ReaderOptions
+from .strings import has_lone_return
 from .temporal import Temporal
 
 _types = pa.types
@@ -42,10 +43,12 @@ class CsvFast:
 
     def parse(self, data: bytes, names: Sequence[str], lines: bool) -> list[pa.Array] | None:
         """Columns of the data schema; `lines` is true where a record cannot span lines."""
-        if not self.is_possible or not self._is_regular(data, lines):
+        if not self.is_possible or has_lone_return(data):
             return None
         options = self._options
         quoted = bool(options.quote) and options.quote.encode() in data
+        if quoted and not self._is_regular(data, lines):
+            return None
         if self._blanks is not None:
             if not quoted:
                 data = self._blanks.sub(b"", data)
@@ -95,11 +98,7 @@ class CsvFast:
     def _is_regular(self, data: bytes, lines: bool) -> bool:
         """True if every quote opens or closes a field, so that both parsers agree."""
         options = self._options
-        if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-            return False
         quote = options.quote.encode()
-        if not quote or quote not in data:
-            return True
         escape = options.escape.encode()
         if escape and not self._double and escape in data:
             return False

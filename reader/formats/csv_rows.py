@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..options import ParseMode, ReaderOptions
+from .columns import empty_columns
 from .csv_tokens import Token
 from .json_values import rounded
 from .records import malformed
@@ -79,8 +80,7 @@ class CsvRows:
         """Rows as Arrow."""
         arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in self.out_schema]
         if not arrays:
-            nothing = pa.StructArray.from_buffers(pa.struct([]), len(rows), [None])
-            return pa.RecordBatch.from_struct_array(nothing)
+            return empty_columns(self.out_schema, len(rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
 
     def _bad(self, row: Row, text: str, problem: str, where: Callable[[], str]) -> Row | None:

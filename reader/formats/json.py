@@ -23,6 +23,7 @@ from ...errors import OptionError
 from ..lines import whole_content
 from ..options import ReaderOptions
 from .api import Decoded
+from .columns import empty_columns
 from .json_borders import lines, lines_by, parseable, rows_by_file
 from .json_rows import JsonRows, Row
 from .json_structs import REFUSALS, FlatRecords
@@ -92,7 +93,10 @@ class JsonFormat(RecordFormat):
         """Rows by a fast parser; None where they refuse or might be wrong."""
         if not parseable(data):
             return None
-        wire, rows = self._by_msgspec(data) or self._by_pyarrow(data) or ([], 0)
+        parsed = self._by_msgspec(data) or self._by_pyarrow(data)
+        if parsed is None:
+            return None
+        wire, rows = parsed
         rows_of = rows_by_file(data, source, rows)
         if rows_of is None:
             return None
@@ -142,7 +146,7 @@ class JsonFormat(RecordFormat):
 
     def _assembled(self, wire: list[pa.Array], rows: int) -> pa.RecordBatch:
         if not len(self.schema):
-            return _no_columns(rows)
+            return empty_columns(self.schema, rows)
         columns = []
         for field in self.schema:
             index = self._data.get_field_index(field.name)
@@ -185,8 +189,3 @@ def _with_strings(table: pa.Table, data: pa.Schema, wire: pa.Schema) -> pa.Table
 
 def _locate(source: Source, offset: int) -> Callable[[], str]:
     return lambda: source.locate(offset)[1]
-
-
-def _no_columns(rows: int) -> pa.RecordBatch:
-    nothing = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
-    return pa.RecordBatch.from_struct_array(nothing)

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from .records import Source
+from .strings import has_lone_return
 
 _OPENS = re.compile(rb"\s*\{")
 
@@ -23,9 +24,7 @@ def parseable(data: bytes) -> bool:
     They begin with an object, and every carriage return belongs to a line feed: a lone one ends a
     line for Spark.
     """
-    if _OPENS.match(data) is None:
-        return False
-    return b"\r" not in data or data.count(b"\r") == data.count(b"\r\n")
+    return _OPENS.match(data) is not None and not has_lone_return(data)
 
 
 def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
@@ -42,8 +41,7 @@ def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
     if clean and rows == len(inner) + 1:
         if len(source.files) == 1:
             return [rows]
-        ends = np.searchsorted(feeds, [*source.starts, len(data)])
-        return [int(count) for count in np.diff(ends)]
+        return source.by_file(feeds, len(data))
     return _rows_by_line(data, source, rows)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..options import ParseMode, ReaderOptions
+from .columns import empty_columns
 from .json_text import JsonParser
 from .json_values import Misfit, converter, to_json
 from .records import malformed
@@ -67,8 +68,7 @@ class JsonRows:
         """Rows as Arrow."""
         arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in self.out_schema]
         if not arrays:
-            nothing = pa.StructArray.from_buffers(pa.struct([]), len(rows), [None])
-            return pa.RecordBatch.from_struct_array(nothing)
+            return empty_columns(self.out_schema, len(rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
 
     def _of_object(

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
@@ -43,6 +44,11 @@ class Source:
         index = max(0, bisect_right(self.starts, offset) - 1)
         within = offset - self.starts[index] + (self.position if index == 0 else 0)
         return index, f"{self.files[index].path}, byte {within}"
+
+    def by_file(self, offsets: np.ndarray, length: int) -> list[int]:
+        """How many of the ascending offsets, in parsed bytes of that length, each file has."""
+        borders = np.searchsorted(offsets, [*self.starts, length])
+        return [int(count) for count in np.diff(borders)]
 
 
 @dataclass

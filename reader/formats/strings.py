@@ -22,6 +22,11 @@ def repaired(raw: pa.Array) -> pa.Array:
         return pa.array(values, pa.string())
 
 
+def has_lone_return(data: bytes) -> bool:
+    """True if a carriage return ends a line by itself, as it does for Spark and for no parser."""
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+
 def is_utf8(data: bytes) -> bool:
     """True if all of `data` is UTF-8."""
     if data.isascii():
