@@ -16,15 +16,15 @@ from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerialize
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..checkpoint_meta.urls import local_path
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
-from ..enumerator.cutting import Border, SplitCutter
-from ..enumerator.discovery import FileLister, make_lister
-from ..enumerator.file_enumerator import DiscoveryPolicy, FileSplitEnumerator
-from ..enumerator.file_state import FileState, advance
-from ..enumerator.spreading import SplitSpreader
+from ..enumerator.files.cutting import Border, SplitCutter
+from ..enumerator.files.discovery import FileLister, make_lister
+from ..enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from ..enumerator.files.spreading import SplitSpreader
+from ..enumerator.files.state import FileState, advance
 from ..errors import OptionError, SplitReadError
 from ..reader.api import ReaderContext, SplitReader
-from ..reader.figures import FIGURES, FigureReader
-from ..reader.formats.api import FileFormat, Splittability
+from ..reader.files.figures import FIGURES, FigureReader
+from ..reader.files.formats.api import FileFormat, Splittability
 from .options import SluiceOptions
 from .source import Source
 
@@ -93,7 +93,7 @@ class FileSource(Source[FileSplit, FileState]):
         Its imports take time that a query should not spend before its first batch, and small
         files need no cutting.
         """
-        from ..reader.formats.registry import make_format
+        from ..reader.files.formats.registry import make_format
 
         return make_format(self.options, self.schema)
 
@@ -125,14 +125,14 @@ class FileSource(Source[FileSplit, FileState]):
 
     @override
     def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
-        from ..reader.file_reader import FileSplitReader
+        from ..reader.files.reader import FileSplitReader
 
         return FigureReader(FileSplitReader(self.schema, self.options, context))
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
-    from ..reader.formats.predicate import Predicate
-    from ..reader.formats.records import METADATA
+    from ..reader.files.formats.filter.predicate import Predicate
+    from ..reader.files.formats.records import METADATA
 
     # The formats see the columns of one file each; only here is every name known.
     Predicate.parse(options.filter, schema, (), options.time_zone or "UTC")

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
-from ..reader.options import ReaderOptions
+from ..reader.files.options import ReaderOptions
 
 
 def _json_object(value: object) -> object:

@@ -17,7 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from pyspark_sluice.connector.options import SluiceOptions
 from pyspark_sluice.enumerator.options import EnumeratorOptions
-from pyspark_sluice.reader.options import ReaderOptions
+from pyspark_sluice.reader.files.options import ReaderOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"

@@ -20,11 +20,11 @@ from pyspark_sluice.enumerator.api import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from pyspark_sluice.enumerator.cutting import SplitCutter
-from pyspark_sluice.enumerator.file_enumerator import DiscoveryPolicy, FileSplitEnumerator
-from pyspark_sluice.enumerator.file_state import advance
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.spreading import SplitSpreader
+from pyspark_sluice.enumerator.files.state import advance
 from pyspark_sluice.enumerator.room import BatchRoom
-from pyspark_sluice.enumerator.spreading import SplitSpreader
 from pyspark_sluice.errors import MalformedDataError, SourceUnavailable
 from pyspark_sluice.reader.api import (
     ReaderContext,

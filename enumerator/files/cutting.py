@@ -1,0 +1,148 @@
+"""Where a file may be cut, and how much of it the next checkpoint takes.
+
+Not here: what the borders of a format are (the reader's formats know; they come in through
+`Borders`), and which file is next (`file_enumerator.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...checkpoint_meta.splits import FileSplit, FileVersion
+from ..room import BatchRoom
+
+_LEAST_SPLIT_BYTES = 4 * 1024 * 1024
+"""Below this a split is not worth a reader of its own (Spark's openCostInBytes)."""
+
+
+def wanted_split_bytes(total: int, cores: int) -> int:
+    """How long splits of a batch of `total` bytes are meant to be.
+
+    As in Spark, a batch that is small for the cores is cut finer, so that all of them work.
+    """
+    return max(_LEAST_SPLIT_BYTES, -(-total // cores))
+
+
+class Border(Protocol):
+    """One indivisible block of a file."""
+
+    @property
+    def start(self) -> int:
+        """First byte."""
+
+    @property
+    def end(self) -> int:
+        """After the last byte."""
+
+    @property
+    def rows(self) -> int:
+        """Rows in the block, -1 where they are not known."""
+
+
+class Borders(Protocol):
+    """What a format says of a file."""
+
+    def may_cut_anywhere(self, file: FileVersion) -> bool:
+        """True if a record belongs to the split in which it starts, wherever the cut is."""
+
+    def blocks(self, file: FileVersion) -> Sequence[Border] | None:
+        """The blocks of a file that may be cut between them only; None for an indivisible one.
+
+        Reads metadata: only asked where a cut is needed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What is taken off a pending range."""
+
+    split: FileSplit
+    rows: int
+    """Rows in it where they are known before reading, else 0."""
+
+    remainder: FileSplit | None
+
+
+class SplitCutter:
+    """Cuts pending ranges of files into splits that fit the room of a checkpoint."""
+
+    def __init__(self, borders: Borders, max_split_bytes: int) -> None:
+        self._borders = borders
+        self._max_split_bytes = max_split_bytes
+        self._blocks: tuple[FileVersion, Sequence[Border] | None] | None = None
+
+    def cut(self, pending: FileSplit, room: BatchRoom, wanted_bytes: int) -> Slice | None:
+        """The next split of `pending`, at most about `wanted_bytes` long; None if it does not fit.
+
+        The first split of a checkpoint always comes, be it one indivisible block larger than the
+        room: else it would never be read.
+        """
+        left = room.bytes_left
+        target = min(self._max_split_bytes, max(1, wanted_bytes))
+        if left is not None:
+            target = min(target, left)
+        length = pending.end - pending.start
+        needs_rows = room.rows_left is not None
+        if length <= target and not needs_rows:
+            return Slice(pending, 0, None)
+        if self._borders.may_cut_anywhere(pending.file):
+            return _slice(pending, pending.start + min(length, target), 0)
+        blocks = self._blocks_of(pending)
+        if blocks is None:
+            fits = left is None or length <= left or room.is_empty
+            return Slice(pending, 0, None) if fits else None
+        return _whole_blocks(pending, blocks, room, target)
+
+    def cut_all(
+        self, files: Sequence[FileVersion], room: BatchRoom, wanted_bytes: int
+    ) -> list[FileSplit]:
+        """All of `files`, as one batch without limits."""
+        splits = []
+        for file in files:
+            pending: FileSplit | None = FileSplit(file, 0, file.size)
+            while pending is not None:
+                taken = self.cut(pending, room, wanted_bytes)
+                if taken is None:
+                    break
+                splits.append(taken.split)
+                pending = taken.remainder
+        return splits
+
+    def _blocks_of(self, pending: FileSplit) -> Sequence[Border] | None:
+        # One file at a time is cut, over many calls: remembering one is enough.
+        if self._blocks is None or self._blocks[0] != pending.file:
+            self._blocks = (pending.file, self._borders.blocks(pending.file))
+        return self._blocks[1]
+
+
+def _whole_blocks(
+    pending: FileSplit, blocks: Sequence[Border], room: BatchRoom, target: int
+) -> Slice | None:
+    end, rows = pending.start, 0
+    for block in blocks:
+        if block.start < pending.start:
+            continue
+        if block.start >= pending.end:
+            break
+        bytes_fit = block.end - pending.start <= target
+        rows_fit = room.rows_left is None or rows + max(block.rows, 0) <= room.rows_left
+        if not (bytes_fit and rows_fit):
+            if end > pending.start:
+                break
+            # An indivisible first block: alone in an empty checkpoint, or as one split.
+            left = room.bytes_left
+            too_long = left is not None and block.end - pending.start > left
+            if (too_long or not rows_fit) and not room.is_empty:
+                return None
+        end, rows = min(block.end, pending.end), rows + max(block.rows, 0)
+    return _slice(pending, end if end > pending.start else pending.end, rows)
+
+
+def _slice(pending: FileSplit, end: int, rows: int) -> Slice:
+    if end >= pending.end:
+        return Slice(pending, rows, None)
+    return Slice(
+        FileSplit(pending.file, pending.start, end), rows, FileSplit(pending.file, end, pending.end)
+    )

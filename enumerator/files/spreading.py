@@ -1,0 +1,57 @@
+"""Spreads splits over readers so that the largest share is near the mean.
+
+Longest processing time first (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969):
+costly splits first, each to the reader with the least so far.
+
+Not here: how many readers there are (`parallelism.py`, asked for through the context).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+from ...checkpoint_meta.splits import FileSplit
+
+
+class SplitSpreader:
+    """Remembers what each reader of the checkpoint being planned has got so far."""
+
+    def __init__(self, target_bytes: int, open_cost_bytes: int, cores: int) -> None:
+        """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more."""
+        self._target = target_bytes
+        self._open_cost = open_cost_bytes
+        self._cores = cores
+        self._loads: dict[int, int] = {}
+        self._splits = 0
+
+    def start_batch(self) -> None:
+        """Forget the loads: a new checkpoint begins."""
+        self._loads = {}
+        self._splits = 0
+
+    def readers_wanted(self, splits: Sequence[FileSplit]) -> int:
+        """Readers for what is assigned already and `splits`.
+
+        By cost, but one for each core as long as there are that many splits.
+        """
+        cost = sum(self._loads.values()) + sum(map(self._cost, splits))
+        count = self._splits + len(splits)
+        return max(-(-cost // self._target), min(self._cores, count), 1)
+
+    def spread(self, splits: Sequence[FileSplit], readers: int) -> Mapping[int, list[FileSplit]]:
+        """Reader -> splits, each reader's in the order given. Only readers that got any."""
+        heap = [(self._loads.get(reader, 0), reader) for reader in range(readers)]
+        heapq.heapify(heap)
+        costs = list(map(self._cost, splits))
+        shares: dict[int, list[int]] = {}
+        for index in sorted(range(len(splits)), key=costs.__getitem__, reverse=True):
+            load, reader = heap[0]
+            heapq.heapreplace(heap, (load + costs[index], reader))
+            shares.setdefault(reader, []).append(index)
+        self._loads.update({reader: load for load, reader in heap})
+        self._splits += len(splits)
+        return {r: [splits[i] for i in sorted(shares[r])] for r in sorted(shares)}
+
+    def _cost(self, split: FileSplit) -> int:
+        return split.end - split.start + self._open_cost

@@ -1,0 +1,172 @@
+"""Columns that come from a file's place instead of its content: partitions and `_metadata`.
+
+Not here: anything in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from ...checkpoint_meta.splits import FileSplit
+from ...errors import OptionError, SchemaMismatchError
+from .formats.records import METADATA
+from .options import ReaderOptions
+
+__all__ = ["FileColumns"]
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_FIELDS = {
+    "file_path": pa.string(),
+    "file_name": pa.string(),
+    "file_size": pa.int64(),
+    "file_modification_time": pa.timestamp("us", "UTC"),
+    "split_start": pa.int64(),
+    "split_length": pa.int64(),
+    "file_block_start": pa.int64(),
+    "file_block_length": pa.int64(),
+    "row_index": pa.int64(),
+}
+
+
+class FileColumns:
+    """The columns of a schema that each file of a source has one value for."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        self.schema = schema
+        self._base = _base(options.base_path or str(getattr(options, "path", "") or ""))
+        self._metadata = _metadata_field(schema)
+        self._names = {name.lower(): name for name in schema.names if name != METADATA}
+        # Thousands of files share a directory, and a directory decides.
+        self._of_directory = lru_cache(maxsize=4096)(self._parse)
+
+    @property
+    def asks_row_index(self) -> bool:
+        """True if the rows of a file are numbered."""
+        return self._metadata is not None and any(
+            child.name == "row_index" for child in self._metadata.type
+        )
+
+    def partition(self, path: str) -> Mapping[str, pa.Scalar]:
+        """Values of the schema's columns that stand as key=value in the path.
+
+        Raises:
+            SchemaMismatchError: a value is not of its column's type.
+        """
+        return self._of_directory(path.rpartition("/")[0])
+
+    def _parse(self, directory: str) -> Mapping[str, pa.Scalar]:
+        below = directory.removeprefix(self._base) if self._base else directory
+        found = {}
+        for part in below.split("/"):
+            key, equals, text = part.partition("=")
+            name = self._names.get(unquote(key).lower()) if equals else None
+            if name is not None:
+                found[name] = _typed(unquote(text), self.schema.field(name), directory)
+        return found
+
+    def add(
+        self, batch: pa.RecordBatch, splits: Sequence[FileSplit], rows: Sequence[int], first: int
+    ) -> pa.RecordBatch:
+        """`batch` with the columns of its files; `rows` of each split, the first being `first`."""
+        if not len(self.schema):
+            return batch
+        arrays = []
+        given = self.partition(splits[0].file.path)
+        for field in self.schema:
+            if field.name == METADATA and self._metadata is not None:
+                arrays.append(self._metadata_array(splits, rows, first))
+            elif field.name in given:
+                scalars = [self.partition(split.file.path)[field.name] for split in splits]
+                arrays.append(_spread(scalars, rows, field.type))
+            else:
+                arrays.append(batch.column(field.name))
+        names = self.schema.names
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _metadata_array(
+        self, splits: Sequence[FileSplit], rows: Sequence[int], first: int
+    ) -> pa.Array:
+        assert self._metadata is not None
+        fields = list(self._metadata.type)
+        children = []
+        for child in fields:
+            if child.name == "row_index":
+                starts = [first] + [0] * (len(rows) - 1)
+                index = np.concatenate(
+                    [np.arange(s, s + n) for s, n in zip(starts, rows, strict=True)]
+                )
+                children.append(pa.array(index, pa.int64()).cast(child.type))
+                continue
+            kind = _FIELDS[child.name]
+            values = [pa.scalar(_property(split, child.name), kind) for split in splits]
+            children.append(_spread(values, rows, kind).cast(child.type))
+        return pa.StructArray.from_arrays(children, fields=fields)
+
+
+def _spread(values: list[pa.Scalar], rows: Sequence[int], kind: pa.DataType) -> pa.Array:
+    if len(values) == 1:
+        return pa.repeat(values[0], rows[0])
+    distinct = pa.array([value.as_py() for value in values], kind)
+    return distinct.take(pa.array(np.repeat(np.arange(len(rows)), rows)))
+
+
+def _property(split: FileSplit, name: str) -> object:
+    file = split.file
+    if name == "file_path":
+        return file.path if "://" in file.path else f"file://{file.path}"
+    if name == "file_name":
+        return file.path.rpartition("/")[2]
+    if name == "file_size":
+        return file.size
+    if name == "file_modification_time":
+        return file.modified if file.modified >= 0 else None
+    return split.start if name in ("split_start", "file_block_start") else split.length
+
+
+def _metadata_field(schema: pa.Schema) -> pa.Field | None:
+    index = schema.get_field_index(METADATA)
+    if index < 0 or not pa.types.is_struct(schema.field(index).type):
+        return None
+    field = schema.field(index)
+    wrong = [
+        f"{child.name} {child.type}"
+        for child in field.type
+        if child.name not in _FIELDS or child.type != _FIELDS[child.name]
+    ]
+    if wrong:
+        raise OptionError(
+            f"column {METADATA} has fields that are not known",
+            found=", ".join(wrong),
+            expected="some of " + ", ".join(f"{name} {kind}" for name, kind in _FIELDS.items()),
+        )
+    return field
+
+
+def _base(path: str) -> str:
+    """The fixed part of a loaded path, up to its first wildcard, as file paths begin."""
+    path = path.removeprefix("file://")
+    for mark in "*?[{":
+        path = path.partition(mark)[0] if mark in path else path
+    return path.rstrip("/")
+
+
+def _typed(text: str, field: pa.Field, directory: str) -> pa.Scalar:
+    if text == _NULL:
+        return pa.scalar(None, field.type)
+    try:
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+            return pa.scalar(text).cast(pa.timestamp("us")).cast(field.type)
+        return pa.scalar(text).cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as err:
+        raise SchemaMismatchError(
+            f"partition column {field.name!r} does not fit the schema",
+            directory,
+            repr(text),
+            str(field.type),
+            "Correct the type in .schema(...), or move the directory out of the source.",
+        ) from err

@@ -1,0 +1,1 @@
+"""Arrow IPC and Feather."""

@@ -1,0 +1,77 @@
+"""Arrow IPC and Feather: files are cut at record batches, streams are read whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyarrow import ipc
+
+from .....checkpoint_meta.splits import FileSplit, FileVersion
+from ..api import Block
+from ..blocks import BlockFormat, contiguous, malformed, starting_in
+from . import footer
+
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+class ArrowFormat(BlockFormat):
+    """Arrow IPC files (Feather version 2 is the same) and streams, told apart by their first bytes.
+
+    Arrow trusts what it reads from IPC; here every batch is validated to the last value before
+    anything else touches it, since a broken offset would otherwise crash the process.
+    """
+
+    what = "Arrow IPC file"
+
+    def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
+        if not self._is_file(file, source):
+            return [Block(0, file.size, -1)]
+        return _layout(source, file.size)
+
+    def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+        if not self._is_file(split.file, source):
+            if split.start == 0:
+                yield from self._stream(split.file, source)
+            return
+        blocks = _layout(source, split.file.size)
+        reader = self._open(split.file, source)
+        for index in starting_in(split, blocks, reader.num_record_batches):
+            batch = reader.get_batch(index)
+            batch.validate(full=True)
+            yield batch
+
+    def _open(self, file: FileVersion, source: pa.NativeFile) -> ipc.RecordBatchFileReader:
+        source.seek(0)
+        reader = ipc.open_file(source)
+        wanted = self._fitter.wanted(reader.schema, file.path)
+        if len(wanted) == len(reader.schema):
+            return reader
+        # An empty list would mean all columns; one is needed anyway to count the rows.
+        options = ipc.IpcReadOptions(included_fields=wanted or [0], use_threads=False)
+        return ipc.open_file(source, options=options)
+
+    def _stream(self, file: FileVersion, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+        # A stream may end anywhere between messages; only the end mark tells that it is whole.
+        source.seek(max(0, file.size - 8))
+        if source.read() != _END_OF_STREAM:
+            raise malformed(file, "Arrow IPC stream", "no end-of-stream mark at its end")
+        source.seek(0)
+        for batch in ipc.open_stream(source):
+            batch.validate(full=True)
+            yield batch
+        if source.tell() != file.size:
+            found = f"an end-of-stream mark at byte {source.tell()}, before the end"
+            raise malformed(file, "Arrow IPC stream", found)
+
+    def _is_file(self, file: FileVersion, source: pa.NativeFile) -> bool:
+        source.seek(0)
+        first = source.read(8)
+        if first[:4] == b"FEA1":
+            raise malformed(file, self.what, "Feather version 1, which Arrow no longer reads")
+        return bool(first[:6] == footer.MAGIC)
+
+
+def _layout(source: pa.NativeFile, size: int) -> list[Block]:
+    found = footer.record_batches(source)
+    return contiguous([start for start, _ in found], [rows for _, rows in found], size)

@@ -1,0 +1,1 @@
+"""Avro: the container, its schemas, and the values."""

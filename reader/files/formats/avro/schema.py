@@ -1,0 +1,287 @@
+"""Avro schemas as Arrow types, and Avro's Python values as Arrow arrays of those types.
+
+Logical types are taken off before decoding and put on as Arrow types afterwards, column by column:
+so no date, decimal or timestamp is ever a Python object.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..convert import Misfit
+
+Refine = Callable[[pa.Array], pa.Array]
+
+_PRIMITIVES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): pa.timestamp("ms", "UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
+    ("long", "timestamp-nanos"): pa.timestamp("ns", "UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
+}
+_NAMED = ("record", "error", "enum", "fixed")
+_WIDER = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
+_EXPECTED = "a type that Arrow and Spark have"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How the values of one Avro type become an Arrow array."""
+
+    raw: pa.DataType
+    """What the decoded Python values are built as."""
+
+    final: pa.DataType
+    refine: Refine | None = None
+    """From `raw` to `final`; None where they are the same."""
+
+    def array(self, values: list[Any]) -> pa.Array:
+        """The values of one column."""
+        built = pa.array(values, self.raw)
+        return built if self.refine is None else self.refine(built)
+
+
+class AvroSchema:
+    """The schema of one file: a record, whose fields are the columns."""
+
+    def __init__(self, text: str) -> None:
+        """Parse `text`.
+
+        Raises:
+            ValueError: not JSON, or not the schema of a record.
+        """
+        root = json.loads(text)
+        if not isinstance(root, dict) or root.get("type") != "record":
+            reason = "an Avro schema that is not a record"
+            raise ValueError(reason)
+        self._named: dict[str, dict[str, Any]] = {}
+        self._root = self._resolved(root, "")
+        self.fields: dict[str, Any] = {f["name"]: f["type"] for f in self._root["fields"]}
+
+    def column(self, name: str) -> Column:
+        """The translation of one column.
+
+        Raises:
+            Misfit: a type that has none: recursive, or a union of different types.
+        """
+        return self._column(self.fields[name], name, ())
+
+    def stripped(self, names: Iterable[str] | None = None) -> dict[str, Any]:
+        """The schema without logical types, of all columns or of some: what is decoded with."""
+        chosen = set(self.fields) if names is None else set(names)
+        fields = [f for f in self._root["fields"] if f["name"] in chosen]
+        written: set[str] = set()
+        stripped: dict[str, Any] = self._strip({**self._root, "fields": fields}, written)
+        return stripped
+
+    def _resolved(self, schema: Any, space: str) -> Any:
+        """With full names throughout, and every named type noted under its name."""
+        if isinstance(schema, str):
+            return schema if schema in _PRIMITIVES else _full_name(schema, space)
+        if isinstance(schema, list):
+            return [self._resolved(branch, space) for branch in schema]
+        kind = schema["type"]
+        if not isinstance(kind, str):
+            return self._resolved(kind, space)
+        if kind == "array":
+            return {**schema, "items": self._resolved(schema["items"], space)}
+        if kind == "map":
+            return {**schema, "values": self._resolved(schema["values"], space)}
+        if kind not in _NAMED:
+            return schema if kind in _PRIMITIVES else _full_name(kind, space)
+        name = _full_name(schema["name"], schema.get("namespace", space))
+        named = {k: v for k, v in schema.items() if k not in ("namespace", "aliases", "doc")}
+        named["name"] = name
+        self._named[name] = named
+        if "fields" in schema:
+            inner = name.rpartition(".")[0]
+            named["fields"] = [
+                {"name": f["name"], "type": self._resolved(f["type"], inner)}
+                for f in schema["fields"]
+            ]
+        return named
+
+    def _strip(self, schema: Any, written: set[str]) -> Any:
+        if isinstance(schema, list):
+            return [self._strip(branch, written) for branch in schema]
+        if isinstance(schema, str):
+            # A named type is written out where it comes first: pruning may have cut that away.
+            if schema in _PRIMITIVES or schema in written:
+                return schema
+            return self._strip(self._lookup(schema), written)
+        kind = schema["type"]
+        if kind == "array":
+            return {"type": kind, "items": self._strip(schema["items"], written)}
+        if kind == "map":
+            return {"type": kind, "values": self._strip(schema["values"], written)}
+        if kind not in _NAMED:
+            return kind
+        name = schema["name"]
+        if name in written:
+            return name
+        written.add(name)
+        if kind in ("enum", "fixed"):
+            keys = ("type", "name", "symbols", "size")
+            return {key: schema[key] for key in keys if key in schema}
+        fields = [
+            {"name": f["name"], "type": self._strip(f["type"], written)} for f in schema["fields"]
+        ]
+        return {"type": "record", "name": name, "fields": fields}
+
+    def _lookup(self, name: str) -> dict[str, Any]:
+        if name not in self._named:
+            reason = f"an Avro schema that uses {name!r} without defining it"
+            raise ValueError(reason)
+        return self._named[name]
+
+    def _column(self, schema: Any, path: str, above: tuple[str, ...]) -> Column:
+        if isinstance(schema, list):
+            return self._column(_union_member(schema, path), path, above)
+        if isinstance(schema, str):
+            if schema in _PRIMITIVES:
+                return Column(_PRIMITIVES[schema], _PRIMITIVES[schema])
+            schema = self._lookup(schema)
+        kind = schema["type"]
+        if kind == "array":
+            return _list_of(self._column(schema["items"], f"{path}.element", above))
+        if kind == "map":
+            return _map_of(self._column(schema["values"], f"{path}.value", above))
+        if kind in ("record", "error"):
+            if schema["name"] in above:
+                raise Misfit(path, f"the recursive Avro type {schema['name']}", _EXPECTED)
+            inner = (*above, schema["name"])
+            fields = schema["fields"]
+            return _struct_of(
+                {f["name"]: self._column(f["type"], f"{path}.{f['name']}", inner) for f in fields}
+            )
+        return _leaf(schema, kind)
+
+
+def _full_name(name: str, space: str | None) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+def _union_member(branches: list[Any], path: str) -> Any:
+    """What is left of a union without null, where that is one type, widened as Spark does."""
+    members = [b for b in branches if b != "null"]
+    if not members:
+        return "null"
+    if len(members) == 1:
+        return members[0]
+    kinds = frozenset(b if isinstance(b, str) else "" for b in members)
+    if kinds in _WIDER:
+        return _WIDER[kinds]
+    names = ", ".join(b if isinstance(b, str) else str(b.get("type")) for b in members)
+    raise Misfit(path, f"an Avro union of {names}", "one type, or null and one type")
+
+
+def _leaf(schema: Mapping[str, Any], kind: str) -> Column:
+    logical = schema.get("logicalType")
+    if kind == "enum":
+        return Column(pa.string(), pa.string())
+    raw = pa.binary(schema["size"]) if kind == "fixed" else _PRIMITIVES[kind]
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        return _decimal(raw, schema)
+    if logical == "uuid" and kind == "fixed" and schema["size"] == 16:
+        return Column(raw, pa.string(), _uuid_text)
+    # A logical type that does not go with its type is ignored, says the specification.
+    final = _LOGICAL.get((kind, str(logical)))
+    if final is None:
+        return Column(raw, raw)
+    return Column(raw, final, lambda array: array.view(final))
+
+
+def _uuid_text(array: pa.Array) -> pa.Array:
+    values = (None if v is None else str(uuid.UUID(bytes=v)) for v in array.to_pylist())
+    return pa.array(values, pa.string())
+
+
+def _decimal(raw: pa.DataType, schema: Mapping[str, Any]) -> Column:
+    precision = int(schema["precision"])
+    if not 0 < precision <= 38:
+        return Column(raw, raw)
+    final = pa.decimal128(precision, int(schema.get("scale", 0)))
+    limit = 10**precision
+
+    def refine(array: pa.Array) -> pa.Array:
+        words = []
+        for value in array.to_pylist():
+            number = int.from_bytes(value or b"", "big", signed=True)
+            if not -limit < number < limit:
+                reason = f"a decimal of more than {precision} digits"
+                raise ValueError(reason)
+            words.append(number.to_bytes(16, "little", signed=True))
+        validity = array.is_valid().buffers()[1] if array.null_count else None
+        data = pa.py_buffer(b"".join(words))
+        return pa.Array.from_buffers(final, len(array), [validity, data])
+
+    return Column(raw, final, refine)
+
+
+def _list_of(item: Column) -> Column:
+    raw, final = pa.list_(item.raw), pa.list_(item.final)
+    if item.refine is None:
+        return Column(raw, final)
+    refine = item.refine
+    return Column(
+        raw,
+        final,
+        lambda array: pa.ListArray.from_arrays(
+            array.offsets, refine(array.values), type=final, mask=_mask(array)
+        ),
+    )
+
+
+def _map_of(value: Column) -> Column:
+    raw, final = pa.map_(pa.string(), value.raw), pa.map_(pa.string(), value.final)
+    if value.refine is None:
+        return Column(raw, final)
+    refine = value.refine
+    return Column(
+        raw,
+        final,
+        lambda array: pa.MapArray.from_arrays(
+            array.offsets, array.keys, refine(array.items), type=final, mask=_mask(array)
+        ),
+    )
+
+
+def _struct_of(fields: dict[str, Column]) -> Column:
+    raw = pa.struct([(name, column.raw) for name, column in fields.items()])
+    final = pa.struct([(name, column.final) for name, column in fields.items()])
+    if all(column.refine is None for column in fields.values()):
+        return Column(raw, final)
+    columns = list(fields.values())
+
+    def refine(array: pa.Array) -> pa.Array:
+        children = [
+            array.field(i) if column.refine is None else column.refine(array.field(i))
+            for i, column in enumerate(columns)
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(final), mask=array.is_null())
+
+    return Column(raw, final, refine)
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None

@@ -1,0 +1,1 @@
+"""binaryFile: files as rows."""

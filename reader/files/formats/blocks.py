@@ -1,0 +1,146 @@
+"""What the block formats share: borders, opening, bounded batches and the naming of errors.
+
+The formats themselves are in `parquet.py`, `orc.py`, `arrow_ipc.py`, `avro.py` and `binary.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pyarrow as pa
+
+from ....checkpoint_meta.splits import FileSplit, FileVersion
+from ....errors import MalformedDataError, SplitReadError
+from ..opening import naming, open_native, read_whole
+from ..options import ReaderOptions
+from .api import Block, Decoded, FileFormat, Splittability
+from .columns import ColumnFitter
+from .filter.predicate import Predicate
+
+MAX_ROWS = 65_536
+"""Rows in a batch at most: from 32,768 on, neither decoding nor Spark gets faster with more."""
+
+_AT_ONCE = 1 << 20
+
+_REMEDY = "Replace the file by a whole one, or set ignoreCorruptFiles to skip and count it."
+
+
+def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
+    """Blocks without gaps from where blocks begin on disk.
+
+    Where the starts are no borders (none at all, out of order, beyond the file) the whole file is
+    one block: a file that is odd is read whole rather than cut wrongly.
+    """
+    borders = [0, *starts[1:], size]
+    if len(starts) < 2 or any(a >= b for a, b in pairwise(borders)):
+        return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]
+    return [Block(borders[i], borders[i + 1], rows[i]) for i in range(len(starts))]
+
+
+def starting_in(split: FileSplit, blocks: Sequence[Block], count: int) -> range:
+    """Which of `count` units on disk belong to `split`: those whose block starts in it."""
+    chosen = [i for i, block in enumerate(blocks) if split.start <= block.start < split.end]
+    if not chosen:
+        return range(0)
+    return range(count) if len(blocks) != count else range(chosen[0], chosen[-1] + 1)
+
+
+def in_bounds(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Views on `batch` of at most `MAX_ROWS` rows and about `batch_bytes` bytes, one row at least.
+
+    An empty batch yields nothing.
+    """
+    rows = batch.num_rows
+    step = rows_within(batch_bytes, batch.nbytes, rows)
+    for start in range(0, rows, step):
+        yield batch.slice(start, step)
+
+
+def rows_within(batch_bytes: int, size: int, rows: int) -> int:
+    """How many rows of `rows` rows with `size` bytes in all make a batch."""
+    width = max(1, size // max(1, rows))
+    return max(1, min(MAX_ROWS, batch_bytes // width))
+
+
+@contextmanager
+def reading(file: FileVersion, what: str) -> Iterator[None]:
+    """Turn what a decoder raises into the error a user sees; `what` is what the file should be."""
+    try:
+        with naming(file):
+            yield
+    except SplitReadError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, EOFError) as err:
+        raise malformed(file, what, _first_line(err)) from err
+
+
+def malformed(file: FileVersion, what: str, found: str) -> MalformedDataError:
+    """The error for bytes that are not `what`, with the file and its size named."""
+    where = f"{file.path} ({file.size} bytes)"
+    return MalformedDataError(f"not a readable {what}", where, found, f"a whole {what}", _REMEDY)
+
+
+def _first_line(err: BaseException) -> str:
+    lines = str(err).strip().splitlines()
+    return lines[0][:300] if lines else type(err).__name__
+
+
+@contextmanager
+def opened(file: FileVersion, options: ReaderOptions) -> Iterator[pa.NativeFile]:
+    """The stored bytes of one file version, for random access."""
+    if file.size <= _AT_ONCE:
+        # A decoder reads a small file in many small pieces: one read is cheaper.
+        yield pa.BufferReader(read_whole(file, options.storage_options))
+        return
+    with open_native(file, options.storage_options) as source:
+        yield source
+
+
+class BlockFormat(FileFormat):
+    """A format whose blocks are found in its metadata. Subclasses name it and do the two steps."""
+
+    what = ""
+    """What a file of this format is called in errors."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._fitter = ColumnFitter(schema)
+        self._predicate = Predicate.of_options(options, schema)
+
+    def splittability(self, file: FileVersion) -> Splittability:
+        """At block borders, whatever the file."""
+        del file
+        return Splittability.BLOCKS
+
+    def blocks(self, file: FileVersion) -> Sequence[Block]:
+        """The blocks of `file`; see `FileFormat.blocks`."""
+        with reading(file, self.what), self._opened(file) as source:
+            return self._blocks(file, source)
+
+    def decode(self, split: FileSplit) -> Iterator[Decoded]:
+        """The rows of the blocks that start in `split`; see `FileFormat.decode`."""
+        with reading(split.file, self.what), self._opened(split.file) as source:
+            row = 0
+            for batch in self._batches(split, source):
+                fitted = self._fitter.fit(batch, split.file.path, row)
+                row += batch.num_rows
+                kept = self._predicate.keep(fitted)
+                for part in in_bounds(kept, self._options.batch_bytes):
+                    yield Decoded(part)
+
+    @contextmanager
+    def _opened(self, file: FileVersion) -> Iterator[pa.NativeFile]:
+        if file.size == 0:
+            raise malformed(file, self.what, "an empty file")
+        with opened(file, self._options) as source:
+            yield source
+
+    def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
+        raise NotImplementedError
+
+    def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+        """Batches in the file's own types, not yet fitted."""
+        raise NotImplementedError

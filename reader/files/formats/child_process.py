@@ -1,0 +1,167 @@
+"""Runs a decoder that can crash in a process of its own, so that a crash is an error with a name.
+
+One child serves one format of one task: it is forked at its first split, is asked for split after
+split, and ends when its pipe closes, be it that the parent is done or dead. Batches come back as
+Arrow IPC. Not for decoders that need threads of the parent, as fsspec's object stores do.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+import struct
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, NoReturn
+
+import pyarrow as pa
+from pyarrow import ipc
+
+from ....checkpoint_meta.splits import FileSplit
+
+Produce = Callable[[FileSplit], Iterator[pa.RecordBatch]]
+
+_HEAD = struct.Struct("<cQ")
+_BATCH, _ERROR, _DONE = b"b", b"e", b"d"
+
+
+class ChildDied(Exception):
+    """The child ended before its answer did; says how."""
+
+
+@dataclass(slots=True)
+class _Child:
+    pid: int
+    requests: BinaryIO
+    answers: BinaryIO
+
+    def close(self) -> int:
+        """Let the child end, and wait for it; returns its wait status."""
+        for pipe in (self.requests, self.answers):
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue
+        _, status = os.waitpid(self.pid, 0)
+        return status
+
+    def kill(self) -> None:
+        """End the child in the middle of an answer."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.close()
+
+
+class ChildDecoder:
+    """Hands splits to `produce` in a child process."""
+
+    supported = hasattr(os, "fork")
+
+    def __init__(self, produce: Produce) -> None:
+        """`produce` raises nothing but errors that survive pickling."""
+        self._produce = produce
+        self._child: _Child | None = None
+        self._end: weakref.finalize[..., ChildDecoder] | None = None
+
+    def batches(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
+        """The batches of `split`, as `produce` yields them.
+
+        Raises:
+            ChildDied: the decoder has crashed.
+        """
+        child = self._child or self._start()
+        whole = False
+        try:
+            pickle.dump(split, child.requests)
+            child.requests.flush()
+            while (answer := _receive(child.answers))[0] == _BATCH:
+                yield from ipc.open_stream(answer[1])
+            whole = True
+        except (EOFError, BrokenPipeError):
+            whole = True
+            raise self._died() from None
+        finally:
+            # An answer that nobody took to its end would be taken for the next one's.
+            if not whole:
+                self._forget().kill()
+        if answer[0] == _ERROR:
+            raise pickle.loads(answer[1])  # noqa: S301 - written by our own child
+
+    def _start(self) -> _Child:
+        take, ask = os.pipe()
+        read, write = os.pipe()
+        with warnings.catch_warnings():
+            # Python warns of threads that hold locks; the child takes none of theirs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            _serve(self._produce, take, write)
+        os.close(take)
+        os.close(write)
+        child = _Child(pid, os.fdopen(ask, "wb"), os.fdopen(read, "rb"))
+        self._child = child
+        self._end = weakref.finalize(self, child.close)
+        return child
+
+    def _forget(self) -> _Child:
+        assert self._child is not None
+        assert self._end is not None
+        self._end.detach()
+        child, self._child = self._child, None
+        return child
+
+    def _died(self) -> ChildDied:
+        status = self._forget().close()
+        if os.WIFSIGNALED(status):
+            return ChildDied(f"the decoder crashed ({signal.Signals(os.WTERMSIG(status)).name})")
+        return ChildDied(f"the decoder ended with status {os.waitstatus_to_exitcode(status)}")
+
+
+def _receive(answers: BinaryIO) -> tuple[bytes, bytes]:
+    head = answers.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        raise EOFError
+    kind, length = _HEAD.unpack(head)
+    data = answers.read(length)
+    if len(data) < length:
+        raise EOFError
+    return kind, data
+
+
+def _serve(produce: Produce, take: int, write: int) -> NoReturn:
+    """The life of the child. It must never return into the parent's code."""
+    try:
+        # The parent's sockets are not ours to keep open, nor is its crash report ours to write.
+        low, high = sorted((take, write))
+        for start, stop in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
+            os.closerange(start, min(stop, 65_536))
+        faulthandler.disable()
+        with os.fdopen(take, "rb") as requests, os.fdopen(write, "wb") as answers:
+            while True:
+                _answer(produce, pickle.load(requests), answers)  # noqa: S301 - from our parent
+    except (EOFError, BrokenPipeError):
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _answer(produce: Produce, split: FileSplit, answers: BinaryIO) -> None:
+    kind, last = _DONE, b""
+    try:
+        for batch in produce(split):
+            sink = pa.BufferOutputStream()
+            with ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            data = sink.getvalue()
+            answers.write(_HEAD.pack(_BATCH, data.size))
+            answers.write(data)
+    except BrokenPipeError:
+        raise
+    except Exception as err:  # noqa: BLE001 - the parent raises it
+        kind, last = _ERROR, pickle.dumps(err)
+    answers.write(_HEAD.pack(kind, len(last)))
+    answers.write(last)
+    answers.flush()

@@ -1,0 +1,1 @@
+"""CSV: a fast parser, and an exact one for what it refuses."""

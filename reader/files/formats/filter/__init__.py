@@ -1,0 +1,1 @@
+"""The `filter` option: its text, its conditions, and what they leave out."""

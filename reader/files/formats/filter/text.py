@@ -1,0 +1,181 @@
+"""The text of the `filter` option, parsed into conditions.
+
+What a condition means is in `conditions.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .....errors import OptionError
+from .conditions import COMPARE, Condition
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<text>'(?:[^']|'')*')
+      | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
+      | (?P<quoted>`(?:[^`]|``)+`)
+      | (?P<word>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
+      | (?P<op><=>|<=|>=|<>|!=|==|=|<|>)
+      | (?P<mark>[(),])
+    )""",
+    re.VERBOSE,
+)
+_SAME = {"==": "=", "<>": "!="}
+_REMEDY = (
+    "Write comparisons such as day >= '2026-01-01' AND region IN ('eu', 'us') AND id IS NOT NULL."
+)
+
+
+class FilterParser:
+    """Recursive descent, one method a grammar rule; keeps the position for its errors."""
+
+    def __init__(
+        self, text: str, schema: pa.Schema, others: Collection[str] | None, zone: str
+    ) -> None:
+        self._text = text
+        self._zone = zone
+        self._schema = schema
+        self._names = {name.lower(): name for name in schema.names}
+        self._others = None if others is None else {name.lower() for name in others}
+        self._at = 0
+        self._kind = ""
+        self._token = ""
+        self._next = 0
+        self._advance()
+
+    def conditions(self) -> Iterator[Condition]:
+        """The conjuncts, in order; those on columns of others are left out."""
+        while True:
+            condition = self._condition()
+            if condition is not None:
+                yield condition
+            if not self._kind:
+                return
+            self._keyword("and")
+
+    def _condition(self) -> Condition | None:
+        field = self._column()
+        if self._kind == "op":
+            op = _SAME.get(self._token, self._token)
+            if op not in COMPARE:
+                self._fail("one of = != < <= > >=")
+            self._advance()
+            values: tuple[Any, ...] = (self._literal(field),)
+        elif self._is_word("in"):
+            self._advance()
+            op, values = "in", tuple(self._list(field))
+        else:
+            op, values = self._null_test(), ()
+        return None if field is None else Condition(field.name, op, values)
+
+    def _column(self) -> pa.Field | None:
+        if self._kind not in ("word", "quoted"):
+            self._fail("the name of a column")
+        name = self._token
+        if self._kind == "quoted":
+            name = name[1:-1].replace("``", "`")
+        known = name if name in self._schema.names else self._names.get(name.lower())
+        if known is None and self._others is not None and name.lower() not in self._others:
+            self._fail(f"a column of the schema: {', '.join(self._schema.names)}")
+        self._advance()
+        return None if known is None else self._schema.field(known)
+
+    def _null_test(self) -> str:
+        if not self._is_word("is"):
+            self._fail("an operator, IN or IS")
+        self._advance()
+        negated = self._is_word("not")
+        if negated:
+            self._advance()
+        self._keyword("null")
+        return "is not null" if negated else "is null"
+
+    def _list(self, field: pa.Field | None) -> Iterator[Any]:
+        self._mark("(")
+        while True:
+            yield self._literal(field)
+            if not self._is_mark(","):
+                break
+            self._advance()
+        self._mark(")")
+
+    def _literal(self, field: pa.Field | None) -> Any:
+        if self._is_word("date") or self._is_word("timestamp"):
+            self._advance()
+            if self._kind != "text":
+                self._fail("a text in single quotes")
+        if self._kind == "text":
+            value: str = self._token[1:-1].replace("''", "'")
+        elif self._kind == "number" or self._is_word("true") or self._is_word("false"):
+            value = self._token
+        else:
+            self._fail("a number, a text in single quotes, true or false")
+        scalar = None if field is None else self._typed(value, field)
+        self._advance()
+        return scalar
+
+    def _typed(self, value: str, field: pa.Field) -> pa.Scalar:
+        types = pa.types
+        if (self._kind == "text") == (_is_number(field.type) or types.is_boolean(field.type)):
+            self._fail(f"a value of type {field.type} for column {field.name!r}")
+        try:
+            if types.is_decimal(field.type):
+                # The literal's own digits count, not how many the column has.
+                return pa.scalar(value).cast(pa.decimal128(38, field.type.scale)).cast(field.type)
+            if types.is_timestamp(field.type) and field.type.tz and not _ZONE.search(value):
+                local = pa.scalar(value).cast(pa.timestamp("us"))
+                return pc.assume_timezone(local, self._zone).cast(field.type)
+            return pa.scalar(value).cast(field.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            expected = f"a value of type {field.type} for column {field.name!r}"
+            self._fail(expected)
+
+    def _is_word(self, word: str) -> bool:
+        return self._kind == "word" and self._token.lower() == word
+
+    def _keyword(self, word: str) -> None:
+        if not self._is_word(word):
+            self._fail(word.upper())
+        self._advance()
+
+    def _is_mark(self, mark: str) -> bool:
+        return self._kind == "mark" and self._token == mark
+
+    def _mark(self, mark: str) -> None:
+        if not self._is_mark(mark):
+            self._fail(mark)
+        self._advance()
+
+    def _advance(self) -> None:
+        self._at = self._next
+        rest = self._text[self._at :]
+        match = _TOKEN.match(rest)
+        if match is None:
+            self._kind = self._token = ""
+            if rest.strip():
+                self._token = rest.strip()[:20]
+                self._fail("a comparison")
+            return
+        self._kind = str(match.lastgroup)
+        self._token = match.group(self._kind)
+        self._next = self._at + match.end()
+
+    def _fail(self, expected: str) -> NoReturn:
+        found = repr(self._token) if self._token else "its end"
+        where = f"character {self._at + 1} of {self._text!r}"
+        what = "option filter does not parse"
+        raise OptionError(what, where, found, expected, _REMEDY) from None
+
+
+_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))

@@ -1,0 +1,1 @@
+"""JSON: lines and documents, by two fast parsers and an exact one."""

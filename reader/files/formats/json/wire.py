@@ -1,0 +1,72 @@
+"""The schema that pyarrow's JSON parser is given, and the way from its columns to the target's.
+
+Dates, timestamps and binary are parsed as strings first, because Spark's reading of them depends on
+options. Not here: the exact path.
+"""
+
+from __future__ import annotations
+
+import base64
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..times.temporal import Temporal
+from .variant import is_variant
+
+_types = pa.types
+
+
+def wire_schema(data: pa.Schema) -> pa.Schema | None:
+    """What pyarrow is asked for; None if it cannot parse a type at all."""
+    fields = [_wire(child) for child in data]
+    known = [child for child in fields if child is not None]
+    return (
+        pa.schema(known)
+        if len(known) == len(fields) and len(set(data.names)) == len(data)
+        else None
+    )
+
+
+def _wire(target: pa.Field) -> pa.Field | None:
+    kind = _wire_type(target.type)
+    return None if kind is None else pa.field(target.name, kind)
+
+
+def _wire_type(kind: pa.DataType) -> pa.DataType | None:
+    if is_variant(kind):
+        return None
+    if _types.is_struct(kind):
+        children = [_wire(child) for child in kind]
+        known = [child for child in children if child is not None]
+        return pa.struct(known) if children and len(known) == len(children) else None
+    if _types.is_list(kind):
+        value = _wire_type(kind.value_type)
+        return None if value is None else pa.list_(pa.field(kind.value_field.name, value))
+    if _types.is_date(kind) or _types.is_timestamp(kind) or _types.is_binary(kind):
+        return pa.string()
+    simple = _types.is_integer(kind) or _types.is_floating(kind) or _types.is_decimal(kind)
+    return kind if simple or _types.is_string(kind) or _types.is_boolean(kind) else None
+
+
+def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array:
+    """A parsed column in its target type. Raises ValueError where the exact path has to decide."""
+    if array.type == target:
+        return array
+    if _types.is_struct(target):
+        fields = list(target)
+        children = [finish(array.field(i), f.type, temporal) for i, f in enumerate(fields)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=_mask(array))
+    if _types.is_list(target):
+        values = finish(array.values, target.value_type, temporal)
+        return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=_mask(array))
+    if _types.is_binary(target):
+        decoded = (
+            None if v is None else base64.b64decode(v, validate=True) for v in array.to_pylist()
+        )
+        return pa.array(decoded, target)
+    return temporal.column(array, target)
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return pc.is_null(array) if array.null_count else None

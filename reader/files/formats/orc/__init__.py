@@ -1,0 +1,1 @@
+"""ORC: stripes, and the tail that says where they are."""

@@ -1,0 +1,1 @@
+"""Parquet: row groups, and the footer that says where they are."""

@@ -1,0 +1,140 @@
+"""Parquet: cut at row groups, pruned by column and by statistics, read in bounded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .....checkpoint_meta.splits import FileSplit, FileVersion
+from ...opening import is_local
+from ...options import ReaderOptions
+from ..api import Block
+from ..blocks import BlockFormat, contiguous, malformed, rows_within, starting_in
+from ..columns import only_rows
+from ..filter.predicate import Range
+from .footer import RowGroup, Statistics, bound, row_groups
+
+_PROBE_ROWS = 1024
+
+
+class ParquetFormat(BlockFormat):
+    """Parquet files; the footer says where row groups begin and how many rows they have.
+
+    INT96 timestamps are read in microseconds, as Spark does: in nanoseconds they would overflow
+    outside the years 1677 to 2262 without a word.
+    """
+
+    what = "Parquet file"
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        super().__init__(schema, options)
+        self._known: tuple[FileVersion, list[RowGroup]] | None = None
+
+    def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
+        return _layout(self._row_groups(file, source), file.size)
+
+    def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+        parquet = pq.ParquetFile(
+            source,
+            pre_buffer=False,
+            buffer_size=self._buffer_size(split.file),
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
+        groups = self._groups(split.file, source, parquet)
+        chosen = starting_in(split, _layout(groups, split.file.size), len(groups))
+        paths = self._fitter.paths(parquet.schema_arrow, split.file.path)
+        batch_rows = 0
+        for index in chosen:
+            group = groups[index]
+            if not self._may_hold(parquet.schema_arrow, group):
+                continue
+            if not paths:
+                yield from only_rows(group.rows)
+                continue
+            batch_rows = batch_rows or self._batch_rows(parquet, index, group, paths)
+            read = 0
+            for batch in _read(parquet, index, batch_rows, paths):
+                read += batch.num_rows
+                yield batch
+            if read != group.rows:
+                found = f"{read} rows in row group {index}, where the footer says {group.rows}"
+                raise malformed(split.file, self.what, found)
+
+    def _buffer_size(self, file: FileVersion) -> int:
+        """Bytes read of a column at a time.
+
+        Without pre-buffering and with such buffers, memory is a page and a buffer for each column,
+        not the row group. Object stores want larger requests than disks.
+        """
+        most = 1 << 20 if is_local(file.path) else 8 << 20
+        return min(most, max(1 << 16, self._options.batch_bytes // max(1, len(self._schema))))
+
+    def _groups(
+        self, file: FileVersion, source: pa.NativeFile, parquet: pq.ParquetFile
+    ) -> list[RowGroup]:
+        if parquet.num_row_groups == 1 and not self._predicate:
+            # The usual small file: nothing in it has to be found.
+            return [RowGroup(0, parquet.metadata.num_rows, {})]
+        groups = self._row_groups(file, source)
+        if len(groups) != parquet.num_row_groups:
+            found = f"{len(groups)} row groups here and {parquet.num_row_groups} for Arrow"
+            raise malformed(file, self.what, found)
+        return groups
+
+    def _row_groups(self, file: FileVersion, source: pa.NativeFile) -> list[RowGroup]:
+        # Several splits of one file often come one after the other.
+        if self._known is None or self._known[0] != file:
+            self._known = file, row_groups(source)
+        return self._known[1]
+
+    def _batch_rows(
+        self, parquet: pq.ParquetFile, index: int, group: RowGroup, paths: list[str]
+    ) -> int:
+        """Rows a batch, from the width of the first rows: the footer does not tell it.
+
+        Dictionary encoding lets a page of a few bytes stand for megabytes of text.
+        """
+        if group.rows <= _PROBE_ROWS:
+            return _PROBE_ROWS
+        probe = next(_read(parquet, index, _PROBE_ROWS, paths))
+        return rows_within(self._options.batch_bytes, probe.nbytes, probe.num_rows)
+
+    def _may_hold(self, found: pa.Schema, group: RowGroup) -> bool:
+        ranges: dict[str, Range] = {}
+        for name in self._predicate.columns():
+            source = self._fitter.source_of(name, found)
+            if source is not None and source.name in group.columns:
+                target = self._schema.field(name).type
+                ranges[name] = _range(group.columns[source.name], source.type, target, group.rows)
+        return self._predicate.may_hold(ranges)
+
+
+def _read(
+    parquet: pq.ParquetFile, group: int, rows: int, paths: list[str]
+) -> Iterator[pa.RecordBatch]:
+    batches: Iterator[pa.RecordBatch] = parquet.iter_batches(
+        rows, row_groups=[group], columns=paths, use_threads=False
+    )
+    return batches
+
+
+def _layout(groups: Sequence[RowGroup], size: int) -> list[Block]:
+    return contiguous([group.start for group in groups], [group.rows for group in groups], size)
+
+
+def _range(statistics: Statistics, found: pa.DataType, target: pa.DataType, rows: int) -> Range:
+    low = _as_target(statistics.low, found, target)
+    high = _as_target(statistics.high, found, target)
+    return Range(low, high, statistics.nulls, rows)
+
+
+def _as_target(raw: bytes | None, found: pa.DataType, target: pa.DataType) -> pa.Scalar | None:
+    """A stored bound as a value of the target type; None where it is no such value."""
+    try:
+        value = bound(raw, found)
+        return None if value is None else value.cast(target)
+    except (pa.ArrowException, ValueError):
+        return None

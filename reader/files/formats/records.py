@@ -1,0 +1,183 @@
+"""What the line formats share: blocks of whole records, packed files, what a bad record does.
+
+The formats themselves are in `json.py`, `csv.py` and `text.py`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ....checkpoint_meta.splits import FileSplit, FileVersion
+from ....errors import MalformedDataError
+from ..codecs import codec_of
+from ..lines import is_ascii_superset, line_blocks, overlaps_itself, separator_of
+from ..options import Compression, ParseMode, ReaderOptions
+from .api import Decoded, FileFormat, Splittability
+from .filter.predicate import Predicate
+
+METADATA = "_metadata"
+"""Name of the opt-in column with the properties of a row's file."""
+
+BLOCK_BYTES = 1024 * 1024
+"""Input parsed at a time: what stays in the caches; with 4 MiB CSV and JSON take a fifth longer."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the bytes of a parse come from: one block of a file, or several small files."""
+
+    files: Sequence[FileVersion]
+    starts: Sequence[int]
+    """Where each file's bytes begin in the parsed bytes, ascending from 0."""
+
+    position: int = 0
+    """Where the first file's bytes stand in that file."""
+
+    def locate(self, offset: int) -> tuple[int, str]:
+        """Index of the file and text for an error for a position in the parsed bytes."""
+        index = max(0, bisect_right(self.starts, offset) - 1)
+        within = offset - self.starts[index] + (self.position if index == 0 else 0)
+        return index, f"{self.files[index].path}, byte {within}"
+
+    def by_file(self, offsets: np.ndarray, length: int) -> list[int]:
+        """How many of the ascending offsets, in parsed bytes of that length, each file has."""
+        borders = np.searchsorted(offsets, [*self.starts, length])
+        return [int(count) for count in np.diff(borders)]
+
+
+@dataclass
+class Parsed:
+    """Rows of one parse."""
+
+    batch: pa.RecordBatch
+    dropped: int = 0
+    rows_of: list[int] | None = None
+    """Rows of each file of the source; None for one file, whose rows they all are."""
+
+    dropped_of: list[int] = field(default_factory=list)
+
+
+class RecordFormat(FileFormat):
+    """A format whose records are independent of each other. Subclasses parse a buffer of them."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        self.schema = schema
+        self.options = options
+        self._predicate = Predicate.of_options(options, schema)
+        self._block_bytes = min(BLOCK_BYTES, options.batch_bytes)
+
+    def splittability(self, file: FileVersion) -> Splittability:
+        """At any byte, unless the content cannot be entered in the middle."""
+        options = self.options
+        whole = (
+            self.spans_lines
+            or codec_of(file.path, options.compression) is not Compression.NONE
+            or overlaps_itself(separator_of(options))
+            or not is_ascii_superset(options.encoding)
+            or _asks_row_index(self.schema)
+        )
+        return Splittability.WHOLE if whole else Splittability.RECORDS
+
+    @property
+    def spans_lines(self) -> bool:
+        """True if a record may span lines, so that it takes the whole file to find borders."""
+        return self.options.multi_line
+
+    def may_pack(self, file: FileVersion) -> bool:
+        """True if small files like this one may be parsed together."""
+        options = self.options
+        return (
+            not self.spans_lines
+            and codec_of(file.path, options.compression) is Compression.NONE
+            and options.encoding == "utf-8"
+            and not options.line_sep
+        )
+
+    def decode(self, split: FileSplit) -> Iterator[Decoded]:
+        """The records whose first byte lies in `split`; see `FileFormat.decode`."""
+        try:
+            for block in line_blocks(split, self.options, self._block_bytes):
+                parsed = self.parse(block.data, Source((block.file,), (0,), block.position))
+                yield self._kept(parsed)
+        except ValueError as err:
+            raise malformed(split.file.path, str(err), "records of a bounded size") from err
+
+    def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
+        """Rows of several small files from one parse, with the number of rows of each file.
+
+        Raises:
+            SplitReadError: as for single files; parse them singly to learn which one it is.
+        """
+        starts, offset, parts = [], 0, []
+        for data in contents:
+            starts.append(offset)
+            whole = data if data.endswith(b"\n") or not data else data + b"\n"
+            parts.append(whole)
+            offset += len(whole)
+        return self.parse(b"".join(parts), Source(files, starts))
+
+    @property
+    def filters(self) -> bool:
+        """True if rows may be left out, so that rows and records are not the same."""
+        return bool(self._predicate)
+
+    def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that the filter lets through."""
+        return self._predicate.keep(batch)
+
+    @abstractmethod
+    def parse(self, data: bytes, source: Source) -> Parsed:
+        """Parse whole records. With several files in `source`, `rows_of` has to be filled."""
+
+    def _kept(self, parsed: Parsed) -> Decoded:
+        batch = parsed.batch
+        if self._predicate:
+            batch = self._predicate.keep(batch)
+        return Decoded(batch, parsed.dropped)
+
+
+def _asks_row_index(schema: pa.Schema) -> bool:
+    if METADATA not in schema.names:
+        return False
+    kind = schema.field(METADATA).type
+    return bool(pa.types.is_struct(kind) and kind.get_field_index("row_index") >= 0)
+
+
+def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
+    """The columns that records hold: all but those made here. Nulls are judged at the end."""
+    made = {options.column_name_of_corrupt_record, options.rescued_data_column, METADATA} - {""}
+    return pa.schema([nullable(f) for f in schema if f.name not in made])
+
+
+def nullable(target: pa.Field) -> pa.Field:
+    """The same field with nulls allowed at every depth, as parsers produce it."""
+    return target.with_nullable(True).with_type(_nullable_type(target.type))
+
+
+def _nullable_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([nullable(child) for child in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(nullable(kind.value_field))
+    if pa.types.is_map(kind):
+        value = nullable(kind.item_field)
+        return pa.map_(kind.key_field.with_type(_nullable_type(kind.key_type)), value)
+    return kind
+
+
+def malformed(where: str, found: str, expected: str) -> MalformedDataError:
+    """The error for a record that does not parse, under `FAILFAST`."""
+    return MalformedDataError(
+        "malformed record",
+        where,
+        found if len(found) <= 200 else found[:200] + "...",
+        expected,
+        f"Repair the record, or set mode to {ParseMode.PERMISSIVE} (nulls) "
+        f"or {ParseMode.DROPMALFORMED} (dropped and counted).",
+    )

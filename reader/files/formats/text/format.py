@@ -1,0 +1,112 @@
+"""Text: each line is a row with one string column, or each file is, with `wholetext`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from .....checkpoint_meta.splits import FileSplit
+from .....errors import OptionError
+from ...lines import whole_content
+from ...options import ReaderOptions
+from ..api import Decoded
+from ..records import METADATA, Parsed, RecordFormat, Source, data_schema
+from ..strings import utf8
+
+
+class TextFormat(RecordFormat):
+    """Lines without their separator. Bytes that are not UTF-8 become U+FFFD, as in Spark."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        super().__init__(schema, options)
+        data = data_schema(schema, options)
+        strings = [f for f in data if pa.types.is_string(f.type)]
+        # Partition columns are not known where a file is only cut.
+        self._column = strings[0].name if strings else ""
+        if not strings:
+            names = ", ".join(f"{f.name} {f.type}" for f in schema if f.name != METADATA)
+            raise OptionError(
+                "the text format has one string column",
+                found=names or "no column",
+                expected="a schema such as: value STRING",
+            )
+
+    @property
+    @override
+    def spans_lines(self) -> bool:
+        return self.options.wholetext
+
+    @override
+    def decode(self, split: FileSplit) -> Iterator[Decoded]:
+        if not self.options.wholetext:
+            yield from super().decode(split)
+            return
+        data = whole_content(split.file, self.options)
+        offsets = np.array([0, len(data)], np.int32)
+        yield self._kept(Parsed(self._batch(offsets, data)))
+
+    @override
+    def parse(self, data: bytes, source: Source) -> Parsed:
+        separator = self.options.line_sep.encode()
+        if not separator and b"\r" in data:
+            data, source = _normalised(data, source)
+        separator = separator or b"\n"
+        ends = _ends(data, separator)
+        starts = np.concatenate(([0], ends + len(separator)))[: len(ends) + 1]
+        if starts[-1] >= len(data):
+            starts = starts[:-1]
+        else:
+            ends = np.concatenate((ends, [len(data)]))
+        batch = self._lines(data, starts, ends, len(separator))
+        if len(source.files) == 1:
+            return Parsed(batch)
+        borders = np.searchsorted(starts, [*source.starts, len(data)])
+        return Parsed(batch, rows_of=np.diff(borders).tolist())
+
+    def _lines(
+        self, data: bytes, starts: np.ndarray, ends: np.ndarray, width: int
+    ) -> pa.RecordBatch:
+        if not len(starts):
+            return self._batch(np.zeros(1, np.int32), b"")
+        # One gather leaves the separators out.
+        raw = np.frombuffer(data, np.uint8)
+        keep = np.ones(len(raw), np.bool_)
+        inner = ends[ends < len(raw)]
+        for i in range(width):
+            keep[inner + i] = False
+        lengths = ends - starts
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        return self._batch(offsets, raw[keep].tobytes())
+
+    def _batch(self, offsets: np.ndarray, data: bytes) -> pa.RecordBatch:
+        rows = len(offsets) - 1
+        array = utf8(offsets, data)
+        schema = pa.schema([pa.field(self._column, pa.string())])
+        return pa.RecordBatch.from_arrays([array.slice(0, rows)], schema=schema)
+
+
+def _ends(data: bytes, separator: bytes) -> np.ndarray:
+    if len(separator) == 1:
+        return np.flatnonzero(np.frombuffer(data, np.uint8) == separator[0])
+    found, at = [], data.find(separator)
+    while at >= 0:
+        found.append(at)
+        at = data.find(separator, at + len(separator))
+    return np.array(found, np.int64)
+
+
+def _normalised(data: bytes, source: Source) -> tuple[bytes, Source]:
+    """CR and CR LF as LF; positions of packed files are moved along."""
+    if len(source.files) == 1:
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), source
+    borders = [*source.starts, len(data)]
+    starts, parts, offset = [], [], 0
+    for i in range(len(source.files)):
+        part = data[borders[i] : borders[i + 1]].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        starts.append(offset)
+        parts.append(part)
+        offset += len(part)
+    return b"".join(parts), Source(source.files, starts, source.position)

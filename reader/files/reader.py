@@ -1,0 +1,235 @@
+"""Reads the splits of one assignment: from bytes in files to batches in Spark's schema.
+
+The order of things for each split: open and check the version, decode, add the columns that come
+from the file's place, filter, fit to the schema. Not here: the reader commit (`task.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from ...checkpoint_meta.splits import FileSplit
+from ...errors import (
+    FileChangedError,
+    FileVanishedError,
+    MalformedDataError,
+    SluiceError,
+    SplitReadError,
+)
+from ..api import ReaderContext, Report, SplitFinished, SplitReader, SplitReturned
+from .columns import FileColumns
+from .formats.api import FileFormat
+from .formats.columns import ColumnFitter
+from .formats.filter.predicate import Predicate
+from .formats.records import METADATA, Parsed, RecordFormat
+from .formats.registry import make_format
+from .merging import merged
+from .opening import present_version, read_whole
+from .options import FileFormatName, ReaderOptions
+from .packing import runs
+from .spool import Spool
+
+__all__ = ["FileSplitReader"]
+
+Item: TypeAlias = pa.RecordBatch | Report
+
+
+class FileSplitReader(SplitReader[FileSplit]):
+    """Reads file splits in order; every batch equals `schema` exactly."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions, context: ReaderContext) -> None:
+        """`schema` is the one Spark expects: timestamps in microseconds, no large types."""
+        self._schema = schema
+        self._options = options
+        self._context = context
+        self._columns = FileColumns(schema, options)
+        self._fitter = ColumnFitter(schema, options.time_zone or "UTC")
+        self._formats: dict[frozenset[str], tuple[FileFormat, Predicate]] = {}
+
+    @override
+    def read(self, splits: Sequence[FileSplit]) -> Iterator[Item]:
+        return merged(self._read(splits), self._options.batch_bytes)
+
+    def _read(self, splits: Sequence[FileSplit]) -> Iterator[Item]:
+        for run in runs(splits, self._pack_key):
+            packed = self._packed(run) if len(run) > 1 else None
+            if packed is not None:
+                yield from packed
+                continue
+            for split in run:
+                yield from self._single(split)
+
+    def _pack_key(self, split: FileSplit) -> object | None:
+        try:
+            given = self._columns.partition(split.file.path)
+        except SplitReadError:
+            return None
+        names = frozenset(given)
+        file_format, _ = self._format(names)
+        packable = isinstance(file_format, RecordFormat) and file_format.may_pack(split.file)
+        return names if packable else None
+
+    def _format(self, given: frozenset[str]) -> tuple[FileFormat, Predicate]:
+        """The decoder of all columns but those in the path, and the filter on the latter."""
+        if given not in self._formats:
+            made_here = given | {METADATA}
+            # Files as rows have a column called path, which is no partition.
+            data = pa.schema([f for f in self._schema if f.name not in made_here])
+            place = pa.schema([f for f in self._schema if f.name in given])
+            predicate = Predicate.of_options(self._options, place)
+            self._formats[given] = make_format(self._options, data), predicate
+        return self._formats[given]
+
+    def _is_pruned(self, split: FileSplit) -> bool:
+        given = self._columns.partition(split.file.path)
+        _, predicate = self._format(frozenset(given))
+        if not predicate:
+            return False
+        row = pa.record_batch(
+            [pa.array([value.as_py()], value.type) for value in given.values()], names=list(given)
+        )
+        return bool(predicate.keep(row).num_rows == 0)
+
+    def _packed(self, run: Sequence[FileSplit]) -> list[Item] | None:
+        """All of a run from one parse; None if it has to be read file by file to know more."""
+        began = time.perf_counter()
+        try:
+            kept = [split for split in run if not self._is_pruned(split)]
+            if not kept:
+                return [SplitFinished(s.split_id, 0, s.length) for s in run]
+            file_format, _ = self._format(frozenset(self._columns.partition(kept[0].file.path)))
+            assert isinstance(file_format, RecordFormat)
+            storage = self._options.storage_options
+            contents = [read_whole(split.file, storage) for split in kept]
+            parsed = file_format.decode_packed([split.file for split in kept], contents)
+            batch, rows = self._placed(parsed, kept, file_format)
+        except (SplitReadError, pa.ArrowException, ValueError, OverflowError):
+            # Nothing has been yielded: the single files will name the one at fault.
+            return None
+        seconds = time.perf_counter() - began
+        dropped = parsed.dropped_of or [0] * len(kept)
+        counts = {id(s): (n, d) for s, n, d in zip(kept, rows, dropped, strict=True)}
+        share = seconds / max(1, sum(split.length for split in run))
+        reports: list[Item] = []
+        for split in run:
+            count, bad = counts.get(id(split), (0, 0))
+            reports.append(
+                SplitFinished(split.split_id, count, split.length, share * split.length, bad)
+            )
+        return [batch, *reports]
+
+    def _placed(
+        self, parsed: Parsed, splits: Sequence[FileSplit], file_format: RecordFormat
+    ) -> tuple[pa.RecordBatch, list[int]]:
+        rows = parsed.rows_of or [parsed.batch.num_rows]
+        batch = self._columns.add(parsed.batch, splits, rows, 0)
+        batch = self._fitter.fit(batch, splits[0].file.path)
+        if file_format.filters:
+            origin = pa.array(np.repeat(np.arange(len(rows)), rows))
+            kept = file_format.keep(batch.append_column("_origin", origin))
+            rows = np.bincount(kept.column("_origin").to_numpy(), minlength=len(rows)).tolist()
+            batch = kept.drop_columns(["_origin"])
+        return batch, rows
+
+    def _single(self, split: FileSplit) -> Iterator[Item]:
+        if self._context.may_return and not self._context.must_finish:
+            yield from self._held_back(split)
+        else:
+            yield from self._decoded(split)
+
+    def _held_back(self, split: FileSplit) -> Iterator[Item]:
+        """No row before the whole split is known to be good, so that it can be returned."""
+        with Spool(4 * self._options.batch_bytes) as spool:
+            reports = list[Report]()
+            try:
+                for item in self._decoded(split):
+                    if isinstance(item, pa.RecordBatch):
+                        spool.put(item)
+                    else:
+                        reports.append(item)
+            except SplitReadError as err:
+                yield SplitReturned(split.split_id, str(err))
+                return
+            yield from spool.batches()
+            yield from reports
+
+    def _decoded(self, split: FileSplit) -> Iterator[Item]:
+        rows, dropped, seconds, skipped = 0, 0, 0.0, ""
+        present: FileSplit | None = None
+        steps = self._batches(split)
+        while True:
+            began = time.perf_counter()
+            try:
+                step = next(steps, None)
+            except FileChangedError:
+                # A whole file that was repaired or replaced before its first row was taken is
+                # read as it is now; a part of a file would not fit the other parts any more, nor
+                # would a new version fit rows that an earlier attempt has acknowledged.
+                settled = bool(rows or dropped) or self._context.must_finish
+                if settled or present is not None or not split.is_whole_file:
+                    raise
+                present = self._as_it_is_now(split)
+                steps = self._batches(present)
+                continue
+            except FileVanishedError as err:
+                if not self._options.ignore_missing_files:
+                    raise
+                step, skipped = None, str(err)
+            except MalformedDataError as err:
+                if not self._options.ignore_corrupt_files:
+                    raise
+                step, skipped = None, str(err)
+            seconds += time.perf_counter() - began
+            if step is None:
+                break
+            batch, bad = step
+            rows += batch.num_rows
+            dropped += bad
+            if batch.num_rows:
+                yield batch
+        length = (present or split).length
+        yield SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
+
+    def _as_it_is_now(self, split: FileSplit) -> FileSplit:
+        file = present_version(split.file, self._options.storage_options)
+        return FileSplit(file, 0, file.size)
+
+    def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, int]]:
+        path = split.file.path
+        if self._is_pruned(split):
+            return
+        given = frozenset(self._columns.partition(path))
+        file_format, _ = self._format(given)
+        row = self._first_row(split, file_format)
+        try:
+            for decoded in file_format.decode(split):
+                batch = self._columns.add(decoded.batch, [split], [decoded.batch.num_rows], row)
+                row += batch.num_rows
+                yield self._fitter.fit(batch, path), decoded.dropped_records
+        except SluiceError:
+            raise
+        except (pa.ArrowException, ValueError, OverflowError, RecursionError) as err:
+            name = FileFormatName(self._options.file_format)
+            raise MalformedDataError(
+                "file cannot be decoded",
+                f"{path}, bytes {split.start} to {split.end}",
+                str(err).splitlines()[0] if str(err) else type(err).__name__,
+                f"{name} data that fits the schema",
+                "Repair the file, or set ignoreCorruptFiles to skip and count it.",
+            ) from err
+
+    def _first_row(self, split: FileSplit, file_format: FileFormat) -> int:
+        """Number in the file of the split's first row, where that is asked for."""
+        if split.start == 0 or not self._columns.asks_row_index:
+            return 0
+        if isinstance(file_format, RecordFormat):
+            # Files whose rows are numbered are not cut, but a split may come from elsewhere.
+            before = FileSplit(split.file, 0, split.start)
+            return sum(decoded.batch.num_rows for decoded in file_format.decode(before))
+        return sum(b.rows for b in file_format.blocks(split.file) if b.start < split.start)

@@ -1,0 +1,179 @@
+"""Cutting of pending ranges: nothing is lost, and no limit is passed by more than a block."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
+
+
+@dataclass(frozen=True)
+class Block:
+    start: int
+    end: int
+    rows: int = -1
+
+
+class Bytes:
+    """A format whose records may be cut anywhere."""
+
+    def may_cut_anywhere(self, file):
+        return True
+
+    def blocks(self, file):
+        raise AssertionError("never asked")
+
+
+class Blocks:
+    """A format of blocks; None makes it indivisible."""
+
+    def __init__(self, blocks):
+        self._blocks = blocks
+        self.asked = 0
+
+    def may_cut_anywhere(self, file):
+        return False
+
+    def blocks(self, file):
+        self.asked += 1
+        return self._blocks
+
+
+def batches(cutter, size, limits):
+    """Cut a file of `size` over as many checkpoints as it takes: lists of (start, end, rows)."""
+    pending: FileSplit | None = FileSplit(FileVersion("f", size, 0), 0, size)
+    found = []
+    while pending is not None:
+        room, batch = BatchRoom(limits), []
+        while pending is not None and not room.is_full:
+            taken = cutter.cut(pending, room, size)
+            if taken is None:
+                break
+            room.take("f", taken.split.length, taken.rows)
+            batch.append((taken.split.start, taken.split.end, taken.rows))
+            pending = taken.remainder
+        assert batch, "a checkpoint without progress"
+        found.append(batch)
+    return found
+
+
+def check_whole(found, size):
+    borders = [(start, end) for batch in found for start, end, _ in batch]
+    assert borders[0][0] == 0
+    assert borders[-1][1] == size
+    assert all(end == start for (_, end), (start, _) in itertools.pairwise(borders))
+
+
+@given(size=st.integers(1, 500), limit=st.integers(1, 200), longest=st.integers(1, 200))
+def test_bytes_are_cut_exactly_at_the_limit(size, limit, longest):
+    found = batches(SplitCutter(Bytes(), longest), size, BatchLimits(bytes=limit))
+    check_whole(found, size)
+    for batch in found[:-1]:
+        assert sum(end - start for start, end, _ in batch) == limit
+    assert all(end - start <= longest for batch in found for start, end, _ in batch)
+
+
+LENGTHS = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 30)), min_size=1, max_size=10)
+
+
+def blocks_of(lengths, head=4):
+    found, start = [], head
+    for length, rows in lengths:
+        found.append(Block(start, start + length, rows))
+        start += length
+    return found, start
+
+
+@given(lengths=LENGTHS, limit=st.integers(1, 120), longest=st.integers(1, 200))
+def test_blocks_are_never_cut_and_a_batch_exceeds_the_limit_by_at_most_one(lengths, limit, longest):
+    blocks, size = blocks_of(lengths)
+    found = batches(SplitCutter(Blocks(blocks), longest), size, BatchLimits(bytes=limit))
+    check_whole(found, size)
+    ends = {block.end for block in blocks}
+    for batch in found:
+        assert all(end in ends for _, end, _ in batch)
+        total = sum(end - start for start, end, _ in batch)
+        assert total <= limit or len(batch) == 1
+
+
+@given(lengths=LENGTHS, limit=st.integers(1, 60))
+def test_rows_are_limited_where_blocks_count_them(lengths, limit):
+    blocks, size = blocks_of(lengths)
+    found = batches(SplitCutter(Blocks(blocks), 10_000), size, BatchLimits(rows=limit))
+    check_whole(found, size)
+    assert sum(rows for batch in found for *_, rows in batch) == sum(b.rows for b in blocks)
+    largest = max(block.rows for block in blocks)
+    for batch in found:
+        assert sum(rows for *_, rows in batch) <= max(limit, largest)
+
+
+def test_an_indivisible_file_larger_than_the_room_waits_for_an_empty_checkpoint():
+    cutter = SplitCutter(Blocks(None), 1000)
+    pending = FileSplit(FileVersion("big", 50, 0), 0, 50)
+    room = BatchRoom(BatchLimits(bytes=30))
+    room.take("other", 1)
+    assert cutter.cut(pending, room, 100) is None
+    taken = cutter.cut(pending, BatchRoom(BatchLimits(bytes=30)), 100)
+    assert taken is not None
+    assert (taken.split, taken.remainder) == (pending, None)
+
+
+def test_blocks_are_only_asked_for_where_a_cut_is_needed_and_once_a_file():
+    blocks, size = blocks_of([(10, 1)] * 5)
+    borders = Blocks(blocks)
+    cutter = SplitCutter(borders, 1000)
+    pending = FileSplit(FileVersion("f", size, 0), 0, size)
+    assert cutter.cut(pending, BatchRoom(UNLIMITED), 1000) is not None
+    assert borders.asked == 0
+    batches(cutter, size, BatchLimits(bytes=12))
+    assert borders.asked == 1
+
+
+def test_all_of_some_files_can_be_cut_at_once():
+    files = [FileVersion("a", 25, 0), FileVersion("b", 5, 0)]
+    found = SplitCutter(Bytes(), 10).cut_all(files, BatchRoom(UNLIMITED), 100)
+    assert [(s.file.path, s.start, s.end) for s in found] == [
+        ("a", 0, 10),
+        ("a", 10, 20),
+        ("a", 20, 25),
+        ("b", 0, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "takes", "full"),
+    [
+        (UNLIMITED, [("a", 10**15, 10**12)], False),
+        (BatchLimits(files=2), [("a", 1, 0), ("a", 1, 0)], False),
+        (BatchLimits(files=2), [("a", 1, 0), ("b", 1, 0)], True),
+        (BatchLimits(bytes=10), [("a", 9, 0)], False),
+        (BatchLimits(bytes=10), [("a", 12, 0)], True),
+        (BatchLimits(rows=3), [("a", 1, 3)], True),
+        (BatchLimits(files=9, bytes=10), [("a", 10, 0)], True),
+    ],
+)
+def test_a_room_is_full_when_any_limit_is_reached(limits, takes, full):
+    room = BatchRoom(limits)
+    assert room.is_empty
+    for take in takes:
+        room.take(*take)
+    assert room.is_full == full
+    assert not room.is_empty
+    room.lift(UNLIMITED)
+    assert not room.is_full
+
+
+def test_a_room_can_take_over_what_another_has_taken():
+    one, other = BatchRoom(BatchLimits(files=2)), BatchRoom(UNLIMITED)
+    one.take("a", 1, 1)
+    other.take("a", 2, 2)
+    other.take("b", 3, 3)
+    one.add(other)
+    assert (one.bytes, one.rows, one.is_full) == (6, 6, True)

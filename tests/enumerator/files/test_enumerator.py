@@ -1,0 +1,230 @@
+"""The file enumerator, turned by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.spreading import SplitSpreader
+from pyspark_sluice.enumerator.files.state import advance
+from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.testing import HandCrankedContext
+from pyspark_sluice.errors import MissingPathError, ProtocolError, SourceUnavailable
+
+
+class AnyByte:
+    def may_cut_anywhere(self, file):
+        return True
+
+    def blocks(self, file):
+        return None
+
+
+class Bench:
+    """An enumerator over a list of files."""
+
+    def __init__(self, *files, state=None, bounded=False, parallelism=2):
+        self.files = list(files)
+        self.errors: list[Exception] = []
+        self.context: HandCrankedContext[FileSplit] = HandCrankedContext(parallelism, bounded)
+        self.enumerator = FileSplitEnumerator(
+            self.context,
+            self.list,
+            SplitCutter(AnyByte(), 100),
+            SplitSpreader(1000, 1, 1),
+            DiscoveryPolicy(interval=7.0, attempts=3),
+            1,
+            state,
+        )
+        self.enumerator.start()
+
+    def list(self, known):
+        if self.errors:
+            raise self.errors.pop(0)
+        return [file for file in self.files if file.path not in known]
+
+    def discover(self):
+        self.context.run_calls()
+
+    def plan(self, limits=UNLIMITED):
+        before = len(self.context.assigned)
+        self.enumerator.plan_batch(BatchRoom(limits))
+        return [split for _, split in self.context.assigned[before:]]
+
+
+def file(name, size=10, modified=0):
+    return FileVersion(name, size, modified)
+
+
+def whole(file):
+    return FileSplit(file, 0, file.size)
+
+
+def test_files_are_taken_oldest_first_then_by_path():
+    a, b, c = file("a", modified=2), file("b", modified=1), file("c", modified=1)
+    bench = Bench(a, b, c, parallelism=1)
+    bench.discover()
+    assert bench.plan(BatchLimits(files=2)) == [whole(b), whole(c)]
+    assert bench.plan() == [whole(a)]
+
+
+def test_a_file_that_is_older_than_what_waits_overtakes_it():
+    new, old = file("new", modified=9), file("old", modified=1)
+    bench = Bench(new, parallelism=1)
+    bench.discover()
+    bench.files.append(old)
+    bench.discover()
+    assert bench.plan() == [whole(old), whole(new)]
+
+
+def test_a_large_file_is_cut_over_batches_in_order():
+    big = file("big", 250)
+    bench = Bench(big, parallelism=1)
+    bench.discover()
+    found = [bench.plan(BatchLimits(bytes=120)) for _ in range(3)]
+    assert [[(s.start, s.end) for s in batch] for batch in found] == [
+        [(0, 100), (100, 120)],
+        [(120, 220), (220, 240)],
+        [(240, 250)],
+    ]
+    assert bench.enumerator.backlog()["splitsOutstanding"] == 0
+
+
+def test_discovery_goes_on_at_its_interval_and_asks_for_planning_only_when_there_is_news():
+    bench = Bench(file("a"))
+    assert [call.delay for call in bench.context.calls] == [0.0]
+    assert not bench.enumerator.is_settled
+    bench.discover()
+    assert bench.enumerator.is_settled
+    assert [call.delay for call in bench.context.calls] == [7.0]
+    assert bench.context.planning_requests == 1
+    bench.discover()
+    assert bench.context.planning_requests == 1
+
+
+def test_a_bounded_run_discovers_once():
+    bench = Bench(file("a"), bounded=True)
+    bench.discover()
+    assert bench.context.calls == []
+
+
+def test_a_listing_that_fails_is_retried_with_growing_delays_and_nothing_is_lost():
+    bench = Bench(file("a"))
+    bench.errors = [OSError("one"), OSError("two")]
+    delays = []
+    for _ in range(2):
+        bench.discover()
+        delays.append(bench.context.calls[0].delay)
+    assert delays == pytest.approx([0.6, 1.8])
+    bench.discover()
+    assert bench.plan() == [whole(file("a"))]
+    assert bench.context.calls[0].delay == 7.0
+
+
+def test_a_listing_that_keeps_failing_fails_the_query_with_its_cause():
+    bench = Bench()
+    bench.errors = [OSError(str(i)) for i in range(3)]
+    bench.discover()
+    bench.discover()
+    with pytest.raises(SourceUnavailable, match="discovery failed 3 times in a row; found OSError"):
+        bench.discover()
+
+
+def test_a_success_forgives_earlier_failures():
+    bench = Bench()
+    for _ in range(3):
+        bench.errors = [OSError("1"), OSError("2")]
+        for _ in range(3):
+            bench.discover()
+
+
+def test_an_error_of_the_lister_keeps_its_name():
+    bench = Bench()
+    bench.errors = [SourceUnavailable("no access", str(i)) for i in range(3)]
+    bench.discover()
+    bench.discover()
+    with pytest.raises(SourceUnavailable, match="no access: 2"):
+        bench.discover()
+
+
+def test_a_path_that_is_missing_at_the_start_fails_at_once_and_later_only_after_retries():
+    bench = Bench()
+    bench.errors = [MissingPathError("no path")]
+    with pytest.raises(MissingPathError):
+        bench.discover()
+    bench = Bench()
+    bench.discover()
+    bench.errors = [MissingPathError("gone")]
+    bench.discover()
+    bench.discover()
+    assert bench.errors == []
+
+
+def test_a_split_sent_back_is_pending_again_and_in_the_next_snapshot():
+    a = file("a")
+    bench = Bench(a)
+    bench.discover()
+    (split,) = bench.plan()
+    assert bench.enumerator.snapshot_state(1) == []
+    bench.enumerator.add_splits_back([split], 0)
+    assert bench.enumerator.snapshot_state(2) == [split]
+    assert bench.plan() == [split]
+    assert bench.enumerator.snapshot_state(3) == []
+
+
+def test_a_restored_enumerator_goes_on_and_does_not_read_known_files_again():
+    a, b, c = file("a", 30, 1), file("b", 10, 2), file("c", 10, 3)
+    bench = Bench(a, b, c, parallelism=1)
+    bench.discover()
+    first = bench.plan(BatchLimits(bytes=20))
+    state = advance(None, bench.enumerator.snapshot_state(1), first)
+    second = bench.plan(BatchLimits(bytes=15))
+    state = advance(state, bench.enumerator.snapshot_state(2), second)
+    again = Bench(a, b, c, file("d", 10, 4), state=state, parallelism=1)
+    again.discover()
+    rest = [(s.file.path, s.start, s.end) for s in again.plan()]
+    assert [(s.start, s.end) for s in first] == [(0, 20)]
+    assert [(s.file.path, s.start, s.end) for s in second] == [("a", 20, 30), ("b", 0, 5)]
+    assert rest == [("b", 5, 10), ("c", 0, 10), ("d", 0, 10)]
+
+
+def test_figures_of_readers_add_up_in_the_backlog():
+    bench = Bench(file("a", 10))
+    bench.discover()
+    for rows in (3, 4):
+        bench.enumerator.handle_reader_event(0, "figures", {"rows": rows, "bytes": 10})
+    backlog = bench.enumerator.backlog()
+    assert (backlog["splitsOutstanding"], backlog["bytesOutstanding"]) == (1, 10)
+    assert backlog["filesSeen"] == 1
+    assert backlog["read"] == {"rows": 7, "bytes": 20, "droppedRecords": 0, "skippedFiles": 0}
+
+
+def test_the_hand_cranked_context_keeps_the_contract_of_the_real_one():
+    context: HandCrankedContext[FileSplit] = HandCrankedContext(2, grows=True)
+    split = whole(file("a"))
+    with pytest.raises(ProtocolError):
+        context.assign_splits({0: [split], 2: [split]})
+    assert context.assigned == []
+    assert context.request_parallelism(3) == 3
+    context.assign_splits({2: [split]})
+    context.send_event(1, "hello")
+    context.signal_no_more_splits(2)
+    with pytest.raises(ProtocolError):
+        context.assign_splits({2: [split]})
+    assert (context.assigned, context.events) == ([(2, split)], [(1, "hello")])
+
+
+def test_a_split_sent_back_keeps_its_identity_and_is_not_cut_anew():
+    a, b = file("a", 8, 1), file("b", 8, 2)
+    bench = Bench(a, b, parallelism=1)
+    bench.discover()
+    first = bench.plan(BatchLimits(bytes=8))
+    second = bench.plan(BatchLimits(bytes=8))
+    assert (first, second) == ([whole(a)], [whole(b)])
+    bench.files.append(file("early", 5, 0))
+    bench.discover()
+    bench.enumerator.add_splits_back([whole(b)], 0)
+    assert bench.plan(BatchLimits(bytes=8)) == [whole(file("early", 5, 0))]
+    assert bench.plan(BatchLimits(bytes=8)) == [whole(b)]

@@ -1,0 +1,383 @@
+"""What each block format has of its own: types, codecs, columns that are left out, memory."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import subprocess
+import sys
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import ipc, orc
+
+from pyspark_sluice.checkpoint_meta.splits import FileVersion
+from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError, SplitReadError
+from pyspark_sluice.reader.files.formats.api import Splittability
+
+UTC = pa.timestamp("us", "UTC")
+
+
+def test_int96_reaches_beyond_what_nanoseconds_can_say(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    when = [dt.datetime.fromisoformat(t) for t in ("0001-01-01", "9999-12-31T23:59:59.999999")]
+    table = pa.table({"t": pa.array(when, pa.timestamp("us"))})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    found = read(fmt("parquet", pa.schema([("t", UTC)])), version_of(path))
+    assert [row["t"].replace(tzinfo=None) for row in found] == when
+
+
+def test_only_wanted_columns_are_read_from_parquet(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({"bulk": ["x" * 1000] * 100, "s": [{"a": i, "b": "y"} for i in range(100)]})
+    pq.write_table(table, path, use_dictionary=False, compression="none")
+    # The bytes of the unwanted column are destroyed: reading it would fail.
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    data = bytearray(path.read_bytes())
+    start = chunk.data_page_offset
+    data[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    path.write_bytes(data)
+    schema = pa.schema([("s", pa.struct([("a", pa.int64())]))])
+    found = read(fmt("parquet", schema), version_of(path))
+    assert found == [{"s": {"a": i}} for i in range(100)]
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
+def test_parquet_codecs(codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"id": range(5000)}), path, compression=codec, row_group_size=999)
+    found = read(fmt("parquet", pa.schema([("id", pa.int32())])), version_of(path), 500, 3000)
+    assert [row["id"] for row in found] == list(range(5000))
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_orc_codecs_are_cut_at_stripes(
+    codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.orc"
+    noise = random.Random(1)
+    with orc.ORCWriter(path, compression=codec, stripe_size=1, batch_size=500) as writer:
+        for start in range(0, 5000, 500):
+            ids = range(start, start + 500)
+            bulk = [noise.randbytes(200) for _ in ids]
+            writer.write(pa.table({"id": ids, "bulk": bulk}))
+    reader = fmt("orc", pa.schema([("id", pa.int64())]))
+    blocks = reader.blocks(version_of(path))
+    assert len(blocks) == orc.ORCFile(path).nstripes > 1
+    assert sum(block.rows for block in blocks) == 5000
+    found = read(reader, version_of(path), blocks[1].start + 1)
+    assert [row["id"] for row in found] == list(range(5000))
+
+
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+def test_arrow_codecs_and_dictionaries(
+    codec: str | None, tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.arrow"
+    table = pa.table({"id": range(900), "s": pa.array(["a", "b", None] * 300).dictionary_encode()})
+    options = ipc.IpcWriteOptions(compression=codec)
+    with ipc.new_file(str(path), table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=100)
+    reader = fmt("arrow", pa.schema([("s", pa.string())]))
+    assert [block.rows for block in reader.blocks(version_of(path))] == [100] * 9
+    assert [row["s"] for row in read(reader, version_of(path))] == ["a", "b", None] * 300
+
+
+def test_feather_files_of_version_one_are_named_as_such(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.feather"
+    path.write_bytes(b"FEA1" + bytes(40) + b"FEA1")
+    with pytest.raises(MalformedDataError, match="Feather version 1"):
+        read(fmt("arrow"), version_of(path))
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
+def test_avro_codecs(codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any) -> None:
+    path = tmp_path / "x.avro"
+    _write_avro(path, codec, list(range(3000)))
+    found = read(fmt("avro", pa.schema([("id", pa.int32())])), version_of(path), 700, 701, 3000)
+    assert [row["id"] for row in found] == list(range(3000))
+
+
+def _write_avro(path: Path, codec: str, numbers: list[int]) -> None:
+    """By hand where fastavro would need another package for the codec."""
+    import zlib
+
+    schema = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
+    if codec not in ("snappy", "zstandard"):
+        with path.open("wb") as sink:
+            records = ({"id": i} for i in numbers)
+            fastavro.writer(sink, schema, records, codec=codec, sync_interval=500)
+        return
+    from pyspark_sluice.reader.files.formats.avro.container import encoded
+
+    def sized(data: bytes) -> bytes:
+        return encoded(len(data)) + data
+
+    text = str(schema).replace("'", '"').encode()
+    sync = bytes(range(16))
+    parts = [b"Obj\x01", encoded(2), sized(b"avro.schema"), sized(text)]
+    parts += [sized(b"avro.codec"), sized(codec.encode()), encoded(0), sync]
+    for start in range(0, len(numbers), 100):
+        plain = b"".join(encoded(i) for i in numbers[start : start + 100])
+        name = {"zstandard": "zstd"}.get(codec, codec)
+        packed = pa.Codec(name).compress(plain, asbytes=True)
+        if codec == "snappy":
+            packed += zlib.crc32(plain).to_bytes(4, "big")
+        parts += [encoded(100), sized(packed), sync]
+    path.write_bytes(b"".join(parts))
+
+
+LOGICAL = {
+    "type": "record",
+    "name": "R",
+    "namespace": "a.b",
+    "fields": [
+        {
+            "name": "price",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
+        },
+        {
+            "name": "exact",
+            "type": [
+                "null",
+                {
+                    "type": "fixed",
+                    "name": "F",
+                    "size": 16,
+                    "logicalType": "decimal",
+                    "precision": 38,
+                    "scale": 5,
+                },
+            ],
+        },
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "millis", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "local", "type": {"type": "long", "logicalType": "local-timestamp-micros"}},
+        {"name": "key", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "kind", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
+        {"name": "again", "type": "E"},
+        {
+            "name": "times",
+            "type": {
+                "type": "array",
+                "items": ["null", {"type": "long", "logicalType": "timestamp-micros"}],
+            },
+        },
+        {
+            "name": "prices",
+            "type": {
+                "type": "map",
+                "values": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1},
+            },
+        },
+        {
+            "name": "inner",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "N",
+                    "fields": [{"name": "day", "type": {"type": "int", "logicalType": "date"}}],
+                },
+            ],
+        },
+        {"name": "number", "type": ["null", "int", "long"]},
+        {"name": "mixed", "type": ["int", "string"]},
+        {
+            "name": "chain",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "L",
+                    "fields": [{"name": "next", "type": ["null", "L"]}],
+                },
+            ],
+        },
+    ],
+}
+TARGET = pa.schema(
+    [
+        ("again", pa.string()),
+        ("price", pa.decimal128(12, 2)),
+        ("exact", pa.decimal128(38, 5)),
+        ("day", pa.date32()),
+        ("millis", UTC),
+        ("local", pa.timestamp("us")),
+        ("key", pa.string()),
+        ("times", pa.list_(UTC)),
+        ("prices", pa.map_(pa.string(), pa.decimal128(4, 1))),
+        ("inner", pa.struct([("day", pa.date32())])),
+        ("number", pa.int64()),
+    ]
+)
+
+
+@pytest.fixture
+def logical(tmp_path: Path, version_of: Any) -> FileVersion:
+    path = tmp_path / "logical.avro"
+    rows = [
+        {
+            "price": Decimal("-1.25") * i,
+            "exact": Decimal("12345678901234567890.12345") if i % 2 else None,
+            "day": dt.date(1, 1, 1),
+            "millis": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            "local": dt.datetime.fromisoformat("0001-01-01"),
+            "key": uuid.UUID(int=i),
+            "kind": "A",
+            "again": "B",
+            "times": [dt.datetime(9999, 1, 1, tzinfo=dt.UTC), None],
+            "prices": {"k": Decimal("1.5")},
+            "inner": {"day": dt.date(2026, 1, 1)} if i % 2 else None,
+            "number": 2**40 if i else 1,
+            "mixed": "s",
+            "chain": {"next": None},
+        }
+        for i in range(3)
+    ]
+    with path.open("wb") as sink:
+        fastavro.writer(sink, LOGICAL, rows)
+    return version_of(path)
+
+
+def test_avro_s_logical_types_become_columns(logical: FileVersion, fmt: Any, read: Any) -> None:
+    found = read(fmt("avro", TARGET), logical)
+    assert found == [
+        {
+            "again": "B",
+            "price": Decimal("-1.25") * i,
+            "exact": Decimal("12345678901234567890.12345") if i % 2 else None,
+            "day": dt.date(1, 1, 1),
+            "millis": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            "local": dt.datetime.fromisoformat("0001-01-01"),
+            "key": str(uuid.UUID(int=i)),
+            "times": [dt.datetime(9999, 1, 1, tzinfo=dt.UTC), None],
+            "prices": [("k", Decimal("1.5"))],
+            "inner": {"day": dt.date(2026, 1, 1)} if i % 2 else None,
+            "number": 2**40 if i else 1,
+        }
+        for i in range(3)
+    ]
+
+
+def test_few_of_many_avro_columns_are_read_alone(logical: FileVersion, fmt: Any, read: Any) -> None:
+    # The enum is defined in a column that is left out.
+    found = read(fmt("avro", TARGET.empty_table().select(["again"]).schema), logical)
+    assert found == [{"again": "B"}] * 3
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [("mixed", "an Avro union of int, string"), ("chain", "the recursive Avro type a.b.L")],
+)
+def test_avro_types_that_spark_has_not_are_refused_if_wanted(
+    column: str, found: str, logical: FileVersion, fmt: Any, read: Any
+) -> None:
+    with pytest.raises(SchemaMismatchError, match=f"{column}.*{found}"):
+        read(fmt("avro", pa.schema([(column, pa.string())])), logical)
+
+
+def test_orc_s_wall_clocks_hang_in_the_time_zone(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.orc"
+    orc.write_table(
+        pa.table(
+            {"t": pa.array([dt.datetime.fromisoformat("2026-07-01T12:00")], pa.timestamp("us"))}
+        ),
+        path,
+    )
+    schema = pa.schema([("t", UTC)])
+    assert read(fmt("orc", schema), version_of(path))[0]["t"].hour == 12
+    berlin = fmt("orc", schema, timeZone="Europe/Berlin")
+    assert read(berlin, version_of(path))[0]["t"].hour == 10
+
+
+def test_a_binary_file_is_one_row_of_spark_s_columns(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
+
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"\x00\xff" * 1000)
+    file = version_of(path)
+    reader = fmt("binaryFile", SPARK_SCHEMA)
+    assert reader.splittability(file) is Splittability.WHOLE
+    (row,) = read(reader, file)
+    assert row["path"] == f"file:{path}"
+    assert row["length"] == 2000
+    assert row["content"] == b"\x00\xff" * 1000
+    assert row["modificationTime"].timestamp() == pytest.approx(path.stat().st_mtime, abs=1e-6)
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert read(reader, version_of(empty))[0]["content"] == b""
+
+
+def test_a_binary_file_is_not_opened_unless_its_content_is_wanted(fmt: Any, read: Any) -> None:
+    file = FileVersion("/nowhere/x", 3 * 2**30, 0)
+    found = read(fmt("binaryFile", pa.schema([("length", pa.int64())])), file)
+    assert found == [{"length": 3 * 2**30}]
+    with pytest.raises(SplitReadError, match="too long to be one value: /nowhere/x"):
+        read(fmt("binaryFile", pa.schema([("content", pa.binary())])), file)
+
+
+MEMORY = """
+import resource, sys
+import pyarrow as pa
+from pathlib import Path
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.options import ReaderOptions
+
+def peak():
+    text = Path("/proc/self/status").read_text()
+    return int(text.split("VmHWM:")[1].split()[0]) * 1024
+
+def decode(path):
+    status = Path(path).stat()
+    file = FileVersion(path, status.st_size, status.st_mtime_ns // 1000)
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    reader = make_format(ReaderOptions(fileFormat="parquet"), schema)
+    return sum(p.batch.num_rows for p in reader.decode(FileSplit(file, 0, file.size)))
+
+decode(sys.argv[1])
+before = peak()
+rows = decode(sys.argv[2])
+print(rows, peak() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    small, large = tmp_path / "small.parquet", tmp_path / "large.parquet"
+    rows = 4_000_000
+    chunk = 250_000
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    # One row group of 400 MB, as some writers make them.
+    with pq.ParquetWriter(large, schema, use_dictionary=False, compression="none") as writer:
+        parts = []
+        for start in range(0, rows, chunk):
+            ids = range(start, start + chunk)
+            parts.append(pa.table({"id": ids, "text": [f"{i:088d}" for i in ids]}))
+        writer.write_table(pa.concat_tables(parts), row_group_size=rows)
+    assert large.stat().st_size > 380_000_000
+    pq.write_table(parts[0].slice(0, 100), small)
+    del parts
+    command = [sys.executable, "-c", MEMORY, str(small), str(large)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    found, grown = map(int, done.stdout.split())
+    assert found == rows
+    # Arrow itself holds 20 MB at most; the rest is code, and pages its allocator keeps.
+    assert grown < 6 * 16 * 1024 * 1024

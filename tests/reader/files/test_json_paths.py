@@ -1,0 +1,135 @@
+"""The fast parsers of JSON take only what the exact one reads the same way."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.splits import FileVersion
+from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.reader.files.formats.json import format as json_format
+from pyspark_sluice.reader.files.formats.json.borders import rows_by_file
+from pyspark_sluice.reader.files.formats.json.format import JsonFormat
+from pyspark_sluice.reader.files.formats.json.structs import FlatRecords
+from pyspark_sluice.reader.files.formats.records import Source
+from pyspark_sluice.reader.files.options import ReaderOptions
+
+FLAT = pa.schema(
+    [
+        ("a", pa.int64()),
+        ("small", pa.int8()),
+        ("s", pa.string()),
+        ("f", pa.float64()),
+        ("b", pa.bool_()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+NESTED = FLAT.append(pa.field("o", pa.struct([("x", pa.int64()), ("l", pa.list_(pa.string()))])))
+
+VALUES = [
+    "1", "-1", "0", "-0", "1.0", "1.5", "1e2", "1e-400", "1e400", "01", "+1", ".5", "5.", "0x1",
+    "127", "128", "-129", "9223372036854775807", "9223372036854775808", "-9223372036854775809",
+    "123456789012345678901234567890", "0.1000000000000000055511151231257827", "NaN", '"NaN"',
+    '"Infinity"', "null", "true", "false", '"true"', "tru", '"1"', '""', '"text"', '"\\u0041"',
+    '"\\ud83d\\ude00"', '"\\ud83d"', '"\\q"', '"a\tb"', '"\\u0000"', '"\u00e9\u4e2d"', "'single'",
+    '"2024-02-30"', '"2024-05-06T07:08:09.123456Z"', '"2024-05-06"', "[]", "[1]", "{}", '{"x":1}',
+    '{"x":1,"l":["p",null]}', '{"x":"1"}', '{"x":{"y":[1,{}]}}', "[1,]", "", "1 2", "1}{",
+]  # fmt: skip
+NAMES = ["a", "small", "s", "f", "b", "at", "o", "unknown", "A", "\\u0061", ""]
+BLANKS = st.sampled_from(["", "", "", " ", "\t", "\r"])
+FIELDS = st.tuples(st.sampled_from(NAMES), BLANKS, st.sampled_from(VALUES), BLANKS)
+RECORDS = st.one_of(
+    st.lists(FIELDS, max_size=4).map(
+        lambda fields: "{" + ",".join(f'"{n}":{b}{v}{c}' for n, b, v, c in fields) + "}"
+    ),
+    st.sampled_from(["", " ", "null", "[]", '[{"a":1}]', "5", "{", "}", '{"a":', "1}", '"', "//"]),
+)
+ENDS = st.sampled_from(["\n", "\n", "\n", "\n", "\r\n", " \n", "\n\n", "", " ", "\r"])
+LINES = st.lists(st.tuples(RECORDS, ENDS), max_size=6).map(
+    lambda made: "".join(record + end for record, end in made).encode()
+)
+
+
+def _parsed(
+    data: bytes, schema: pa.Schema, options: ReaderOptions
+) -> tuple[list[dict[str, Any]], int] | str:
+    source = Source((FileVersion("a.json", len(data), 0),), (0,))
+    try:
+        parsed = JsonFormat(schema, options).parse(data, source)
+    except MalformedDataError as err:
+        return str(err)
+    return parsed.batch.to_pylist(), parsed.dropped
+
+
+def _comparable(value: Any) -> Any:
+    """Rows in which NaN equals NaN; -0.0 and 0.0 are one number."""
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+@pytest.mark.parametrize("schema", [FLAT, NESTED], ids=["flat", "nested"])
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
+@given(data=LINES)
+@example(data=b'{"a":\n1}\n{"a":1}{"a":2}\n')
+@example(data=b'{"unknown":\n{"a":1}}\n{"a":1}{"a":2}\n')
+@example(data=b'{"a":1}\r{"a":2}\n')
+@example(data=b'{"a":1,\r"b":true}\n')
+@example(data=b'{"a":1,"a":2}\n{"a":1,"a":null}\n')
+@example(data=b'{"s":"\xff"}\n{"unknown":"\xff","a":1}\n{"\xff":1}\n')
+@example(data=b'\n{"a":1}\n \n')
+@example(data=b'{"at":9223372036854775807}\n{"at":5}\n{"at":"999999-01-01T00:00:00Z"}\n')
+def test_with_and_without_the_fast_parsers_the_rows_are_the_same(
+    data: bytes, mode: str, schema: pa.Schema
+) -> None:
+    options = ReaderOptions(file_format="json", mode=mode)
+    fast = _parsed(data, schema, options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_format, "parseable", lambda _: False)
+        exact = _parsed(data, schema, options)
+    if isinstance(fast, str) or isinstance(exact, str):
+        assert fast == exact
+        return
+    assert fast[1] == exact[1]
+    assert [{k: _comparable(v) for k, v in row.items()} for row in fast[0]] == [
+        {k: _comparable(v) for k, v in row.items()} for row in exact[0]
+    ]
+
+
+def test_flat_records_take_the_path_of_msgspec_and_nested_ones_do_not() -> None:
+    wire = pa.schema([(n, pa.string() if n == "at" else FLAT.field(n).type) for n in FLAT.names])
+    flat = FlatRecords.of(wire, known_only=False)
+    assert flat is not None
+    columns, count = flat.columns(b'{"a":1,"s":"x","f":2}\n{"b":true,"unknown":[]}\n')
+    assert count == 2
+    assert [column.to_pylist() for column in columns] == [
+        [1, None], [None, None], ["x", None], [2.0, None], [None, True], [None, None]
+    ]  # fmt: skip
+    assert FlatRecords.of(NESTED, known_only=False) is None
+    assert FlatRecords.of(pa.schema([("f", pa.float32())]), known_only=False) is None
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\tb", "\0", "", "a b", "é", "class", "a.b"])
+def test_columns_of_any_name_are_read(name: str) -> None:
+    schema = pa.schema([(name, pa.int64())])
+    data = json.dumps({name: 5}).encode() + b"\n"
+    assert _parsed(data, schema, ReaderOptions(file_format="json")) == ([{name: 5}], 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "rows", "expected"),
+    [
+        (b'{"a":1}\n{"a":2}', 2, [2]),
+        (b'{"a":1}\r\n{"a":2}\r\n', 2, [2]),
+        (b'\n {"a":1} \n\n', 1, [1]),
+        (b'{"a":1}{"a":2}\n', 2, None),
+        (b'{"a":\n1}\n', 1, None),
+        (b'{"x":\n{"y":1}}\n{"a":1}{"a":2}\n', 3, None),
+    ],
+)
+def test_a_record_is_a_line(data: bytes, rows: int, expected: list[int] | None) -> None:
+    assert rows_by_file(data, Source((FileVersion("a", 1, 0),), (0,)), rows) == expected
