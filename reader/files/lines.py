@@ -17,7 +17,14 @@ from .codecs import Readable, codec_of, decompressed
 from .opening import RandomAccess, open_file
 from .options import Compression, ReaderOptions
 
-__all__ = ["LineBlock", "is_ascii_superset", "line_blocks", "overlaps_itself", "separator_of"]
+__all__ = [
+    "LineBlock",
+    "is_ascii_superset",
+    "line_blocks",
+    "overlaps_itself",
+    "separator_of",
+    "without_mark",
+]
 
 MAX_RECORD = 1 << 30
 """A record longer than this is an error: Arrow's 32-bit offsets end at twice this size."""
@@ -43,6 +50,11 @@ def separator_of(options: ReaderOptions) -> bytes:
 def overlaps_itself(separator: bytes) -> bool:
     """True if occurrences may overlap; then where records start depends on where one looks."""
     return any(separator.startswith(separator[i:]) for i in range(1, len(separator)))
+
+
+def without_mark(data: bytes) -> bytes:
+    """The bytes of a file from its beginning, in UTF-8, without a byte order mark."""
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def is_ascii_superset(encoding: str) -> bool:
@@ -71,7 +83,7 @@ def line_blocks(split: FileSplit, options: ReaderOptions, step: int) -> Iterator
 
 def _numbered(file: FileVersion, pieces: Iterator[tuple[int, bytes]]) -> Iterator[LineBlock]:
     for position, data in pieces:
-        content = data if position else data.removeprefix(codecs.BOM_UTF8)
+        content = data if position else without_mark(data)
         if content:
             yield LineBlock(file, content, position)
 

@@ -16,7 +16,13 @@ import pyarrow as pa
 from ....checkpoint_meta.splits import FileSplit, FileVersion
 from ....errors import MalformedDataError
 from ..codecs import codec_of
-from ..lines import is_ascii_superset, line_blocks, overlaps_itself, separator_of
+from ..lines import (
+    is_ascii_superset,
+    line_blocks,
+    overlaps_itself,
+    separator_of,
+    without_mark,
+)
 from ..options import Compression, ParseMode, ReaderOptions
 from .api import Decoded, FileFormat, Splittability
 from .filter.predicate import Predicate
@@ -111,12 +117,15 @@ class RecordFormat(FileFormat):
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
         """Rows of several small files from one parse, with the number of rows of each file.
 
+        A byte order mark is left out of every file, as `line_blocks` does for a single one.
+
         Raises:
             SplitReadError: as for single files; parse them singly to learn which one it is.
         """
         starts, offset, parts = [], 0, []
-        for data in contents:
+        for content in contents:
             starts.append(offset)
+            data = without_mark(content)
             whole = data if data.endswith(b"\n") or not data else data + b"\n"
             parts.append(whole)
             offset += len(whole)

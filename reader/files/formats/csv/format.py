@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from .....errors import OptionError
-from ...lines import line_blocks
+from ...lines import line_blocks, without_mark
 from ...options import ParseMode, ReaderOptions
 from ..api import Decoded
 from ..records import Parsed, RecordFormat, Source, data_schema, malformed
@@ -59,10 +59,22 @@ class CsvFormat(RecordFormat):
         if self.options.header and split.start > 0:
             self._read_header(split.file)
         if not self.spans_lines:
-            yield from super().decode(split)
+            yield from self._by_lines(split)
             return
         try:
             yield from self._documents(split)
+        except ValueError as err:
+            raise malformed(split.file.path, str(err), "records of a bounded size") from err
+
+    def _by_lines(self, split: FileSplit) -> Iterator[Decoded]:
+        has_header = self.options.header and split.start == 0
+        try:
+            for block in line_blocks(split, self.options, self._block_bytes):
+                data = self._without_header(block.data, split.file) if has_header else block.data
+                has_header = False
+                skipped = len(block.data) - len(data)
+                source = Source((block.file,), (0,), block.position + skipped)
+                yield self._kept(self.parse(data, source))
         except ValueError as err:
             raise malformed(split.file.path, str(err), "records of a bounded size") from err
 
@@ -73,21 +85,15 @@ class CsvFormat(RecordFormat):
             first = self._names
             bodies = []
             for file, data in zip(files, contents, strict=True):
-                bodies.append(self._without_header(data.removeprefix(b"\xef\xbb\xbf"), file))
+                bodies.append(self._without_header(without_mark(data), file))
                 if bodies[:-1] and self._names != first:
                     raise differs(file, self._names, first)
                 first = self._names
             contents = bodies
-        else:
-            contents = [data.removeprefix(b"\xef\xbb\xbf") for data in contents]
         return super().decode_packed(files, contents)
 
     @override
     def parse(self, data: bytes, source: Source) -> Parsed:
-        whole = data
-        if self.options.header and source.position == 0 and len(source.files) == 1:
-            data = self._without_header(data, source.files[0])
-            source = Source(source.files, source.starts, len(whole) - len(data))
         parsed = self._quick(data, source, lines=True)
         if parsed is not None:
             return parsed
