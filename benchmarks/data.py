@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
+from .shapes import Shape
+
 SCHEMA = "id long, user string, amount double, flag boolean, at timestamp, note string"
 """What every large file holds."""
 
@@ -76,6 +78,11 @@ class Data:
                 write_small(folder / f"d{number % folders:04}" / f"{number:07}.json", number)
 
         return self._made(f"small_json_{count}", make)
+
+    def shape(self, shape: Shape) -> Path:
+        """The files of a shape."""
+        name = "".join(c if c.isalnum() else "_" for c in shape.name)
+        return self._made(f"{shape.file_format}_{name}_{shape.rows}", shape.make)
 
     def _made(self, name: str, make: Callable[[Path], None]) -> Path:
         """The folder `name`; renamed into place when complete, so an aborted run leaves no half."""

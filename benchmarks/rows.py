@@ -18,6 +18,8 @@ from .memory import PythonMemory
 from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
 from .ready import ready_rows_source
+from .shape_rows import shapes
+from .shapes import SHAPES
 from .streams import PATIENCE, Input, Run, available_now, drained, load, started
 
 _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
@@ -54,17 +56,25 @@ class Bench:
     """A Python interpreter that has PyFlink; none leaves Flink out."""
 
     def throughput(
-        self, work: str, read: Input, rows: int | None = ROWS, *, peer_once: bool = False
+        self,
+        work: str,
+        read: Input,
+        rows: int | None = ROWS,
+        *,
+        peer_once: bool = False,
+        peers: bool = True,
     ) -> list[Result]:
         """Drain by AvailableNow, sources in turn, warmed up; medians of the time.
 
-        With `peer_once` a peer that takes minutes is run a single time, after the others.
+        With `peer_once` a peer that takes minutes is run a single time, after the others; without
+        `peers` there is none.
         """
         found: dict[str, list[Run]] = {"sluice": [], "spark": []}
+        with_peer = self.peers and peers
         for turn in range(_WARM_UPS + self.runs):
             last = turn == _WARM_UPS + self.runs - 1
             for source, runs in found.items():
-                if source == "spark" and (not self.peers or (peer_once and not last)):
+                if source == "spark" and (not with_peer or (peer_once and not last)):
                     continue
                 run = available_now(partial(load, self.spark, source, read), rows)
                 if turn >= _WARM_UPS:
@@ -251,6 +261,14 @@ def planning(bench: Bench) -> list[Result]:
     return results
 
 
+def _shapes_of(kind: str) -> Callable[[Bench], list[Result]]:
+    def row(bench: Bench) -> list[Result]:
+        return shapes(bench, kind)
+
+    row.__doc__ = f"The shapes in {kind} alone."
+    return row
+
+
 ALL: dict[str, Callable[[Bench], list[Result]]] = {
     "csv": csv,
     "json": json,
@@ -262,6 +280,8 @@ ALL: dict[str, Callable[[Bench], list[Result]]] = {
     "small20k": small20k,
     "big": big,
     "small100k": small100k,
+    "shapes": shapes,
+    **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
 USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "planning", "small20k")
 

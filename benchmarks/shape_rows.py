@@ -1,0 +1,94 @@
+"""The table of shapes: each against Spark's own reader, with every value compared.
+
+`python -m benchmarks shapes` prints it. Both sources read with `PERMISSIVE`, Spark's default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from .shapes import SHAPES, SMALL, Shape
+from .streams import Input
+
+if TYPE_CHECKING:
+    from .rows import Bench, Result
+
+_WITHOUT_PEER = frozenset({"avro"})
+"""Spark's reader of these is a separate JAR."""
+
+
+def shapes(bench: Bench, chosen: str = "") -> list[Result]:
+    """Data in the shapes that land in real directories, each format's mean last."""
+    results, ratios = [], defaultdict(list)
+    for shape in (*SHAPES, *SMALL):
+        if chosen in ("", shape.file_format):
+            found = _measured(bench, shape)
+            results.extend(found)
+            if found[0].peer is not None:
+                ratios[shape.file_format].append(found[0].peer / found[0].sluice)
+    return [*results, *_means(ratios)]
+
+
+def _means(ratios: Mapping[str, list[float]]) -> list[Result]:
+    from .rows import Result
+
+    return [
+        Result(
+            f"{name}: geometric mean of {len(found)} shapes, by batches",
+            1.0, math.prod(found) ** (1 / len(found)), "", "Spark's file source",
+            f"worst {min(found):.2f}",
+        )
+        for name, found in ratios.items()
+    ]  # fmt: skip
+
+
+def _measured(bench: Bench, shape: Shape) -> list[Result]:
+    folder = bench.data.shape(shape)
+    options = {"mode": "PERMISSIVE", **shape.options}
+    if shape.file_format not in ("csv", "json"):
+        options = dict(shape.options)
+    read = Input(folder, shape.schema, shape.file_format, options)
+    compared = bench.peers and shape.file_format not in _WITHOUT_PEER
+    if compared:
+        _same_values(bench, read)
+    work = f"{shape.file_format}, {shape.name}, {shape.rows:,} rows"
+    return bench.throughput(work, read, shape.rows, peers=compared)
+
+
+def _same_values(bench: Bench, read: Input) -> None:
+    """Raise unless both sources give the same rows: their number, and a hash over all columns."""
+    found = {}
+    for source in ("sluice", "spark"):
+        reader = bench.spark.read.schema(read.schema).options(**read.options)
+        if source == "sluice":
+            reader = reader.format("sluice").option("fileFormat", read.file_format)
+        else:
+            reader = reader.format(read.file_format)
+        found[source] = _digest(reader.load(str(read.path)))
+    if found["sluice"] != found["spark"]:
+        msg = f"{read.path.name}: (rows, hash) differ: {found}"
+        raise AssertionError(msg)
+
+
+def _digest(frame: DataFrame) -> tuple[int, int]:
+    columns = [_hashable(f.col(f"`{field.name}`"), field.dataType) for field in frame.schema]
+    each = f.xxhash64(*columns).cast("decimal(38,0)")
+    row = frame.agg(f.count(f.lit(1)), f.sum(each)).first()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def _hashable(column: Column, kind: DataType) -> Column:
+    """Spark hashes no maps; their entries in order it does."""
+    if isinstance(kind, MapType):
+        return f.array_sort(f.map_entries(column))
+    if isinstance(kind, ArrayType | StructType) and "map<" in kind.simpleString():
+        return f.to_json(column)
+    return column
