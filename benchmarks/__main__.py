@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 
 from . import rows
+from .bench import Bench, Result
 from .data import Data
 from .machine import describe
-from .rows import Bench, Result
 from .streams import session
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import statistics
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
-from .data import ROWS, SCHEMA, SMALL_SCHEMA, Data, size_of, write_small
+from .bench import WARM_UPS, Bench, Result, median
+from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
 from .memory import PythonMemory
 from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
@@ -24,72 +21,6 @@ from .streams import PATIENCE, Input, Run, available_now, drained, load, started
 
 _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
 """`SMALL_SCHEMA` in Flink's SQL."""
-
-
-_WARM_UPS = 6
-"""Runs before those that count: until then the virtual machine compiles both sources' code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One line of the table; `unit` is that of both figures, and less is better."""
-
-    work: str
-    sluice: float
-    peer: float | None
-    unit: str = "s"
-    peer_name: str = "Spark's file source"
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """What a row needs."""
-
-    spark: SparkSession
-    data: Data
-    runs: int
-    peers: bool
-    """False leaves the peers out."""
-
-    flink: str = ""
-    """A Python interpreter that has PyFlink; none leaves Flink out."""
-
-    def throughput(
-        self,
-        work: str,
-        read: Input,
-        rows: int | None = ROWS,
-        *,
-        peer_once: bool = False,
-        peers: bool = True,
-    ) -> list[Result]:
-        """Drain by AvailableNow, sources in turn, warmed up; medians of the time.
-
-        With `peer_once` a peer that takes minutes is run a single time, after the others; without
-        `peers` there is none.
-        """
-        found: dict[str, list[Run]] = {"sluice": [], "spark": []}
-        with_peer = self.peers and peers
-        for turn in range(_WARM_UPS + self.runs):
-            last = turn == _WARM_UPS + self.runs - 1
-            for source, runs in found.items():
-                if source == "spark" and (not with_peer or (peer_once and not last)):
-                    continue
-                run = available_now(partial(load, self.spark, source, read), rows)
-                if turn >= _WARM_UPS:
-                    runs.append(run)
-        whole = {name: [run.seconds for run in done] for name, done in found.items()}
-        batches = {name: [run.batch_seconds for run in done] for name, done in found.items()}
-        note = f"{size_of(read.path) / 1e6:,.0f} MB, median of {self.runs}"
-        note += ", the peer once" if peer_once and self.peers else ""
-        return [
-            Result(work, _median(times["sluice"]), _median_or_none(times["spark"]), note=said)
-            for times, said in (
-                (batches, f"{note}: the batches"),
-                (whole, f"{note}: from start to end of the query, its Python processes included"),
-            )
-        ]
 
 
 def csv(bench: Bench) -> list[Result]:
@@ -151,12 +82,12 @@ def _small(bench: Bench, count: int) -> list[Result]:
     return [
         *now,
         Result(
-            f"{work}, processing time", _median([seconds for seconds, _ in sluice]),
+            f"{work}, processing time", median([seconds for seconds, _ in sluice]),
             spark[0][0] if spark else None, note=f"median of {bench.runs}, the peer once",
         ),
         Result(
-            f"one new file among {count:,}", _median(landed),
-            _median(spark[0][1]) if spark else None,
+            f"one new file among {count:,}", median(landed),
+            median(spark[0][1]) if spark else None,
             note=f"from its rename to the end of its batch, median of {len(landed)}",
         ),
     ]  # fmt: skip
@@ -221,8 +152,8 @@ def fixed(bench: Bench) -> list[Result]:
     for _ in range(min(3, bench.runs)):
         for name, frame_of in peers.items():
             found[name].append(available_now(frame_of, batches))
-    cost = {name: _median([run.median_ms(skip=10) for run in runs]) for name, runs in found.items()}
-    planning = _median([run.median_ms("latestOffset", skip=10) for run in found["sluice"]])
+    cost = {name: median([run.median_ms(skip=10) for run in runs]) for name, runs in found.items()}
+    planning = median([run.median_ms("latestOffset", skip=10) for run in found["sluice"]])
     note = f"median of {batches} batches; latestOffset takes {planning:.0f} ms of it"
     own = cost.pop("sluice")
     return [
@@ -240,9 +171,9 @@ def floor(bench: Bench) -> list[Result]:
         ready = bench.spark.readStream.format("ready_rows").option("schema", SCHEMA)
         return ready.option("like", like).option("rows", str(ROWS // 2)).load()
 
-    runs = [available_now(frame, ROWS) for _ in range(_WARM_UPS + bench.runs)][_WARM_UPS:]
+    runs = [available_now(frame, ROWS) for _ in range(WARM_UPS + bench.runs)][WARM_UPS:]
     return [
-        Result(f"4 M rows that nobody reads: {said}", _median(seconds), None)
+        Result(f"4 M rows that nobody reads: {said}", median(seconds), None)
         for said, seconds in (
             ("the batches", [run.batch_seconds for run in runs]),
             ("from start to end of the query", [run.seconds for run in runs]),
@@ -284,11 +215,3 @@ ALL: dict[str, Callable[[Bench], list[Result]]] = {
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
 USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "planning", "small20k")
-
-
-def _median(values: list[float]) -> float:
-    return statistics.median(values)
-
-
-def _median_or_none(values: list[float]) -> float | None:
-    return statistics.median(values) if values else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -16,9 +15,6 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from .shapes import SHAPES, SMALL, Shape
 from .streams import Input
-
-if TYPE_CHECKING:
-    from .rows import Bench, Result
 
 _WITHOUT_PEER = frozenset({"avro"})
 """Spark's reader of these is a separate JAR."""
@@ -37,8 +33,6 @@ def shapes(bench: Bench, chosen: str = "") -> list[Result]:
 
 
 def _means(ratios: Mapping[str, list[float]]) -> list[Result]:
-    from .rows import Result
-
     return [
         Result(
             f"{name}: geometric mean of {len(found)} shapes, by batches",
