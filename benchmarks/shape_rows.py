@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from .bench import Bench, Result
 from .shapes import SHAPES, SMALL, Shape
 from .streams import Input
 
