@@ -29,7 +29,7 @@ class SluiceBatchReader(DataSourceReader):
         import pyarrow as pa
 
         from ..checkpoint_meta.reference import NO_CHECKPOINT
-        from ..enumerator.files.cutting import wanted_split_bytes
+        from ..enumerator.files.slicing import wanted_split_bytes
         from ..enumerator.room import UNLIMITED, BatchRoom
         from .file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition

@@ -16,9 +16,9 @@ from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerialize
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..checkpoint_meta.urls import local_path
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
-from ..enumerator.files.cutting import Border, SplitCutter
 from ..enumerator.files.discovery import FileLister, make_lister
 from ..enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from ..enumerator.files.slicing import Border, SplitCutter
 from ..enumerator.files.spreading import SplitSpreader
 from ..enumerator.files.state import FileState, advance
 from ..errors import OptionError, SplitReadError

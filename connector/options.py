@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, ValidationError
@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
-from ..reader.files.options import ReaderOptions
+from ..reader.files.options import FileFormatName, ReaderOptions
 
 
 def _json_object(value: object) -> object:
@@ -96,8 +96,8 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
         options = SluiceOptions.model_validate(known)
     except ValidationError as error:
         problems.extend(map(_problem, error.errors()))
-    if options is not None and options.source == "files" and not options.path:
-        problems.append("path: found nothing; expected what to ingest, as .load(path)")
+    if options is not None and options.source == "files":
+        problems.extend(_file_problems(options))
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
             "checkpointLocation: found nothing; expected the same path as in writeStream."
@@ -108,6 +108,18 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
         listed = "".join(f"\n  - {problem}" for problem in problems)
         raise OptionError(f'the options of format("sluice") do not fit:{listed}\n')
     return options
+
+
+def _file_problems(options: SluiceOptions) -> Iterator[str]:
+    if not options.path:
+        yield "path: found nothing; expected what to ingest, as .load(path)"
+    if options.max_rows_per_trigger is not None and not options.file_format.counts_rows:
+        counting = ", ".join(name.value for name in FileFormatName if name.counts_rows)
+        yield (
+            f"maxRowsPerTrigger: found {options.max_rows_per_trigger} with fileFormat="
+            f"{options.file_format.value}, whose files do not say how many rows they hold; "
+            f"expected one of {counting}, or maxBytesPerTrigger instead"
+        )
 
 
 def option_names() -> dict[str, str]:

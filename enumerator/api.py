@@ -7,7 +7,7 @@ enumerator's only door to the coordinator.
 All methods of an enumerator run one at a time, under the coordinator's lock, and must not block:
 input and output go through `SplitEnumeratorContext.call_async`.
 
-Not here: the coordinator (`coordinator.py`) and the file source's enumerator (`files.py`).
+Not here: the coordinator (`coordinator.py`) and the enumerator of files (`files/enumerator.py`).
 """
 
 from __future__ import annotations
@@ -51,9 +51,11 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @abstractmethod
     def request_parallelism(self, readers: int) -> int:
-        """Ask for at least `readers` readers; returns how many there are now.
+        """Ask for `readers` readers for the batch being planned; returns how many it may use.
 
-        With a fixed `parallelism` nothing changes. New readers are announced by `add_reader`.
+        They are 0 to that number - 1, all registered; new ones are announced by `add_reader`.
+        Those of a larger batch before stay registered and simply get nothing. With a fixed
+        `parallelism` the answer is always that number.
         """
 
     @abstractmethod

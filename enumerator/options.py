@@ -29,7 +29,10 @@ class EnumeratorOptions(BaseModel):
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
     max_files_per_trigger: int | None = Field(
-        None, gt=0, description="Most files in one batch; no limit by default."
+        None,
+        gt=0,
+        description="Most files in one batch; a file counts once, with all its splits. "
+        "No limit by default.",
     )
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
@@ -41,7 +44,7 @@ class EnumeratorOptions(BaseModel):
         None,
         gt=0,
         description="Most rows in one batch, for formats whose metadata counts rows (parquet, "
-        "orc, arrow). No limit by default.",
+        "orc, avro, arrow); refused for the others. No limit by default.",
     )
     discovery_interval: Milliseconds = Field(
         1000,

@@ -1,6 +1,6 @@
 """How many readers a checkpoint has.
 
-Not here: which reader gets which split (`spreading.py`).
+Not here: which reader gets which split (`files/spreading.py`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from collections.abc import Callable
 
 
 class Readers:
-    """The registered readers, 0 to count - 1. Readers are added, never removed."""
+    """The registered readers, 0 to count - 1. Readers are added, never removed.
+
+    A batch need not use them all: one large batch would make every later one as wide.
+    """
 
     def __init__(self, fixed: int | None, at_least: int, register: Callable[[int], None]) -> None:
-        """`fixed` is the user's parallelism, None for one that grows with the work."""
+        """`fixed` is the user's parallelism, None for one that follows the work."""
         self._fixed = fixed
         self._at_least = at_least
         self._register = register
@@ -23,10 +26,12 @@ class Readers:
         self._grow(self._fixed or self._at_least)
 
     def request(self, readers: int) -> int:
-        """At least `readers` where that is not fixed; returns how many there are."""
-        if self._fixed is None:
-            self._grow(readers)
-        return self.count
+        """How many readers a batch has that wants `readers`; so many are registered then."""
+        if self._fixed is not None:
+            return self._fixed
+        wanted = max(1, readers)
+        self._grow(wanted)
+        return wanted
 
     def _grow(self, readers: int) -> None:
         while self.count < readers:

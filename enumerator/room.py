@@ -38,8 +38,17 @@ class BatchRoom:
 
     @property
     def is_full(self) -> bool:
-        """True once any limit is reached."""
+        """True once any limit is reached: no other file fits.
+
+        What is left of a file that has been begun may still: see `takes_more_of`.
+        """
         return self.bytes_left == 0 or self.rows_left == 0 or self.files_left == 0
+
+    def takes_more_of(self, file: str) -> bool:
+        """True as long as a split of `file` may be taken: a file counts once, however it is cut."""
+        if self.bytes_left == 0 or self.rows_left == 0:
+            return False
+        return self.files_left != 0 or file in self._files
 
     @property
     def files_left(self) -> int | None:

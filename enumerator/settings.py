@@ -26,7 +26,7 @@ class CoordinatorSettings:
 
     limits: BatchLimits = UNLIMITED
     parallelism: int | None = None
-    """Number of readers; None lets it grow with the work."""
+    """Number of readers; None lets it follow the work."""
 
     at_least_readers: int = 2
     max_split_attempts: int = 3

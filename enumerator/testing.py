@@ -65,9 +65,10 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
 
     @override
     def request_parallelism(self, readers: int) -> int:
-        if self._grows:
-            self._parallelism = max(self._parallelism, readers)
-        return self._parallelism
+        if not self._grows:
+            return self._parallelism
+        self._parallelism = max(self._parallelism, readers)
+        return max(1, readers)
 
     def _check(self, reader: int) -> None:
         if not 0 <= reader < self._parallelism or reader in self.no_more:

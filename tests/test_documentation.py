@@ -39,6 +39,23 @@ def test_every_document_that_the_readme_links_to_is_there():
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
 
 
+def test_every_file_that_is_named_anywhere_is_there():
+    # In docstrings, too: beside the file, or below any folder that it is in.
+    missing = []
+    for path in _texts():
+        folders = [folder for folder in path.parents if folder.is_relative_to(ROOT)]
+        names = re.findall(r"`([\w./-]+\.(?:py|md))`", path.read_text(encoding="utf-8"))
+        lost = [n for n in names if not any((folder / n).exists() for folder in folders)]
+        missing += [f"{path.relative_to(ROOT)}: {name}" for name in lost]
+    assert missing == []
+
+
+def _texts():
+    for path in [*ROOT.rglob("*.py"), *ROOT.rglob("*.md")]:
+        if not any(part.startswith(".") for part in path.relative_to(ROOT).parts):
+            yield path
+
+
 def test_the_quick_start_has_at_most_ten_lines_and_runs(spark, tmp_path):
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10

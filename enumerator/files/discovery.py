@@ -1,6 +1,6 @@
 """Lists a directory tree: what files are there that are not known yet.
 
-Not here: when to list, and what becomes of the files (`file_enumerator.py`).
+Not here: when to list, and what becomes of the files (`enumerator.py`).
 """
 
 from __future__ import annotations

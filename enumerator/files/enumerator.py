@@ -3,7 +3,7 @@
 A file is one of: unknown, pending (a range of it is), or all assigned. It is discovered once, by
 path. Oldest first: files are taken in the order of modification time, then path.
 
-Not here: listing (`discovery.py`), cutting (`cutting.py`), spreading (`spreading.py`), holding
+Not here: listing (`discovery.py`), cutting (`slicing.py`), spreading (`spreading.py`), holding
 back what is assigned too early (the coordinator's gateways).
 """
 
@@ -21,8 +21,8 @@ from ...checkpoint_meta.splits import FileSplit
 from ...errors import MissingPathError, SourceUnavailable
 from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..room import BatchRoom
-from .cutting import SplitCutter, wanted_split_bytes
 from .discovery import FileLister
+from .slicing import SplitCutter, wanted_split_bytes
 from .spreading import SplitSpreader
 from .state import FileState
 
@@ -159,7 +159,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def plan_batch(self, room: BatchRoom) -> None:
         chosen: list[FileSplit] = []
         wanted = self._wanted_bytes(room)
-        while self._pending and not room.is_full:
+        while self._pending and room.takes_more_of(self._pending[0].file.path):
             pending = self._pending[0]
             came_back = bool(self._returned) and pending in self._returned
             if came_back and not _fits_whole(pending, room):

@@ -42,7 +42,21 @@ class FileFormatName(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> FileFormatName | None:
         text = str(value).lower()
-        return next((member for member in cls if member.value.lower() == text), None)
+        names = {"feather": "arrow", "ipc": "arrow"}
+        return next((m for m in cls if m.value.lower() == names.get(text, text)), None)
+
+    @property
+    def counts_rows(self) -> bool:
+        """True if a file's metadata says how many rows each of its blocks has."""
+        return self in _COUNT_ROWS
+
+
+_COUNT_ROWS = (
+    FileFormatName.PARQUET,
+    FileFormatName.ORC,
+    FileFormatName.AVRO,
+    FileFormatName.ARROW,
+)
 
 
 class ParseMode(StrEnum):
@@ -147,7 +161,8 @@ class ReaderOptions(BaseModel):
 
     file_format: FileFormatName = Field(
         FileFormatName.JSON,
-        description="Format of the files: json, csv, parquet, orc, avro, text, binaryFile, arrow.",
+        description="Format of the files: json, csv, parquet, orc, avro, text, binaryFile, "
+        "arrow (also called feather or ipc).",
     )
     compression: Compression = Field(
         Compression.AUTO,

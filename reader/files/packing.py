@@ -1,7 +1,7 @@
 """Takes runs of small files that one parse can serve.
 
 Opening and parsing cost far more than the bytes of a tiny file, so runs of them are concatenated.
-Not here: the parse itself (`formats/records.py`), what happens when it fails (`file_reader.py`).
+Not here: the parse itself (`formats/records.py`), what happens when it fails (`reader.py`).
 """
 
 from __future__ import annotations

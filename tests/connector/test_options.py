@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pyspark_sluice.connector.file_source import FileSource
 from pyspark_sluice.connector.options import SluiceOptions, option_names, parse_options
 from pyspark_sluice.errors import OptionError
+from pyspark_sluice.reader.files.options import FileFormatName
 
 GOOD = {"path": "/in", "checkpointlocation": "/ck"}
 
@@ -107,3 +108,22 @@ def test_a_filter_is_checked_against_the_whole_schema_before_anything_runs():
 def test_what_is_not_supported_is_refused_by_name(given):
     with pytest.raises(OptionError, match=f"(?i){next(iter(given))}"):
         parse_options({**GOOD, **given}, streaming=True)
+
+
+@pytest.mark.parametrize("name", ["feather", "IPC", "Arrow"])
+def test_arrow_files_go_by_all_their_names(name):
+    options = parse_options({**GOOD, "fileformat": name}, streaming=True)
+    assert options.file_format is FileFormatName.ARROW
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "text", "binaryFile"])
+def test_a_limit_on_rows_is_refused_where_files_do_not_count_them(name):
+    given = {**GOOD, "fileformat": name, "maxrowspertrigger": "5"}
+    with pytest.raises(OptionError, match=f"maxRowsPerTrigger: found 5 with fileFormat={name}"):
+        parse_options(given, streaming=True)
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc", "avro", "arrow"])
+def test_a_limit_on_rows_is_taken_where_files_count_them(name):
+    given = {**GOOD, "fileformat": name, "maxrowspertrigger": "5"}
+    assert parse_options(given, streaming=True).max_rows_per_trigger == 5

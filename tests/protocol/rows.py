@@ -20,8 +20,8 @@ from pyspark_sluice.enumerator.api import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.files.state import advance
 from pyspark_sluice.enumerator.room import BatchRoom

@@ -19,8 +19,8 @@ from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext
@@ -217,7 +217,8 @@ def test_readers_are_announced_one_by_one_and_stay(query):
     query.restart(parallelism=None, at_least_readers=2)
     query.start()
     assert query.enumerator.context.request_parallelism(3) == 3
-    assert query.enumerator.context.request_parallelism(1) == 3
+    assert query.enumerator.context.request_parallelism(1) == 1
+    assert query.enumerator.context.parallelism == 3
     assert query.enumerator.added == [0, 1, 2]
 
 

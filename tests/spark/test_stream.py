@@ -49,6 +49,32 @@ def test_once_ignores_the_limits(lake):
     lake.check_exactly_once()
 
 
+def test_each_batch_has_as_many_tasks_as_it_wants_after_one_that_wanted_many(lake):
+    from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+    from pyspark_sluice.checkpoint_meta.store import open_store
+
+    for i in range(17):
+        lake.land(f"{i:02}.json", range(i * 10, i * 10 + 10))
+    # As if each file were half of what a reader is meant to read.
+    lake.drain(maxFilesPerTrigger=12, openCostBytes="64m")
+    history = CheckpointHistory(open_store(str(lake.state)))
+    readers = [len({r for r, _ in history.load(ref).assigned}) for ref in history.checkpoints()]
+    assert lake.batches() == [12, 5]
+    assert readers == [7, 3]
+    lake.check_exactly_once()
+
+
+def test_a_large_file_is_one_file_to_the_limit_on_files(lake):
+    lake.land("0.json", range(5000))
+    lake.land("1.json", range(5000, 5010))
+    lake.drain(maxFilesPerTrigger=1, maxSplitBytes="16k")
+    splits = lake.batches()
+    assert len(splits) == 2
+    assert splits[0] > 5
+    assert splits[1] == 1
+    lake.check_exactly_once()
+
+
 def test_the_limit_reached_first_counts(lake):
     sizes = [lake.land(f"{i}.json", range(i * 10, i * 10 + 10)).stat().st_size for i in range(6)]
     lake.drain(maxFilesPerTrigger=3, maxBytesPerTrigger=sum(sizes[:2]))

@@ -1,6 +1,6 @@
 """The contract of a file format.
 
-Not here: opening and decompressing files (`../files.py`), reader commits, anything of Spark.
+Not here: opening and decompressing files (`../opening.py`), reader commits, anything of Spark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the block formats share: borders, opening, bounded batches and the naming of errors.
 
-The formats themselves are in `parquet.py`, `orc.py`, `arrow_ipc.py`, `avro.py` and `binary.py`.
+The formats themselves are in `parquet/`, `orc/`, `arrow/`, `avro/` and `binary/`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the line formats share: blocks of whole records, packed files, what a bad record does.
 
-The formats themselves are in `json.py`, `csv.py` and `text.py`.
+The formats themselves are in `json/format.py`, `csv/format.py` and `text/format.py`.
 """
 
 from __future__ import annotations

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.files.state import advance
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
@@ -25,10 +27,12 @@ class AnyByte:
 class Bench:
     """An enumerator over a list of files."""
 
-    def __init__(self, *files, state=None, bounded=False, parallelism=2):
+    def __init__(self, *files, state=None, bounded=False, parallelism=2, grows=False):
         self.files = list(files)
         self.errors: list[Exception] = []
-        self.context: HandCrankedContext[FileSplit] = HandCrankedContext(parallelism, bounded)
+        self.context: HandCrankedContext[FileSplit] = HandCrankedContext(
+            parallelism, bounded, grows
+        )
         self.enumerator = FileSplitEnumerator(
             self.context,
             self.list,
@@ -228,3 +232,40 @@ def test_a_split_sent_back_keeps_its_identity_and_is_not_cut_anew():
     bench.enumerator.add_splits_back([whole(b)], 0)
     assert bench.plan(BatchLimits(bytes=8)) == [whole(file("early", 5, 0))]
     assert bench.plan(BatchLimits(bytes=8)) == [whole(b)]
+
+
+def test_a_file_counts_once_however_many_splits_it_has():
+    big, small = file("big", 1050, 1), file("small", 10, 2)
+    bench = Bench(big, small, parallelism=1)
+    bench.discover()
+    first = bench.plan(BatchLimits(files=1))
+    assert [(s.start, s.end) for s in first] == [
+        *((at, at + 100) for at in range(0, 1000, 100)),
+        (1000, 1050),
+    ]
+    assert bench.plan(BatchLimits(files=1)) == [whole(small)]
+
+
+def test_bytes_cut_a_file_apart_that_files_alone_would_not():
+    bench = Bench(file("big", 250), file("small", 10, 1), parallelism=1)
+    bench.discover()
+    found = [bench.plan(BatchLimits(files=1, bytes=120)) for _ in range(4)]
+    lengths = [[s.length for s in batch] for batch in found]
+    assert lengths == [[100, 20], [100, 20], [10], [10]]
+
+
+def test_each_batch_has_as_many_readers_as_it_wants_after_one_that_wanted_many():
+    bench = Bench(*(file(f"a{i:02}", 1000, 1) for i in range(20)), parallelism=2, grows=True)
+    bench.discover()
+    readers = []
+    for batch in (20, 3, 50, 1, 7):
+        bench.files = [file(f"{len(readers)}-{i}", 10, 2) for i in range(batch if readers else 0)]
+        bench.discover()
+        before = len(bench.context.assigned)
+        bench.plan()
+        bench.enumerator.snapshot_state(len(readers))
+        shares = Counter(reader for reader, _ in bench.context.assigned[before:])
+        readers.append(len(shares))
+        assert max(shares.values()) - min(shares.values()) <= len(shares)
+    # 20 files of 1,000 bytes in splits of 100 that cost 101 each, for readers of 1,000 bytes.
+    assert readers == [21, 1, 1, 1, 1]

@@ -1,4 +1,4 @@
-"""The largest share is near the mean, and readers only grow."""
+"""The largest share is near the mean, and a batch has as many readers as its work needs."""
 
 from __future__ import annotations
 
@@ -63,12 +63,13 @@ def test_readers_are_wanted_by_cost_but_one_a_core_where_there_are_splits():
     assert spreader.readers_wanted(splits_of([100] * 9)) == 9
 
 
-def test_readers_grow_and_never_shrink_unless_their_number_is_fixed():
+def test_a_batch_has_the_readers_it_wants_and_those_of_a_larger_one_stay_registered():
     registered: list[int] = []
     readers = Readers(None, 2, registered.append)
     readers.start()
-    assert [readers.request(n) for n in (1, 4, 3)] == [2, 4, 4]
-    assert registered == [0, 1, 2, 3]
+    assert [readers.request(n) for n in (1, 4, 3, 0, 5)] == [1, 4, 3, 1, 5]
+    assert registered == [0, 1, 2, 3, 4]
+    assert readers.count == 5
     fixed = Readers(3, 8, registered.append)
     fixed.start()
     assert fixed.request(100) == 3

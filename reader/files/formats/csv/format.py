@@ -1,7 +1,7 @@
 """CSV by the rules of Spark's reader: headers, quotes, comments, what a bad record does.
 
-Blocks of whole records go to pyarrow's parser (`csv_fast.py`); what it refuses is parsed again a
-few lines at a time, and what is refused again is parsed exactly (`csv_tokens.py`, `csv_rows.py`).
+Blocks of whole records go to pyarrow's parser (`fast.py`); what it refuses is parsed again a
+few lines at a time, and what is refused again is parsed exactly (`tokens.py`, `rows.py`).
 """
 
 from __future__ import annotations

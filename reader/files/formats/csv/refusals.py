@@ -1,6 +1,6 @@
 """What the CSV reader refuses: options it does not have, headers that do not fit the schema.
 
-Not here: records that do not fit (`csv_rows.py`).
+Not here: records that do not fit (`rows.py`).
 """
 
 from __future__ import annotations

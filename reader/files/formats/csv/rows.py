@@ -1,6 +1,6 @@
 """CSV fields as values of a schema by the rules of Spark's reader: the exact path.
 
-Not here: cutting into fields (`csv_tokens.py`), the fast path (`csv.py`).
+Not here: cutting into fields (`tokens.py`), the fast path (`format.py`).
 """
 
 from __future__ import annotations

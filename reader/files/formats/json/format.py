@@ -1,8 +1,8 @@
 """JSON lines and JSON documents by the rules of Spark's reader.
 
 Three paths, each of which refuses whatever it is not sure of: msgspec for flat records
-(`json_structs.py`), pyarrow's parser with an explicit schema for nested ones, both over blocks of
-whole lines; and CPython's parser with `json_values.py`, which is slow and exact. A refused block is
+(`structs.py`), pyarrow's parser with an explicit schema for nested ones, both over blocks of
+whole lines; and CPython's parser with `values.py`, which is slow and exact. A refused block is
 tried again a few lines at a time, so that only the lines around a bad record take the exact path.
 
 Why pyarrow for nested records: Rust's arrow-json (arro3-io) is no faster, takes text for numbers,

@@ -1,6 +1,6 @@
 """One JSON record as rows, and what becomes of it if it does not fit: the exact path.
 
-Not here: cutting into records, the fast path (`json.py`), single values (`json_values.py`).
+Not here: cutting into records, the fast path (`format.py`), single values (`values.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parses one JSON text exactly: numbers keep their digits, extensions are allowed by option.
 
 CPython's own parser takes what is plain JSON; the tolerant one below takes the rest. Not here:
-what the values mean for a schema (`json_values.py`).
+what the values mean for a schema (`values.py`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
 
 
@@ -177,3 +177,18 @@ def test_a_room_can_take_over_what_another_has_taken():
     other.take("b", 3, 3)
     one.add(other)
     assert (one.bytes, one.rows, one.is_full) == (6, 6, True)
+
+
+@pytest.mark.parametrize("blocks", [None, [Block(0, 50, -1)]])
+def test_rows_that_nobody_has_counted_make_a_batch_of_their_own(blocks):
+    cutter = SplitCutter(Blocks(blocks), 1000)
+    pending = FileSplit(FileVersion("f", 50, 0), 0, 50)
+    room = BatchRoom(BatchLimits(rows=30))
+    room.take("other", 1, 5)
+    assert cutter.cut(pending, room, 100) is None
+    room = BatchRoom(BatchLimits(rows=30))
+    taken = cutter.cut(pending, room, 100)
+    assert taken is not None
+    assert taken.split == pending
+    room.take("f", taken.split.length, taken.rows)
+    assert room.is_full

@@ -1,7 +1,7 @@
 """Where a file may be cut, and how much of it the next checkpoint takes.
 
 Not here: what the borders of a format are (the reader's formats know; they come in through
-`Borders`), and which file is next (`file_enumerator.py`).
+`Borders`), and which file is next (`enumerator.py`).
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class SplitCutter:
             return _slice(pending, pending.start + min(length, target), 0)
         blocks = self._blocks_of(pending)
         if blocks is None:
-            fits = left is None or length <= left or room.is_empty
-            return Slice(pending, 0, None) if fits else None
+            fits = (left is None or length <= left) and not needs_rows
+            return Slice(pending, room.limits.rows or 0, None) if fits or room.is_empty else None
         return _whole_blocks(pending, blocks, room, target)
 
     def cut_all(
@@ -127,7 +127,8 @@ def _whole_blocks(
         if block.start >= pending.end:
             break
         bytes_fit = block.end - pending.start <= target
-        rows_fit = room.rows_left is None or rows + max(block.rows, 0) <= room.rows_left
+        block_rows = _rows_of(block, room)
+        rows_fit = room.rows_left is None or rows + block_rows <= room.rows_left
         if not (bytes_fit and rows_fit):
             if end > pending.start:
                 break
@@ -136,8 +137,13 @@ def _whole_blocks(
             too_long = left is not None and block.end - pending.start > left
             if (too_long or not rows_fit) and not room.is_empty:
                 return None
-        end, rows = min(block.end, pending.end), rows + max(block.rows, 0)
+        end, rows = min(block.end, pending.end), rows + block_rows
     return _slice(pending, end if end > pending.start else pending.end, rows)
+
+
+def _rows_of(block: Border, room: BatchRoom) -> int:
+    # Nothing else may stand beside rows that nobody has counted.
+    return block.rows if block.rows >= 0 else room.limits.rows or 0
 
 
 def _slice(pending: FileSplit, end: int, rows: int) -> Slice:
