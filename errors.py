@@ -23,6 +23,8 @@ Not here: anything Spark raises by itself.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 __all__ = [
     "FencedError",
     "FileChangedError",
@@ -42,6 +44,8 @@ __all__ = [
     "StateVersionError",
     "WaitTimeoutError",
 ]
+
+ErrorT = TypeVar("ErrorT", bound=BaseException)
 
 
 class SluiceError(Exception):
@@ -132,3 +136,14 @@ class WaitTimeoutError(SluiceError):
 
 class ProtocolError(SluiceError):
     """The checkpoint protocol was broken: a bug in an enumerator, a reader or in Sluice."""
+
+
+def without_history(error: ErrorT) -> ErrorT:
+    """`error` as if it were raised here for the first time: no traceback, no cause.
+
+    For errors that say everything themselves. Any other exception, which does not, is returned as
+    it is; so is a `ProtocolError`, whose history is what a report needs.
+    """
+    if not isinstance(error, SluiceError) or isinstance(error, ProtocolError):
+        return error
+    return type(error)(*error.args)

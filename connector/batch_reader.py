@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from .telling import plainly_told
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from .file_source import FileSource
+    from .partitions import SluicePartition
 
 
 class SluiceBatchReader(DataSourceReader):
@@ -24,6 +27,7 @@ class SluiceBatchReader(DataSourceReader):
         self._options = dict(options)
         self._schema = schema
 
+    @plainly_told()
     def partitions(self) -> Sequence[InputPartition]:
         """One partition for each reader; none where there is nothing to read."""
         import pyarrow as pa
@@ -78,13 +82,18 @@ class SluiceBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor: the rows of one partition."""
-        import pyarrow as pa
-
-        from ..reader.api import ReaderContext
         from .partitions import SluicePartition
 
         if not isinstance(partition, SluicePartition):
             return  # Spark's stand-in for "no partitions".
+        with plainly_told():
+            yield from self._rows(partition)
+
+    def _rows(self, partition: SluicePartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from ..reader.api import ReaderContext
+
         source = self._source()
         serializer = source.split_serializer
         reader = source.create_reader(ReaderContext(0, partition.reader, 0))

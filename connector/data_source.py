@@ -10,6 +10,8 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from .telling import plainly_told
+
 _FIXED_SCHEMAS = {
     "text": "value string",
     "binaryfile": "path string, modificationTime timestamp, length long, content binary",
@@ -24,6 +26,7 @@ class SluiceDataSource(DataSource):
         """The name for `format`."""
         return "sluice"
 
+    @plainly_told()
     def schema(self) -> str:
         """The schema where the user gave none: only formats of one fixed schema have it.
 

@@ -21,6 +21,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from .telling import plainly_told
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -47,6 +49,7 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._driver = StreamDriver(self._options, self._schema)
         return self._driver
 
+    @plainly_told()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Before the first checkpoint."""
         return self._opened().initial_offset()
@@ -58,22 +61,27 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         return ReadMaxFiles(_NO_LIMIT)
 
+    @plainly_told()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """This run ends with what is there now."""
         self._opened().coordinator.prepare_available_now()
 
+    @plainly_told()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The next checkpoint after `start`, already durable; `start` if there is nothing new."""
         return self._opened().latest_offset(start, isinstance(limit, ReadAllAvailable))
 
+    @plainly_told()
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """The backlog, for Spark's progress events."""
         return self._opened().coordinator.report()
 
+    @plainly_told()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The assignment of the range, out of the checkpoint files."""
         return self._opened().partitions(start, end)
 
+    @plainly_told()
     def commit(self, end: dict[str, Any]) -> None:
         """Let old state go; nothing else depends on this call."""
         self._opened().commit(end)
@@ -87,4 +95,5 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """On an executor: the rows of one partition, then its reader commits."""
         from .stream_task import read_partition
 
-        return read_partition(self._options, self._schema, partition)
+        with plainly_told():
+            yield from read_partition(self._options, self._schema, partition)

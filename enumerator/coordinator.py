@@ -28,7 +28,7 @@ from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.store import StateStore
-from ..errors import FencedError, ProtocolError, WaitTimeoutError
+from ..errors import FencedError, ProtocolError, WaitTimeoutError, without_history
 from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitT, StateT
 from .async_calls import AsyncCalls
@@ -318,4 +318,5 @@ class Coordinator(Generic[SplitT, StateT]):
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            # Kept from a background thread, and raised at each call from now on.
+            raise without_history(self._failure)

@@ -4,6 +4,7 @@ restart loses nothing."""
 from __future__ import annotations
 
 import os
+import traceback
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_a_truncated_json_line(lake):
     lake.land("0.json", range(10))
     bad = lake.source / "1.json"
     bad.write_text('{"id": 10, "text": "row 10"}\n{"id": 11, "te')
-    _fails(lake, "MalformedDataError", str(bad), "line 2")
+    _fails(lake, "MalformedDataError", f"{bad}, byte ")
     lake.land("1.json", range(10, 20))
     lake.drain()
     lake.check_exactly_once()
@@ -121,3 +122,23 @@ def test_without_a_schema_the_error_says_how_to_give_one(lake):
     reader = lake.spark.readStream.format("sluice").option("fileFormat", "json")
     with pytest.raises(Exception, match="a schema is needed"):
         reader.option("checkpointLocation", str(lake.checkpoint)).load(str(lake.source))
+
+
+def test_what_a_person_sees_ends_with_our_message_and_shows_nothing_of_our_inside(lake):
+    lake.source.rmdir()
+    reader = lake.spark.readStream.format("sluice").option("fileFormat", "json")
+    reader = reader.option("checkpointLocation", str(lake.checkpoint))
+    cases = {
+        "failOnMissingPath=false to wait for it.": lake.drain,
+        "did you mean fileFormat?": lambda: lake.drain(fileFormt="json"),
+        "before .load()": lambda: reader.load(str(lake.source)),
+    }
+    for ending, call in cases.items():
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - Spark wraps it in its own
+            call()
+        # What follows the first SQLSTATE is Spark's, and nothing else is possible there.
+        text = str(caught.value).split("SQLSTATE")[0].rstrip()
+        assert text.endswith(ending), text
+        assert 'File "' not in text
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert [f.filename for f in frames if "/pyspark_sluice/connector/" in f.filename] == []
