@@ -80,14 +80,15 @@ class CsvFast:
                     quoted_strings_can_be_null=True,
                 ),
             )
-            return [self._finished(table, field) for field in self._data]
+            columns = dict(zip(table.column_names, table.columns, strict=True))
+            return [self._finished(columns.get(f.name), f, len(table)) for f in self._data]
         except (ValueError, pa.ArrowException):
             return None
 
-    def _finished(self, table: pa.Table, field: pa.Field) -> pa.Array:
-        if field.name not in table.column_names:
-            return pa.nulls(table.num_rows, field.type)
-        column = table.column(field.name).combine_chunks()
+    def _finished(self, chunks: pa.ChunkedArray | None, field: pa.Field, rows: int) -> pa.Array:
+        if chunks is None:
+            return pa.nulls(rows, field.type)
+        column = chunks.combine_chunks()
         if _types.is_floating(field.type):
             # Arrow reads more spellings of these than Spark does.
             if not pc.all(pc.is_finite(column), min_count=0).as_py():
