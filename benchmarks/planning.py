@@ -31,7 +31,7 @@ def latest_offset_milliseconds(landing: Path, pause: float = 0.05) -> tuple[floa
     given = {"path": str(landing), "checkpointlocation": "/unused", "fileformat": "json"}
     source = FileSource(parse_options(given, streaming=True), pa.schema([("id", pa.int64())]))
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as home:
-        settings = CoordinatorSettings(limits=BatchLimits(files=_PER_BATCH))
+        settings = CoordinatorSettings(limits=BatchLimits(files=_PER_BATCH), commit_patience=0.0)
         coordinator = Coordinator(source, open_store(f"{home}/state"), settings)
         coordinator.prepare_available_now()
         ref = NO_CHECKPOINT

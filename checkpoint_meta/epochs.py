@@ -9,13 +9,21 @@ Not here: what the older one does then (the coordinator raises `FencedError`).
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
+import uuid
+from typing import Final
 
-from ..errors import FencedError, StateCorruptError
+from ..errors import FencedError, StateCorruptError, StateError
 from .checkpoint import FORMAT_VERSION, newer_format
 from .layout import EPOCHS, FORMAT, epoch_object
-from .store import StateStore
+from .state_store import StateStore
+
+KEPT: Final = 16
+"""Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
+
+LOG: Final = logging.getLogger("pyspark_sluice.state")
 
 
 def open_format(store: StateStore) -> None:
@@ -35,6 +43,10 @@ def open_format(store: StateStore) -> None:
             return
         except FileExistsError:
             found = store.read(FORMAT)
+    if document.encode().startswith(found) and len(found) < len(document):
+        # A copy that was interrupted; every checkpoint names its own version besides.
+        LOG.warning("%s is cut short (%d bytes); taken for what it began as", where, len(found))
+        found = document.encode()
     try:
         version = int(json.loads(found)["format"])
     except (ValueError, KeyError, TypeError) as error:
@@ -50,22 +62,64 @@ def open_format(store: StateStore) -> None:
 
 
 def claim_epoch(store: StateStore) -> int:
-    """Claim the next epoch for this process; durable when this returns."""
-    epoch = newest_epoch(store) + 1
-    owner = {"format": FORMAT_VERSION, "host": socket.gethostname(), "pid": os.getpid()}
+    """Claim the next epoch for this process; durable when this returns.
+
+    Raises:
+        StateError: the store let the claim be written over.
+    """
     while True:
-        document = json.dumps({**owner, "epoch": epoch}, sort_keys=True) + "\n"
+        epoch = newest_epoch(store) + 1
         try:
-            store.publish(epoch_object(epoch), document.encode())
+            store.publish(epoch_object(epoch), _claim(epoch))
         except FileExistsError:
-            epoch += 1
-        else:
-            return epoch
+            store.refresh(EPOCHS)
+            continue
+        # Superseded epochs are deleted, so a number that was free may be one of the past.
+        if newest_epoch(store) < epoch + KEPT:
+            break
+    _check_exclusive(store, epoch)
+    for old in _epochs(store):
+        if old <= epoch - KEPT:
+            store.delete(epoch_object(old))
+    return epoch
+
+
+def _claim(epoch: int) -> bytes:
+    # Without the nonce two threads of one process could take one another's claim for their own
+    # whose answer was lost.
+    document = {
+        "format": FORMAT_VERSION,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "nonce": uuid.uuid4().hex,
+        "epoch": epoch,
+    }
+    return (json.dumps(document, sort_keys=True) + "\n").encode()
+
+
+def _check_exclusive(store: StateStore, epoch: int) -> None:
+    # Some servers that speak a known protocol ignore its conditions.
+    try:
+        store.publish(epoch_object(epoch), _claim(epoch))
+    except FileExistsError:
+        return
+    raise StateError(
+        "the state store let an object be created twice",
+        f"{store.location}/{epoch_object(epoch)}",
+        "no error at the second creation of an epoch",
+        "a create that fails where the object exists (If-None-Match: * on S3)",
+        "Point stateLocation at a store that honours conditional writes.",
+    )
 
 
 def newest_epoch(store: StateStore) -> int:
     """The highest epoch claimed so far, 0 in a new directory."""
-    return max((int(leaf.split(".")[0]) for leaf in store.list(EPOCHS)), default=0)
+    return max(_epochs(store), default=0)
+
+
+def _epochs(store: StateStore) -> list[int]:
+    stems = [leaf.removesuffix(".json") for leaf in store.list(EPOCHS)]
+    return [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
 
 
 def check_not_fenced(store: StateStore, epoch: int) -> None:
@@ -77,12 +131,20 @@ def check_not_fenced(store: StateStore, epoch: int) -> None:
     newest = newest_epoch(store)
     if newest <= epoch:
         return
-    owner = json.loads(store.read(epoch_object(newest)))
     raise FencedError(
         "another query has taken over this state directory",
         store.location,
-        f"epoch {newest} claimed by process {owner.get('pid')} on {owner.get('host')}",
+        f"epoch {newest} claimed by {_owner(store, newest)}",
         f"epoch {epoch} (this query) to be the newest",
         "Two queries must not share a state: give each its own checkpointLocation. Two sluice "
         "sources in one query need distinct sourceName options.",
     )
+
+
+def _owner(store: StateStore, epoch: int) -> str:
+    try:
+        owner = json.loads(store.read(epoch_object(epoch)))
+        return f"process {owner['pid']} on {owner['host']}"
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        # The claim counts by its name, whatever has become of its content.
+        return "somebody whose claim cannot be read"

@@ -16,7 +16,7 @@ from ..errors import StateCorruptError, StateMissingError
 from .checkpoint import Checkpoint
 from .layout import BASES, CHECKPOINTS, READERS, base_object, checkpoint_object
 from .reference import NO_CHECKPOINT, CheckpointRef
-from .store import StateStore
+from .state_store import StateStore
 
 _CACHED = 4
 """Checkpoints kept in memory: the one just cut is read again at once by `partitions`."""

@@ -12,6 +12,7 @@ EPOCHS = "epochs"
 CHECKPOINTS = "checkpoints"
 BASES = "bases"
 READERS = "readers"
+ABANDONED = "abandoned"
 
 
 def epoch_object(epoch: int) -> str:
@@ -37,3 +38,13 @@ def reader_directory(ref: CheckpointRef) -> str:
 def reader_object(ref: CheckpointRef, reader: int) -> str:
     """The commit of one reader for one checkpoint."""
     return f"{READERS}/{ref.name}/{reader:05d}.json"
+
+
+def abandoned_directory(ref: CheckpointRef) -> str:
+    """The readers of one checkpoint that an attempt was closed half-way for."""
+    return f"{ABANDONED}/{ref.name}"
+
+
+def abandoned_object(ref: CheckpointRef, reader: int) -> str:
+    """The record that an attempt of one reader was closed half-way."""
+    return f"{ABANDONED}/{ref.name}/{reader:05d}.json"

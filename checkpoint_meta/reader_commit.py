@@ -9,6 +9,7 @@ Not here: reading the splits (reader) and what the coordinator does with a commi
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -17,9 +18,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import StateCorruptError
 from .checkpoint import FORMAT_VERSION, newer_format
-from .layout import reader_directory, reader_object
+from .layout import (
+    READERS,
+    abandoned_directory,
+    abandoned_object,
+    reader_directory,
+    reader_object,
+)
 from .reference import CheckpointRef
-from .store import StateStore
+from .state_store import StateStore
 
 
 class ReturnedSplit(BaseModel):
@@ -135,6 +142,26 @@ class ReaderCommit(BaseModel):
             ) from error
 
 
+class Abandonment(BaseModel):
+    """An attempt was closed half-way: Spark wanted no more of its rows, or ended it.
+
+    An object of its own beside the commit, so that it can never stand in the way of one: the
+    loser of two speculative attempts is closed too, before or after the winner acknowledges.
+    Where a reader has no commit it explains why, and nobody has to wait for one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    format: Literal[1] = FORMAT_VERSION
+    checkpoint: int
+    epoch: int
+    reader: int
+    attempt: int
+    query_id: str = ""
+    reported: int
+    """Splits it had come to the end of."""
+
+
 class ReaderCommits:
     """The reader commits of a state directory."""
 
@@ -151,19 +178,48 @@ class ReaderCommits:
         return commit
 
     def find(self, ref: CheckpointRef, reader: int) -> ReaderCommit | None:
-        """The commit of `reader` for `ref`, None if it has not acknowledged yet."""
+        """The commit of `reader` for `ref`, looked for by its name; None if there is none yet."""
         try:
             return self._read(reader_object(ref, reader))
         except FileNotFoundError:
             return None
 
     def readers(self, ref: CheckpointRef) -> list[int]:
-        """Readers that have acknowledged `ref`, ascending."""
-        return [int(leaf.split(".")[0]) for leaf in self._store.list(reader_directory(ref))]
+        """Readers whose commit for `ref` a listing shows, ascending.
+
+        A network file system may show an old listing: good enough for views and for looking
+        early, not for believing that a commit is not there.
+        """
+        return _numbers(self._store.list(reader_directory(ref)))
 
     def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
-        """All commits for `ref`, in the order of readers."""
+        """All commits for `ref` that a listing shows, in the order of readers."""
         return [self._read(reader_object(ref, reader)) for reader in self.readers(ref)]
+
+    def abandon(self, abandonment: Abandonment) -> None:
+        """Record that an attempt was closed half-way; the first record of a reader stays."""
+        ref = CheckpointRef(abandonment.checkpoint, abandonment.epoch)
+        document = json.dumps(abandonment.model_dump(mode="json"), sort_keys=True) + "\n"
+        with contextlib.suppress(FileExistsError):
+            self._store.publish(abandoned_object(ref, abandonment.reader), document.encode())
+
+    def abandoned(self, ref: CheckpointRef) -> list[int]:
+        """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""
+        return _numbers(self._store.list(abandoned_directory(ref)))
+
+    def any_acknowledged(self) -> bool:
+        """True if any reader has ever acknowledged a checkpoint that is still retained."""
+        return any(self._store.list(f"{READERS}/{leaf}") for leaf in self._store.list(READERS))
+
+    def refresh(self, ref: CheckpointRef) -> None:
+        """The next look for what `ref`'s readers have written is a real one."""
+        for directory in (READERS, reader_directory(ref), abandoned_directory(ref)):
+            self._store.refresh(directory)
 
     def _read(self, name: str) -> ReaderCommit:
         return ReaderCommit.from_bytes(self._store.read(name), f"{self._store.location}/{name}")
+
+
+def _numbers(leaves: Sequence[str]) -> list[int]:
+    stems = [leaf.removesuffix(".json") for leaf in leaves]
+    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())

@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 from typing_extensions import override
 
-from .store import StateStore
+from .state_store import StateStore
 
 T = TypeVar("T")
 
@@ -53,6 +53,10 @@ class MemoryStateStore(StateStore):
             raise FileNotFoundError(name) from None
 
     @override
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        return self.read(name)[start : start + length]
+
+    @override
     def list(self, directory: str) -> list[str]:
         start = len(directory) + 1
         below = [name[start:] for name in self.objects if name.startswith(f"{directory}/")]
@@ -62,6 +66,10 @@ class MemoryStateStore(StateStore):
     def delete(self, name: str) -> None:
         for known in [n for n in self.objects if n == name or n.startswith(f"{name}/")]:
             del self.objects[known]
+
+    @override
+    def refresh(self, directory: str) -> None:
+        return
 
 
 @dataclass
@@ -131,6 +139,10 @@ class FaultyStateStore(StateStore):
         return self._do("read", lambda: self._inner.read(name))
 
     @override
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        return self._do("read", lambda: self._inner.read_part(name, start, length))
+
+    @override
     def list(self, directory: str) -> list[str]:
         return self._do("list", lambda: self._inner.list(directory))
 
@@ -141,3 +153,7 @@ class FaultyStateStore(StateStore):
                 self._inner.delete(f"{name}/{child}")
 
         self._do("delete", lambda: self._inner.delete(name), half)
+
+    @override
+    def refresh(self, directory: str) -> None:
+        self._inner.refresh(directory)

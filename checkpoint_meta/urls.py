@@ -28,6 +28,12 @@ def local_path(url: str) -> str | None:
     return os.path.abspath("/" + unquote(rest).lstrip("/"))
 
 
+def scheme_of(url: str) -> str:
+    """The name of the file system in `url`, in lower case; empty for a plain path."""
+    scheme = _SCHEME.match(url)
+    return "" if scheme is None else scheme.group(1).lower()
+
+
 def storage_url(url: str) -> str:
     """`url` with Hadoop's names of file systems replaced by fsspec's (`s3a` becomes `s3`)."""
     scheme = _SCHEME.match(url)

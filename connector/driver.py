@@ -72,6 +72,7 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         at_least_readers=driver_cores(),
         max_split_attempts=options.max_split_attempts,
         retained_checkpoints=options.min_checkpoints_to_retain,
+        commit_patience=options.acknowledgement_timeout / 1000,
         settle_timeout=options.discovery_timeout / 1000,
         background_interval=max(options.discovery_interval / 1000, 0.1),
         starting_state=parse_starting_state(options),

@@ -14,6 +14,7 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, Validatio
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
+from ..checkpoint_meta.units import Milliseconds
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
 from ..reader.files.options import FileFormatName, ReaderOptions
@@ -67,6 +68,13 @@ class SluiceOptions(EnumeratorOptions, ReaderOptions):
         None,
         description="For a new query: state directory and checkpoint id of another one to start "
         "from, such as /checkpoints/old/sluice/source@42.",
+    )
+    acknowledgement_timeout: Milliseconds = Field(
+        3000,
+        ge=0,
+        description="How long the driver looks for the commit of a reader before it believes that "
+        "a limit downstream abandoned it; costs time only then.",
+        json_schema_extra={"unit": "milliseconds"},
     )
     min_checkpoints_to_retain: int = Field(
         100, ge=100, description="Checkpoints kept for restarts and as savepoints."

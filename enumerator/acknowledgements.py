@@ -10,7 +10,6 @@ Not here: writing commits (reader) and what becomes of splits sent back (`sent_b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..errors import ProtocolError
 from .api import EnumeratorSource, SplitEnumerator, SplitT
 from .bounded_lock import BoundedLock
+from .commit_search import CommitSearch
 from .context import CoordinatorContext
 from .sent_back import SentBackSplits
 
@@ -33,7 +33,7 @@ class Acknowledgements(Generic[SplitT]):
         self,
         source: EnumeratorSource[SplitT, Any],
         history: CheckpointHistory,
-        commits: ReaderCommits,
+        search: CommitSearch,
         lock: BoundedLock,
         context: CoordinatorContext[SplitT],
         enumerator: SplitEnumerator[SplitT, Any],
@@ -41,59 +41,80 @@ class Acknowledgements(Generic[SplitT]):
     ) -> None:
         self._source = source
         self._history = history
-        self._commits = commits
+        self._search = search
         self._lock = lock
         self._context = context
         self._enumerator = enumerator
         self._sent_back = sent_back
         self._counted: set[tuple[CheckpointRef, int]] = set()
         self._completed = NO_CHECKPOINT
+        self.abandoned_readers = 0
+        """Assignments of completed checkpoints that no reader acknowledged, in this incarnation."""
+        self.abandoned_splits = 0
+        """Their splits. Bounded ones count as read, unbounded ones keep their position."""
 
     def complete(self, ref: CheckpointRef) -> None:
         """Spark has completed `ref`: count what is not counted yet, open every gateway.
 
-        A reader without a commit was abandoned half-way (a `limit` downstream): Spark wants no
-        more of its rows.
+        Each reader of the assignment is looked for by its name, with a bounded wait, before it is
+        believed to have no commit. One that has none was abandoned half-way (a `limit`
+        downstream), or never run: Spark wants no more of its rows.
         """
         if ref in (self._completed, NO_CHECKPOINT):
             return
         self.take_in(ref)
         checkpoint = self._history.load(ref)
+        missing = self._search.missing(
+            ref, _readers_of(checkpoint), lambda reader: self._look(ref, reader)
+        )
         with self._lock:
-            self._give_up(checkpoint, {reader for known, reader in self._counted if known == ref})
+            self._give_up(checkpoint, missing)
             self._context.open(ref.checkpoint)
             self._context.tracker.on_checkpoint_complete(ref.checkpoint)
             self._enumerator.notify_checkpoint_complete(ref.checkpoint)
             self._counted = {key for key in self._counted if key[0] == ref}
             self._completed = ref
 
-    def adopt(self, checkpoint: Checkpoint, commits: Sequence[ReaderCommit]) -> None:
+    def adopt(self, checkpoint: Checkpoint, commits: ReaderCommits) -> None:
         """Count a savepoint's own commits, which are in another directory. Under the lock."""
-        for commit in commits:
-            self.count(commit, checkpoint)
-        self._give_up(checkpoint, {commit.reader for commit in commits})
+        missing = []
+        for reader in _readers_of(checkpoint):
+            commit = commits.find(checkpoint.ref, reader)
+            if commit is None:
+                missing.append(reader)
+            else:
+                self.count(commit, checkpoint)
+        self._give_up(checkpoint, missing)
 
-    def _give_up(self, checkpoint: Checkpoint, acknowledged: AbstractSet[int]) -> None:
-        for reader in sorted({reader for reader, _ in checkpoint.assigned} - acknowledged):
+    def _give_up(self, checkpoint: Checkpoint, missing: Sequence[int]) -> None:
+        for reader in missing:
             splits = self._assigned_to(reader, checkpoint)
+            self.abandoned_readers += 1
+            self.abandoned_splits += len(splits)
             self._enumerator.handle_abandoned_splits(splits, reader)
 
     def take_in(self, ref: CheckpointRef) -> None:
-        """Count the commits that have appeared; each opens the gateway of its own reader."""
-        for reader in self._commits.readers(ref):
-            if (ref, reader) in self._counted:
-                continue
-            commit = self._commits.find(ref, reader)
-            checkpoint = self._history.load(ref)
-            with self._lock:
-                # The other thread may have counted it while this one was reading, and may even
-                # have gone on to a later checkpoint and forgotten that it did.
-                if ref.checkpoint <= self._completed.checkpoint:
-                    return
-                if commit is not None and (ref, reader) not in self._counted:
-                    self._counted.add((ref, reader))
-                    self.count(commit, checkpoint)
-                    self._context.acknowledge(reader, ref.checkpoint)
+        """Count the commits that a listing shows; each opens the gateway of its own reader."""
+        for reader in self._search.shown(ref):
+            self._look(ref, reader)
+
+    def _look(self, ref: CheckpointRef, reader: int) -> bool:
+        """Look for one commit by its name and count it; True if it is counted now."""
+        if (ref, reader) in self._counted:
+            return True
+        commit = self._search.find(ref, reader)
+        if commit is None:
+            return False
+        checkpoint = self._history.load(ref)
+        with self._lock:
+            # The other thread may have counted it while this one was reading, and may even
+            # have gone on to a later checkpoint and forgotten that it did.
+            done = ref.checkpoint <= self._completed.checkpoint
+            if not done and (ref, reader) not in self._counted:
+                self._counted.add((ref, reader))
+                self.count(commit, checkpoint)
+                self._context.acknowledge(reader, ref.checkpoint)
+        return True
 
     def count(self, commit: ReaderCommit, checkpoint: Checkpoint) -> None:
         """Hand one commit to the enumerator. Under the lock."""
@@ -131,3 +152,7 @@ class Acknowledgements(Generic[SplitT]):
         serializer = self._source.split_serializer
         batch = pa.record_batch(columns, schema=serializer.serialize([]).schema)
         return list(serializer.read(version, batch))
+
+
+def _readers_of(checkpoint: Checkpoint) -> list[int]:
+    return sorted({reader for reader, _ in checkpoint.assigned})

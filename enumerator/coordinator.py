@@ -33,6 +33,7 @@ from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitT, StateT
 from .async_calls import AsyncCalls
 from .bounded_lock import BoundedLock
+from .commit_search import CommitSearch
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
 from .restore import RestoredState, base_of, restore
@@ -149,6 +150,8 @@ class Coordinator(Generic[SplitT, StateT]):
                 "checkpoint": (self._next or self._head).checkpoint,
                 "epoch": self.epoch,
                 "quarantinedSplits": self._sent_back.quarantined_total,
+                "abandonedReaders": self._acknowledgements.abandoned_readers,
+                "abandonedSplits": self._acknowledgements.abandoned_splits,
                 **self._enumerator.backlog(),
             }
 
@@ -254,7 +257,7 @@ class Coordinator(Generic[SplitT, StateT]):
             self._context.readers.start()
             if savepoint:
                 self._cutter.adopt(restored)
-                commits = ReaderCommits(savepoint.store).of(savepoint.ref)
+                commits = ReaderCommits(savepoint.store)
                 self._acknowledgements.adopt(history.load(savepoint.ref), commits)
         self._calls.every(self._settings.background_interval, self._background, self._wake)
 
@@ -279,7 +282,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self._acknowledgements = Acknowledgements(
             self._source,
             self._history,
-            ReaderCommits(self._store),
+            CommitSearch(ReaderCommits(self._store), settings.commit_patience),
             self._lock,
             self._context,
             self._enumerator,

@@ -44,4 +44,7 @@ class CoordinatorSettings:
     background_interval: float = 1.0
     """How often fencing and early acknowledgements are looked at."""
 
+    commit_patience: float = 3.0
+    """How long a reader commit is looked for before its reader counts as abandoned."""
+
     starting_state: StartingState | None = None

@@ -9,6 +9,7 @@ Not here: how splits are read (`api.py` and what implements it), what a commit l
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -16,6 +17,7 @@ from typing import Any, Generic
 import pyarrow as pa
 
 from ..checkpoint_meta.reader_commit import (
+    Abandonment,
     ReaderCommit,
     ReaderCommits,
     ReturnedSplit,
@@ -23,7 +25,7 @@ from ..checkpoint_meta.reader_commit import (
 )
 from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.serializer import VersionedSerializer
-from ..errors import ProtocolError, ReplayError
+from ..errors import ProtocolError, ReplayError, SluiceError
 from .api import (
     ReaderContext,
     ReaderEvent,
@@ -88,7 +90,8 @@ class ReaderTask(Generic[SplitT]):
     def read(self, assignment: Assignment[SplitT], attempt: Attempt) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the assignment in order, then publish the reader commit.
 
-        Abandoned half-way it publishes nothing: Spark did not want the rest.
+        Abandoned half-way it acknowledges nothing, since Spark did not want the rest, and leaves
+        a record of that where it still can.
 
         Raises:
             SplitReadError: a split cannot be read.
@@ -109,6 +112,10 @@ class ReaderTask(Generic[SplitT]):
                     yield item
                 else:
                     self._note(item, outcome, indexes, open_ids)
+        except GeneratorExit:
+            if earlier is None:
+                self._abandon(assignment, attempt, len(splits) - len(open_ids))
+            raise
         except Exception as error:
             if earlier is None:
                 raise
@@ -123,6 +130,19 @@ class ReaderTask(Generic[SplitT]):
                 "one report for each split",
             )
         self._acknowledge(assignment, attempt, outcome, earlier)
+
+    def _abandon(self, assignment: Assignment[SplitT], attempt: Attempt, reported: int) -> None:
+        record = Abandonment(
+            checkpoint=assignment.ref.checkpoint,
+            epoch=assignment.ref.epoch,
+            reader=assignment.reader,
+            attempt=attempt.number,
+            query_id=attempt.query_id,
+            reported=reported,
+        )
+        # It only spares the driver a wait, and whoever closes a reader wants no error.
+        with contextlib.suppress(OSError, SluiceError):
+            self._commits.abandon(record)
 
     def _context(
         self, assignment: Assignment[SplitT], attempt: Attempt, earlier: ReaderCommit | None

@@ -8,9 +8,15 @@ import threading
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, claim_epoch, open_format
+from pyspark_sluice.checkpoint_meta.epochs import (
+    KEPT,
+    check_not_fenced,
+    claim_epoch,
+    open_format,
+)
+from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.testing import Fault, FaultyStateStore, MemoryStateStore
-from pyspark_sluice.errors import FencedError, StateCorruptError, StateVersionError
+from pyspark_sluice.errors import FencedError, StateCorruptError, StateError, StateVersionError
 
 
 @pytest.fixture
@@ -30,11 +36,18 @@ def test_a_directory_of_a_newer_release_is_refused_with_both_versions_named(stor
         open_format(store)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"null", b'{"format": "x"}', b"\xff"])
+@pytest.mark.parametrize("content", [b"[]", b"{}", b"null", b'{"format": "x"}', b"\xff"])
 def test_a_damaged_format_is_named(store, content):
     store.publish("FORMAT", content)
     with pytest.raises(StateCorruptError, match="/ck/sluice/FORMAT"):
         open_format(store)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"form', b'{"format": 1}'])
+def test_a_format_that_is_cut_short_does_not_stop_a_restart(store, content, caplog):
+    store.publish("FORMAT", content)
+    open_format(store)
+    assert "/ck/sluice/FORMAT is cut short" in caplog.text
 
 
 def test_epochs_count_from_one_and_say_who_claimed_them(store):
@@ -48,6 +61,75 @@ def test_an_epoch_is_claimed_by_one_only(store):
     claimed: list[int] = []
     threads = [
         threading.Thread(target=lambda: claimed.append(claim_epoch(store))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(claimed) == list(range(1, 9))
+
+
+def test_superseded_claims_go_and_the_superseded_still_find_out(store):
+    for number in range(1, 41):
+        assert claim_epoch(store) == number
+    assert len(store.list("epochs")) == KEPT
+    with pytest.raises(FencedError, match="epoch 40 claimed"):
+        check_not_fenced(store, 1)
+
+
+def test_a_number_that_is_free_only_because_it_was_deleted_is_not_claimed(store):
+    for _ in range(5):
+        claim_epoch(store)
+
+    class Sleeper(MemoryStateStore):
+        """Falls asleep between the listing and the claim, while forty others come and go."""
+
+        def __init__(self):
+            super().__init__(store.location)
+            self.objects = store.objects
+            self.slept = False
+
+        def publish(self, name, data):
+            if not self.slept:
+                self.slept = True
+                for _ in range(40):
+                    claim_epoch(store)
+            super().publish(name, data)
+
+    assert claim_epoch(Sleeper()) == 46
+
+
+@pytest.mark.parametrize("name", ["lost+found", "0000000009.json.tmp", "x.json", "²"])
+def test_what_does_not_belong_into_the_directory_of_epochs_is_no_epoch(store, name):
+    store.publish(f"epochs/{name}", b"")
+    assert claim_epoch(store) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b'{"host": "a', b"[]", b"{}", b"\xff"])
+def test_a_torn_claim_supersedes_all_the_same_and_blocks_nobody(store, content):
+    first = claim_epoch(store)
+    store.publish("epochs/0000000002.json", content)
+    with pytest.raises(FencedError, match="epoch 2 claimed by somebody whose claim cannot be"):
+        check_not_fenced(store, first)
+    assert claim_epoch(store) == 3
+
+
+def test_a_store_that_creates_twice_is_refused_at_the_first_claim(store):
+    class Careless(MemoryStateStore):
+        """A server that ignores the condition of a write."""
+
+        def publish(self, name, data):
+            self.objects[name] = data
+
+    with pytest.raises(StateError, match=r"let an object be created twice.*If-None-Match"):
+        claim_epoch(Careless())
+
+
+def test_two_threads_never_take_one_another_s_claim_for_their_own(store):
+    retrying = RetryingStateStore(store)
+    claimed: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: claimed.append(claim_epoch(retrying))) for _ in range(8)
     ]
     for thread in threads:
         thread.start()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import threading
 import uuid
 
 import fsspec
 import pytest
 
+from pyspark_sluice.checkpoint_meta import exclusive_rename, local_store
+from pyspark_sluice.checkpoint_meta.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.store import (
     LocalStateStore,
     ObjectStateStore,
@@ -38,14 +42,28 @@ class StateStoreSuite:
 
     def test_a_second_publication_of_a_name_fails_and_changes_nothing(self, store):
         store.publish("a/1", b"first")
-        for data in (b"second", b"first"):
-            with pytest.raises(FileExistsError):
-                store.publish("a/1", data)
+        with pytest.raises(FileExistsError):
+            store.publish("a/1", b"second")
         assert store.read("a/1") == b"first"
 
     def test_reading_what_is_not_there_raises_file_not_found(self, store):
         with pytest.raises(FileNotFoundError):
             store.read("a/1")
+
+    def test_a_part_is_read_without_the_rest(self, store):
+        store.publish("a/1", b"0123456789")
+        assert store.read_part("a/1", 3, 4) == b"3456"
+        assert store.read_part("a/1", 8, 4) == b"89"
+        assert store.read_part("a/1", 10, 4) == b""
+        with pytest.raises(FileNotFoundError):
+            store.read_part("a/2", 0, 4)
+
+    def test_refreshing_changes_nothing(self, store):
+        store.publish("d/1", b"a")
+        store.refresh("d")
+        store.refresh("nowhere")
+        assert store.list("d") == ["1"]
+        assert store.list("nowhere") == []
 
     def test_a_listing_is_sorted_and_of_one_directory_only(self, store):
         for name in ("d/2", "d/10", "d/1", "d/sub/3", "e/4", "top"):
@@ -183,14 +201,147 @@ def test_what_is_not_there_is_no_fault_and_is_not_retried(faulty):
     with pytest.raises(FileNotFoundError):
         store.read("d/9")
     with pytest.raises(FileExistsError):
-        store.publish("d/1", b"one")
-    assert faulty.operations == 2
+        store.publish("d/1", b"two")
+    assert faulty.operations == 3
+
+
+def test_our_own_success_that_comes_back_as_exists_is_a_success(faulty):
+    class Repeating(MemoryStateStore):
+        """A client that repeats a request whose answer was lost, and says nothing."""
+
+        def publish(self, name, data):
+            super().publish(name, data)
+            super().publish(name, data)
+
+    store = RetryingStateStore(Repeating(), sleep=lambda _: None)
+    store.publish("d/2", b"mine")
+    with pytest.raises(FileExistsError):
+        store.publish("d/2", b"theirs")
+    assert store.read("d/2") == b"mine"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "hdfs://namenode/state",
+        "webhdfs://namenode:9870/state",
+        "ftp://host/state",
+        "sftp://host/state",
+        "smb://host/share/state",
+        "oss://bucket/state",
+        "adl://store/state",
+        "memory://state",
+        "simplecache::s3://bucket/state",
+        "dbfs:/state",
+    ],
+)
+def test_a_file_system_whose_create_is_not_atomic_is_refused_by_name(url):
+    with pytest.raises(StateError, match="its create is not known to be atomic") as error:
+        open_store(url)
+    assert f"found the file system '{url.partition(':')[0]}'" in str(error.value)
+    assert "a local path or one of s3, gs, gcs, abfs, az" in str(error.value)
+
+
+def test_a_failed_precondition_of_any_server_means_that_the_object_is_there():
+    class Answer(Exception):
+        def __init__(self):
+            self.response = {"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 412}}
+
+    class Server:
+        def pipe_file(self, path, data, mode):
+            raise OSError(22, "At least one of the pre-conditions did not hold") from Answer()
+
+    store = ObjectStateStore("memory://any", {})
+    store._fs = Server()
+    with pytest.raises(FileExistsError):
+        store.publish("a/1", b"")
+
+
+def test_what_a_client_calls_a_fault_in_its_own_words_is_retried():
+    class HttpError(Exception):
+        pass
+
+    class Server:
+        calls = 0
+
+        def cat_file(self, path):
+            self.calls += 1
+            if self.calls < 3:
+                raise HttpError("503")
+            return b"at last"
+
+    store = ObjectStateStore("memory://any", {})
+    store._fs = Server()
+    assert RetryingStateStore(store, sleep=lambda _: None).read("a/1") == b"at last"
+
+
+# Local file systems of all kinds ------------------------------------------------------------
+
+
+def without_hard_links(monkeypatch):
+    def link(source, target):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+
+
+def test_without_hard_links_a_file_is_renamed_and_never_replaced(monkeypatch, tmp_path):
+    without_hard_links(monkeypatch)
+    store = LocalStateStore(str(tmp_path / "state"))
+    store.publish("d/1", b"first")
+    with pytest.raises(FileExistsError):
+        store.publish("d/1", b"second")
+    assert store.read("d/1") == b"first"
+    assert os.listdir(tmp_path / "state" / "d") == ["1"]
+
+
+def test_without_hard_links_one_of_many_wins(monkeypatch, tmp_path):
+    without_hard_links(monkeypatch)
+    claimed: list[int] = []
+
+    def claim():
+        claimed.append(claim_epoch(LocalStateStore(str(tmp_path / "state"))))
+
+    threads = [threading.Thread(target=claim) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(claimed) == list(range(1, 9))
+
+
+def test_a_mount_that_can_neither_link_nor_rename_exclusively_is_refused(monkeypatch, tmp_path):
+    without_hard_links(monkeypatch)
+    monkeypatch.setattr(exclusive_rename, "_system_call", lambda: None)
+    store = LocalStateStore(str(tmp_path / "state"))
+    with pytest.raises(StateError, match="no hard links, and the system has no exclusive rename"):
+        store.publish("d/1", b"first")
+    assert os.listdir(tmp_path / "state" / "d") == []
+
+
+def test_every_directory_that_is_made_is_durable_in_its_parent(monkeypatch, tmp_path):
+    synced: list[str] = []
+    sync = local_store._sync_directory
+    monkeypatch.setattr(local_store, "_sync_directory", lambda d: (synced.append(str(d)), sync(d)))
+    root = tmp_path / "checkpoint" / "sluice" / "source"
+    LocalStateStore(str(root)).publish("d/1", b"")
+    expected = [tmp_path, root.parent.parent, root.parent, root, root / "d"]
+    assert set(map(str, expected)) <= set(synced)
+
+
+def test_a_directory_made_by_a_process_that_died_is_made_durable_too(monkeypatch, tmp_path):
+    root = tmp_path / "checkpoint" / "sluice" / "source"
+    (root / "d").mkdir(parents=True)
+    synced: list[str] = []
+    monkeypatch.setattr(local_store, "_sync_directory", lambda d: synced.append(str(d)))
+    LocalStateStore(str(root)).publish("d/1", b"")
+    assert {str(root.parent.parent), str(root.parent), str(root), str(root / "d")} <= set(synced)
 
 
 def test_a_path_or_a_url_opens_the_right_store(tmp_path):
     assert isinstance(open_store(str(tmp_path))._inner, LocalStateStore)
     assert isinstance(open_store(tmp_path.as_uri())._inner, LocalStateStore)
-    assert isinstance(open_store("memory://x")._inner, ObjectStateStore)
+    assert isinstance(open_store("s3a://bucket/x")._inner, ObjectStateStore)
 
 
 def test_a_file_system_without_conditional_creation_is_refused_by_name(tmp_path):

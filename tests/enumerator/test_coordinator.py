@@ -309,7 +309,9 @@ def test_another_parallelism_at_restart_spreads_anew(query):
 
 
 def test_a_savepoint_starts_a_new_query_and_stays_untouched(query):
-    query.settings = CoordinatorSettings(BatchLimits(files=2), 2, settle_timeout=0.0)
+    query.settings = CoordinatorSettings(
+        BatchLimits(files=2), 2, settle_timeout=0.0, commit_patience=0.0
+    )
     query.restart()
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.acknowledge(first, 0, returned=[ReturnedSplit(index=0, reason="gone")])

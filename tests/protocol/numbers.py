@@ -132,6 +132,8 @@ class Harness:
     state: MemoryStateStore = field(default_factory=MemoryStateStore)
 
     def __post_init__(self) -> None:
+        # Readers of the harness acknowledge at once or never.
+        self.settings = replace(self.settings, commit_patience=0.0)
         self.source = NumberSource(self.numbers)
         self.commits = ReaderCommits(self.state)
         self.restart()

@@ -97,6 +97,7 @@ class Query(RuleBasedStateMachine):
             retained_checkpoints=RETAINED,
             deltas_per_base=2,
             settle_timeout=0.0,
+            commit_patience=0.0,
             **more,
         )
 

@@ -91,7 +91,7 @@ def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_a
     one its state names.
     """
     source = NumberSource()
-    settings = CoordinatorSettings(parallelism=1, background_interval=0.001)
+    settings = CoordinatorSettings(parallelism=1, background_interval=0.001, commit_patience=0.0)
     coordinator = Coordinator(source, MemoryStateStore(), settings)
     coordinator._begin(NO_CHECKPOINT)
     context, enumerator = coordinator._context, coordinator._enumerator
@@ -257,7 +257,9 @@ def test_an_error_of_an_asynchronous_handler_fails_the_query(query):
 
 def test_a_call_that_ends_after_the_close_is_heard_by_nobody():
     """Ctx testCallableInterruptedDuringShutdownDoNotFailJob."""
-    coordinator = Coordinator(NumberSource(), MemoryStateStore(), CoordinatorSettings())
+    coordinator = Coordinator(
+        NumberSource(), MemoryStateStore(), CoordinatorSettings(commit_patience=0.0)
+    )
     coordinator._begin(NO_CHECKPOINT)
     started, go_on, heard = threading.Event(), threading.Event(), []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pyarrow as pa
@@ -11,7 +12,8 @@ from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
+from pyspark_sluice.checkpoint_meta.testing import Fault, FaultyStateStore, MemoryStateStore
 from pyspark_sluice.errors import MalformedDataError, ProtocolError, ReplayError
 from pyspark_sluice.reader.api import ReaderEvent, SplitFinished, SplitReader, SplitReturned
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
@@ -73,7 +75,7 @@ def test_a_task_that_fails_acknowledges_nothing(executor):
     assert executor.commit.attempt == 1
 
 
-def test_a_task_that_is_abandoned_acknowledges_nothing_and_lets_go_of_its_reader(executor):
+def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_lets_go_of_its_reader(executor):
     closed = []
 
     class Closing(RowReader):
@@ -84,6 +86,41 @@ def test_a_task_that_is_abandoned_acknowledges_nothing_and_lets_go_of_its_reader
     next(batches)
     batches.close()
     assert closed == [True]
+    assert executor.commit is None
+    assert executor.commits.abandoned(REF) == [3]
+    (name,) = executor.store.objects
+    record = json.loads(executor.store.read(name))
+    assert (record["reader"], record["attempt"], record["query_id"]) == (3, 0, "query")
+
+
+def test_an_abandoned_attempt_never_stands_in_the_way_of_another_one_s_commit(executor):
+    loser = executor.begin(number=0)
+    next(loser)
+    loser.close()
+    assert executor.read(number=1) == ALL
+    assert executor.commit.attempt == 1
+
+
+def test_an_attempt_abandoned_after_another_has_acknowledged_changes_nothing(executor):
+    loser = executor.begin(number=0)
+    next(loser)
+    assert executor.read(number=1) == ALL
+    loser.close()
+    again = executor.begin(number=2)
+    next(again)
+    again.close()
+    assert executor.commit.attempt == 1
+    assert executor.read(number=3) == ALL
+
+
+def test_a_reader_that_cannot_record_its_end_ends_quietly():
+    executor = Executor()
+    faulty = FaultyStateStore(executor.store)
+    executor.commits = ReaderCommits(RetryingStateStore(faulty, attempts=2, sleep=lambda _: None))
+    batches = executor.begin()
+    next(batches)
+    faulty.fault = Fault("error before", times=9)
+    batches.close()
     assert executor.store.objects == {}
 
 
