@@ -11,6 +11,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .times.temporal import instants_of
+
 Cast = Callable[[pa.Array], pa.Array]
 _types = pa.types
 
@@ -99,10 +101,5 @@ def _timestamp_cast(found: pa.DataType, target: pa.DataType, zone: str) -> Cast 
     if target.tz is None and found.tz is not None:
         return None
     if target.tz is not None and found.tz is None and zone != "UTC":
-        return lambda array: _in_zone(array, zone).cast(target, safe=True)
+        return lambda array: instants_of(array, zone).cast(target, safe=True)
     return lambda array: array.cast(target, safe=True)
-
-
-def _in_zone(array: pa.Array, zone: str) -> pa.Array:
-    # The hours that a zone skips or repeats are taken as Java takes them.
-    return pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="latest")

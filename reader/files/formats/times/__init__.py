@@ -1,1 +1,7 @@
-"""Dates and timestamps from text, by one set of rules for every format."""
+"""Dates and timestamps from text, and wall clocks in time zones, by one set of rules: Spark's.
+
+CSV, JSON, partition values and the literals of `filter` all come here; nobody else reads a time.
+`temporal` is the face. Beneath: `zones` (what a zone's name means, skipped and repeated hours),
+`iso` (what ISO 8601 text means), `patterns` (Java's patterns), and `layouts`, the vectorised way,
+which takes only what the other three would read to the same value.
+"""

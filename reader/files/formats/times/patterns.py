@@ -1,0 +1,182 @@
+"""Java's patterns of dates and times, as far as Spark takes them for reading, value by value.
+
+What Spark refuses in a pattern is refused here, by name. As in Spark a pattern has to fit the whole
+text, letters fit in either case, and a fraction (`SSS`) takes one to as many digits as letters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .iso import checked, clock_of, days_of
+from .zones import DAY, UTC, Zone, zone_of
+
+_MONTHS = "January February March April May June July August September October November December"
+_SHORT = [name[:3] for name in _MONTHS.split()]
+_NUMBER = {name[:3].lower(): number for number, name in enumerate(_SHORT, 1)}
+_PLAIN = r"(\d{1,19})"
+_OFFSETS = {
+    1: r"[+-]\d{2}(?:\d{2})?",
+    2: r"[+-]\d{4}",
+    3: r"[+-]\d{2}:\d{2}",
+    4: r"[+-]\d{4}(?:\d{2})?",
+    5: r"[+-]\d{2}:\d{2}(?::\d{2})?",
+}
+_SPELLINGS = {
+    "y": {1: r"(-?\d{1,10})", 2: r"(\d{2})", 3: r"(-?\d{3,10})"},
+    "M": {
+        1: _PLAIN,
+        2: r"(\d{2})",
+        3: f"({'|'.join(_SHORT)})",
+        4: f"({_MONTHS.replace(' ', '|')})",
+    },
+    "D": {1: _PLAIN, 2: r"(\d{2,3})", 3: r"(\d{3})"},
+    "a": {1: "(AM|PM)"},
+    "X": {count: f"(Z|{offset})" for count, offset in _OFFSETS.items()},
+    "x": {count: f"({offset})" for count, offset in _OFFSETS.items()},
+    "Z": dict.fromkeys((1, 2, 3), r"([+-]\d{4})")
+    | {4: r"(GMT(?:[+-]\d{2}:\d{2})?)", 5: r"(Z|[+-]\d{2}:\d{2})"},
+    "O": {1: r"(GMT(?:[+-]\d{1,2}(?::\d{2})?)?)", 4: r"(GMT(?:[+-]\d{2}:\d{2})?)"},
+    "z": dict.fromkeys(
+        (1, 2, 3, 4), r"(Etc/GMT[+-]\d{1,2}|[A-Za-z][A-Za-z0-9/_-]*|[+-]\d{2}:\d{2})"
+    ),
+    "V": {2: r"([A-Za-z][A-Za-z0-9/_+:-]*|[+-]\d{2}(?::?\d{2})*)"},
+}
+_SPELLINGS |= {letter: {1: _PLAIN, 2: r"(\d{2})"} for letter in "dHhkKms"}
+_ZONES = "XxZOzV"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One part of a pattern: so many times a letter, `[` or `]`, or with no letter plain text."""
+
+    letter: str
+    count: int
+    text: str = ""
+
+
+class JavaPattern:
+    """A pattern of Java's DateTimeFormatter.
+
+    Letters y M L d D H h k K m s S a X x Z O z V, quoted text, `[...]` around what may be missing.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        """Raises ValueError for a pattern that Spark refuses or that is not understood."""
+        self.pattern = pattern
+        self.pieces = list(_pieces(pattern))
+        self._names: list[str] = []
+        regex = "".join(map(self._regex_of, self.pieces))
+        try:
+            self._regex = re.compile(regex + r"\Z", re.IGNORECASE | re.ASCII)
+        except re.error:
+            raise ValueError(f"pattern {pattern!r} has an open bracket") from None
+
+    def local(self, text: str) -> tuple[int, Zone | None]:
+        """The wall clock that `text` shows in microseconds since the epoch, and its zone, if any.
+
+        Raises:
+            ValueError: `text` does not fit.
+        """
+        match = self._regex.match(text)
+        if not match:
+            raise ValueError(f"{text!r} does not fit the pattern {self.pattern}")
+        groups = zip(self._names, match.groups(), strict=True)
+        found = {name: value for name, value in groups if value is not None}
+        named = next((found[name] for name in found if name in _ZONES), None)
+        zone = zone_of("Z" if named == "z" else named) if named else None
+        return _day(found) * DAY + _clock(found), zone
+
+    def day(self, text: str) -> int:
+        """`text` as days since the epoch. Raises ValueError if it does not fit."""
+        return checked(self.local(text)[0] // DAY, 32)
+
+    def instant(self, text: str, zone: Zone) -> int:
+        """`text` as microseconds since the epoch. Raises ValueError if it does not fit."""
+        local, named = self.local(text)
+        return checked((named or zone).instant(local), 64)
+
+    def wall_clock(self, text: str) -> int:
+        """`text` as microseconds, without zone. Raises ValueError if it names one or misfits."""
+        local, named = self.local(text)
+        if named is not None:
+            raise ValueError(f"{text!r} names a zone where the column has none")
+        return checked(UTC.instant(local), 64)
+
+    def _regex_of(self, piece: Piece) -> str:
+        if not piece.letter:
+            return re.escape(piece.text)
+        if piece.letter in "[]":
+            return "(?:" if piece.letter == "[" else ")?"
+        return self._letter(piece.letter, piece.count)
+
+    def _letter(self, letter: str, count: int) -> str:
+        letter = {"L": "M"}.get(letter, letter)
+        if letter in self._names:
+            raise ValueError(f"pattern {self.pattern!r} asks for {letter} twice")
+        self._names.append(letter)
+        if letter == "S" and count <= 9:
+            return rf"(\d{{1,{count}}})"
+        if letter == "y" and count >= 4:
+            return rf"(\d{{{count}}}|\+\d{{{count + 1},10}}|-\d{{{count},10}})"
+        spelling = _SPELLINGS.get(letter, {}).get(count)
+        if spelling is None:
+            given = letter * count
+            raise ValueError(f"pattern {self.pattern!r}: {given} is not supported")
+        return spelling
+
+
+def _pieces(pattern: str) -> Iterator[Piece]:
+    for match in re.finditer(
+        r"'((?:[^']|'')*)'|([A-Za-z])\2*|([\[\]])|([^A-Za-z'\[\]]+)|'", pattern
+    ):
+        quoted, letter, bracket, plain = match.groups()
+        if quoted is not None:
+            yield Piece("", 0, quoted.replace("''", "'") or "'")
+        elif letter:
+            yield Piece(letter, len(match[0]))
+        elif bracket:
+            yield Piece(bracket, 1)
+        elif plain is None:
+            raise ValueError(f"pattern {pattern!r} has an open quote")
+        elif {"#", "{", "}"} & set(plain):
+            raise ValueError(f"pattern {pattern!r}: # {{ and }} are reserved")
+        else:
+            yield Piece("", 0, plain)
+
+
+def _day(found: dict[str, str]) -> int:
+    text = found.get("y", "1970")
+    year = int(text) + 2000 * (len(text) == 2)
+    month = found.get("M", "1")
+    number = int(month) if month.isdigit() else _NUMBER[month[:3].lower()]
+    if "D" not in found:
+        return days_of(year, number, int(found.get("d", 1)))
+    first, nth = days_of(year, 1, 1), int(found["D"])
+    if not 1 <= nth <= days_of(year + 1, 1, 1) - first:
+        raise ValueError(f"the year {year} has no day {nth}")
+    return first + nth - 1
+
+
+def _clock(found: dict[str, str]) -> int:
+    hour = int(found.get("H", 0))
+    half = 12 * (found.get("a", "am").lower() == "pm")
+    if "k" in found:
+        hour = _in(found["k"], 1, 24) % 24
+    elif "h" in found:
+        hour = _in(found["h"], 1, 12) % 12 + half
+    elif "K" in found:
+        hour = _in(found["K"], 0, 11) + half
+    elif "H" not in found:
+        hour = half
+    micros = int(found.get("S", "").ljust(6, "0")[:6])
+    return clock_of(hour, int(found.get("m", 0)), int(found.get("s", 0)), micros)
+
+
+def _in(text: str, least: int, most: int) -> int:
+    number = int(text)
+    if not least <= number <= most:
+        raise ValueError(f"{text} is no hour from {least} to {most}")
+    return number

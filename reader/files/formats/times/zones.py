@@ -1,0 +1,178 @@
+"""Time zones by Java's names, and wall clocks as instants, skipped and repeated hours included.
+
+The one rule: an hour that a zone skips moves forward by the gap, and of an hour that it repeats the
+first is meant. Both say the same: the offset before the change counts.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+DAY = 86_400_000_000
+"""Microseconds."""
+
+_EPOCH = datetime(1970, 1, 1).toordinal()  # noqa: DTZ001 - a day has no zone
+_FIRST, _LAST = 2 - _EPOCH, datetime(9999, 12, 30).toordinal() - _EPOCH  # noqa: DTZ001
+_CYCLE = 146_097
+"""Days of 400 years, after which the calendar and the rules of summer time repeat."""
+
+_OFFSET = re.compile(r"([+-])(\d|\d\d(?:\d\d){0,2}|\d\d(?::\d\d){1,2})\Z", re.ASCII)
+_ONE_DIGIT_HOUR = re.compile(r"([+-])(\d):", re.ASCII)
+_ONE_DIGIT_MINUTE = re.compile(r"([+-]\d\d:)(\d)\Z", re.ASCII)
+_REGION = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+\Z", re.ASCII)
+_NOT_JAVAS = re.compile(r"posix|right/|localtime\Z|Factory\Z|ROC\Z")
+"""What a system's zone directory may hold and Java does not know."""
+
+# Java's ZoneId.SHORT_IDS, which Spark takes as well.
+_SHORT = dict(
+    pair.split("=")
+    for pair in [
+        "ACT=Australia/Darwin",
+        "AET=Australia/Sydney",
+        "AGT=America/Argentina/Buenos_Aires",
+        "ART=Africa/Cairo",
+        "AST=America/Anchorage",
+        "BET=America/Sao_Paulo",
+        "BST=Asia/Dhaka",
+        "CAT=Africa/Harare",
+        "CNT=America/St_Johns",
+        "CST=America/Chicago",
+        "CTT=Asia/Shanghai",
+        "EAT=Africa/Addis_Ababa",
+        "ECT=Europe/Paris",
+        "IET=America/Indiana/Indianapolis",
+        "IST=Asia/Kolkata",
+        "JST=Asia/Tokyo",
+        "MIT=Pacific/Apia",
+        "NET=Asia/Yerevan",
+        "NST=Pacific/Auckland",
+        "PLT=Asia/Karachi",
+        "PNT=America/Phoenix",
+        "PRT=America/Puerto_Rico",
+        "PST=America/Los_Angeles",
+        "SST=Pacific/Guadalcanal",
+        "VST=Asia/Ho_Chi_Minh",
+        "EST=-05:00",
+        "MST=-07:00",
+        "HST=-10:00",
+    ]
+)
+
+
+class Zone:
+    """A time zone. Wall clocks and instants are microseconds since the epoch."""
+
+    def __init__(self, rules: tzinfo | int) -> None:
+        """`rules` are an offset in seconds, or a zone whose offset changes."""
+        self._rules = rules
+        self._known: dict[int, int] = {}
+
+    @property
+    def fixed(self) -> int | None:
+        """The offset in seconds, if it never changes."""
+        return self._rules if isinstance(self._rules, int) else None
+
+    def instant(self, local: int) -> int:
+        """The instant at which the wall clock first shows `local`, or passes it by."""
+        day, clock = divmod(local, DAY)
+        offset = self._of_day(day)
+        if offset == _CHANGES:
+            offset = self._at(_within_years(day), clock, 0)
+        return local - offset * 1_000_000
+
+    def instants(self, local: np.ndarray, days: np.ndarray | None = None) -> np.ndarray:
+        """The same for many; `days` are theirs, where the caller has them at hand."""
+        if isinstance(self._rules, int) or not len(local):
+            return local - (self.fixed or 0) * 1_000_000
+        days = local // DAY if days is None else days
+        offsets = self._of_days(days)
+        instants: np.ndarray = local - offsets * 1_000_000
+        for index in np.flatnonzero(offsets == _CHANGES):
+            instants[index] = self.instant(int(local[index]))
+        return instants
+
+    def _of_days(self, days: np.ndarray) -> np.ndarray:
+        first, last = int(days.min()), int(days.max())
+        if last - first > _TABLE_DAYS:
+            # Dates that stand for "never" lie far out; a table over the gap would be mostly empty.
+            distinct, which = np.unique(days, return_inverse=True)
+            table = np.array([self._of_day(int(day)) for day in distinct], np.int64)
+            return np.asarray(table[which])
+        table = np.zeros(last - first + 1, np.int64)
+        from_first = days - first
+        for day in np.flatnonzero(np.bincount(from_first)):
+            table[day] = self._of_day(first + int(day))
+        return np.asarray(table[from_first])
+
+    def _of_day(self, day: int) -> int:
+        """The offset that holds all day, or `_CHANGES`."""
+        if isinstance(self._rules, int):
+            return self._rules
+        offset = self._known.get(day)
+        if offset is None:
+            near = _within_years(day)
+            # The earlier reading of the first moment and the later one of the last: they agree
+            # only if no change touches the day, not even one whose gap reaches across midnight.
+            offset = self._at(near, 0, 0)
+            if offset != self._at(near, DAY - 1, 1):
+                offset = _CHANGES
+            self._known[day] = offset
+        return offset
+
+    def _at(self, day: int, clock: int, fold: int) -> int:
+        moment = datetime.fromordinal(day + _EPOCH) + timedelta(microseconds=clock)
+        placed = moment.replace(tzinfo=self._rules, fold=fold)  # type: ignore[arg-type]
+        return round((placed.utcoffset() or timedelta()).total_seconds())
+
+
+_CHANGES = 1 << 20
+"""Stands for the offset of a day on which the offset changes: no zone is ever 12 days off."""
+
+_TABLE_DAYS = 80_000
+
+UTC = Zone(0)
+
+
+def _within_years(day: int) -> int:
+    """A day with the same rules in the years that Python's calendar knows."""
+    if day > _LAST:
+        return day - -(-(day - _LAST) // _CYCLE) * _CYCLE
+    return max(day, _FIRST)
+
+
+@lru_cache(maxsize=1024)
+def zone_of(name: str) -> Zone:
+    """The zone that Java, and with it Spark, means by `name`.
+
+    Raises:
+        ValueError: it means none.
+    """
+    text = _ONE_DIGIT_HOUR.sub(r"\g<1>0\2:", name.strip(), count=1)
+    text = _ONE_DIGIT_MINUTE.sub(r"\g<1>0\2", text)
+    text = _SHORT.get(text, text)
+    if text in ("Z", "UTC", "GMT", "UT", "Etc/UTC"):
+        return UTC
+    prefix = next((p for p in ("UTC", "GMT", "UT", "") if text.startswith(p)), "")
+    offset = _OFFSET.match(text.removeprefix(prefix))
+    if offset:
+        return Zone(_offset(name, offset))
+    if not _REGION.match(text) or _NOT_JAVAS.match(text):
+        raise ValueError(f"{name!r} is no time zone")
+    try:
+        return Zone(ZoneInfo(text))
+    except (KeyError, OSError, ValueError):
+        raise ValueError(f"{name!r} is no time zone") from None
+
+
+def _offset(name: str, match: re.Match[str]) -> int:
+    digits = match[2].replace(":", "")
+    hours, minutes, seconds = (int(digits[at : at + 2] or 0) for at in (0, 2, 4))
+    total = hours * 3600 + minutes * 60 + seconds
+    if minutes > 59 or seconds > 59 or total > 18 * 3600:
+        raise ValueError(f"{name!r} is no time zone: offsets go up to 18:00")
+    return -total if match[1] == "-" else total
