@@ -45,6 +45,13 @@ class VersionedSerializer(ABC, Generic[T]):
         Called only with versions from 1 to `self.version`.
         """
 
+    def serialize_all(self, value: T) -> Sequence[pa.RecordBatch]:
+        """`value` as one record batch or several: a column of text holds at most 2 GiB.
+
+        What each batch is read back as adds up to `value`, in their order.
+        """
+        return [self.serialize(value)]
+
     def read(self, version: int, batch: pa.RecordBatch) -> T:
         """`deserialize`, after refusing what a newer release has written.
 
@@ -118,6 +125,10 @@ class FileSerializer(VersionedSerializer[Sequence[FileVersion]]):
 class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
     """File splits as six columns: those of the file, then start and end."""
 
+    def __init__(self, most_text: int = 2**31 - 1) -> None:
+        """`most_text` is how many bytes of text a column of one record batch may hold."""
+        self._most_text = most_text
+
     @property
     @override
     def version(self) -> int:
@@ -131,6 +142,21 @@ class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
             int64_array([split.end for split in value]),
         ]
         return pa.record_batch(columns, schema=_SPLITS)
+
+    @override
+    def serialize_all(self, value: Sequence[FileSplit]) -> Sequence[pa.RecordBatch]:
+        # A character has at most four bytes: few states have to be measured exactly.
+        if 4 * sum(len(s.file.path) + len(s.file.etag) for s in value) <= self._most_text:
+            return [self.serialize(value)]
+        sizes = (max(len(s.file.path.encode()), len(s.file.etag.encode())) for s in value)
+        starts, total = [0], 0
+        for at, size in enumerate(sizes):
+            total += size
+            if total > self._most_text and at > starts[-1]:
+                starts.append(at)
+                total = size
+        ends = [*starts[1:], len(value)]
+        return [self.serialize(value[a:b]) for a, b in zip(starts, ends, strict=True)]
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[FileSplit]:

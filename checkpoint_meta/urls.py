@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import unquote
+from urllib.parse import quote, unquote_to_bytes
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?://)?")
 _LOCAL_SCHEMES = ("file", "local")
@@ -25,7 +25,27 @@ def local_path(url: str) -> str | None:
     if scheme.group(1).lower() not in _LOCAL_SCHEMES:
         return None
     rest = url[scheme.end() :]
-    return os.path.abspath("/" + unquote(rest).lstrip("/"))
+    return os.path.abspath("/" + os.fsdecode(unquote_to_bytes(rest)).lstrip("/"))
+
+
+def written_path(path: str) -> str:
+    """A local path as state and messages have it: text that is valid UTF-8.
+
+    Names are bytes; one that is not UTF-8 makes the whole path a `file:` URL, in which every
+    odd byte is quoted. `local_path` gives back the path that can be opened.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "file://" + quote(os.fsencode(path))
+    return path
+
+
+def shown_path(path: str) -> str:
+    """A written path with U+FFFD for what is no UTF-8: its parts are names again."""
+    if not path.startswith("file://"):
+        return path
+    return os.fsencode(local_path(path) or path).decode(errors="replace")
 
 
 def scheme_of(url: str) -> str:

@@ -52,7 +52,7 @@ class SluiceBatchReader(DataSourceReader):
                     AssignedPart(
                         NO_CHECKPOINT,
                         serializer.version,
-                        pa.Table.from_batches([serializer.serialize(share)]),
+                        pa.Table.from_batches(serializer.serialize_all(share)),
                         (),
                     )
                 ],

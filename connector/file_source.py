@@ -18,6 +18,7 @@ from ..checkpoint_meta.urls import local_path
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ..enumerator.files.discovery import FileLister, make_lister
 from ..enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from ..enumerator.files.names import NameRule
 from ..enumerator.files.slicing import Border, SplitCutter
 from ..enumerator.files.spreading import SplitSpreader
 from ..enumerator.files.state import FileState, advance
@@ -60,7 +61,9 @@ class FileSource(Source[FileSplit, FileState]):
             self.lister(),
             self.cutter(),
             self.spreader(),
-            DiscoveryPolicy(self.options.discovery_interval / 1000),
+            DiscoveryPolicy(
+                self.options.discovery_interval / 1000, self.options.discovery_attempts
+            ),
             driver_cores(),
             state,
         )
@@ -72,7 +75,7 @@ class FileSource(Source[FileSplit, FileState]):
             options.path,
             options.storage_options,
             fail_on_missing_path=options.fail_on_missing_path,
-            name_glob=options.path_glob_filter,
+            names=NameRule(options.ignored_path_segment_regex, options.path_glob_filter),
         )
 
     def cutter(self) -> SplitCutter:

@@ -71,10 +71,11 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
             self._check(reader, "assign splits to")
         given = {reader: splits for reader, splits in assignment.items() if splits}
         # Frozen before anything is recorded: a split that cannot be written changes nothing.
-        frozen = {r: AddSplits(self._serializer.serialize(s)) for r, s in given.items()}
+        frozen = {r: self._serializer.serialize_all(s) for r, s in given.items()}
         self.tracker.record(given)
-        for reader, event in frozen.items():
-            self.gateways[reader].send(event)
+        for reader, batches in frozen.items():
+            for batch in batches:
+                self.gateways[reader].send(AddSplits(batch))
 
     @override
     def send_event(self, reader: int, event: Any) -> None:

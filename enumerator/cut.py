@@ -42,20 +42,20 @@ class CheckpointCutter(Generic[SplitT, StateT]):
     def adopt(self, savepoint: RestoredState[StateT]) -> None:
         """Make the next checkpoint hold the whole of a savepoint, so that it stands alone."""
         if savepoint.state is not None and self._source.snapshots_are_changes:
-            self._carried.append(self._source.state_serializer.serialize(savepoint.state))
+            self._carried += self._source.state_serializer.serialize_all(savepoint.state)
         self._sent_back.carry(savepoint.quarantined)
 
     def cut(self, parent: CheckpointRef, ref: CheckpointRef, created: int) -> Checkpoint:
         """Everything since `parent` becomes the checkpoint `ref`. Under the lock."""
         context = self._context
-        state = self._source.state_serializer.serialize(
+        state = self._source.state_serializer.serialize_all(
             self._enumerator.snapshot_state(ref.checkpoint)
         )
         self._check_inbox()
         context.tracker.on_checkpoint(ref.checkpoint)
         assigned, events = context.inboxes.empty()
         context.mark_and_close(ref.checkpoint)
-        rows = [*self._carried, state]
+        rows = [*self._carried, *state]
         header = CheckpointHeader(
             kind="delta",
             checkpoint=ref.checkpoint,
@@ -73,7 +73,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             events=dict(events),
             waiting=dict(context.inboxes.waiting),
         )
-        return Checkpoint(header, self._split_schema, state.schema, assigned, rows)
+        return Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
 
     def _check_inbox(self) -> None:
         # At a cut every gateway is open, so what was assigned has been delivered.

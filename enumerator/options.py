@@ -5,12 +5,14 @@ Not here: options of reading (reader) and of state (connector), which join these
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from ..checkpoint_meta.units import ByteSize, Milliseconds
+from .files.names import IGNORED, glob_pattern
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 _MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}
@@ -18,6 +20,19 @@ _MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}
 
 def _auto(value: object) -> object:
     return None if isinstance(value, str) and value.strip().lower() == "auto" else value
+
+
+def _glob(value: str) -> str:
+    glob_pattern(value)
+    return value
+
+
+def _expression(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from None
+    return value
 
 
 Parallelism = Annotated[Annotated[int, Field(gt=0)] | None, BeforeValidator(_auto)]
@@ -58,11 +73,25 @@ class EnumeratorOptions(BaseModel):
         description="How long the first batch waits for the first listing before it fails.",
         json_schema_extra=_MILLISECONDS,
     )
+    discovery_attempts: int = Field(
+        5,
+        gt=0,
+        description="Failed listings in a row that fail the query; from one to the next it waits "
+        "0.6 s, then three times as long each time, at most 30 s.",
+    )
     fail_on_missing_path: bool = Field(
         True, description="Fail if the path does not exist; false waits for it."
     )
-    path_glob_filter: str | None = Field(
-        None, description="Read only files whose name matches this pattern, such as *.json."
+    path_glob_filter: Annotated[str, AfterValidator(_glob)] | None = Field(
+        None,
+        description="Read only files whose name matches this pattern, in Hadoop's syntax: "
+        "*.{json,csv}, part-[0-9]*, ?.txt.",
+    )
+    ignored_path_segment_regex: Annotated[str, AfterValidator(_expression)] = Field(
+        IGNORED,
+        description="Directories and files in whose names this regular expression is found are "
+        "passed over; empty for none. As in Spark, _name=value is read and *._COPYING_ is not, "
+        "whatever it says.",
     )
     parallelism: Parallelism = Field(
         None,

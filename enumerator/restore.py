@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from ..checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader, QuarantinedSplit
+from ..checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader, QuarantinedSplit, rows_of
 from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..errors import StateCorruptError
@@ -98,16 +98,16 @@ def base_of(
     if restored.state is None:
         message = f"{ref} has no state"
         raise AssertionError(message)
-    rows = source.state_serializer.serialize(restored.state)
+    rows = source.state_serializer.serialize_all(restored.state)
     header = CheckpointHeader(
         **{
             **head.header.model_dump(),
             "kind": "base",
             "state_version": source.state_serializer.version,
             "assigned_splits": 0,
-            "state_rows": rows.num_rows,
+            "state_rows": rows_of(rows),
             "quarantined": list(restored.quarantined),
             "events": {},
         }
     )
-    return Checkpoint(header, head.split_schema, rows.schema, (), [rows])
+    return Checkpoint(header, head.split_schema, rows[0].schema, (), rows)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...checkpoint_meta.splits import FileSplit
+from ...checkpoint_meta.urls import shown_path
 from ...errors import OptionError, SchemaMismatchError
 from .formats.records import METADATA
 from .options import ReaderOptions
@@ -60,6 +61,7 @@ class FileColumns:
         return self._of_directory(path.rpartition("/")[0])
 
     def _parse(self, directory: str) -> Mapping[str, pa.Scalar]:
+        directory = shown_path(directory)
         below = directory.removeprefix(self._base) if self._base else directory
         found = {}
         for part in below.split("/"):

@@ -15,6 +15,7 @@ import fsspec
 import pyarrow as pa
 
 from ...checkpoint_meta.splits import FileVersion
+from ...checkpoint_meta.urls import local_path
 from ...errors import FileChangedError, FileVanishedError, SplitReadError
 
 __all__ = ["RandomAccess", "is_local", "open_file", "open_native", "present_version", "read_whole"]
@@ -31,8 +32,13 @@ class RandomAccess(Protocol):
 
 
 def is_local(path: str) -> bool:
-    """Plain absolute paths are local; everything with a protocol goes through fsspec."""
-    return "://" not in path
+    """Absolute paths, and those quoted as `file:` URLs, are local; the rest is fsspec's."""
+    return "://" not in path or path.startswith("file://")
+
+
+def _place(file: FileVersion) -> str:
+    """The path of a local file as the operating system knows it."""
+    return file.path if file.path.startswith("/") else local_path(file.path) or file.path
 
 
 @contextmanager
@@ -54,8 +60,8 @@ def open_file(file: FileVersion, storage: Mapping[str, Any]) -> Iterator[RandomA
 def open_native(file: FileVersion, storage: Mapping[str, Any]) -> Iterator[pa.NativeFile]:
     """The same as an Arrow file, for decoders that seek by themselves."""
     if is_local(file.path):
-        with naming(file), pa.OSFile(file.path, "rb") as source:
-            _check(file, source.size(), os.stat(file.path).st_mtime_ns // 1000)
+        with naming(file), pa.OSFile(os.fsencode(_place(file)), "rb") as source:
+            _check(file, source.size(), os.stat(_place(file)).st_mtime_ns // 1000)
             yield source
         return
     remote = _Remote(file, storage)
@@ -74,7 +80,7 @@ def present_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersio
     """
     with naming(file):
         if is_local(file.path):
-            status = os.stat(file.path)
+            status = os.stat(_place(file))
             present = FileVersion(file.path, status.st_size, status.st_mtime_ns // 1000)
         else:
             fs, path = fsspec.core.url_to_fs(file.path, **{"use_listings_cache": False, **storage})
@@ -89,7 +95,7 @@ def read_whole(file: FileVersion, storage: Mapping[str, Any]) -> bytes:
     if is_local(file.path):
         # Three system calls: this is what a tiny file costs, thousands of times over.
         with naming(file):
-            descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            descriptor = os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
             try:
                 status = os.fstat(descriptor)
                 _check(file, status.st_size, status.st_mtime_ns // 1000)
@@ -107,7 +113,7 @@ class _Local:
     def __init__(self, file: FileVersion) -> None:
         self._file = file
         with naming(file):
-            self._descriptor = os.open(file.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            self._descriptor = os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
             try:
                 status = os.fstat(self._descriptor)
                 _check(file, status.st_size, status.st_mtime_ns // 1000)

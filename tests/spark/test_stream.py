@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
 
@@ -220,3 +221,51 @@ def test_a_single_variant_column_beside_others_is_refused(lake):
     lake.land("0.json", range(3))
     with pytest.raises(Exception, match="columns other than the one variant text"):
         lake.drain(singleVariantColumn="text")
+
+
+def test_the_files_that_are_read_are_those_that_spark_reads(lake, tmp_path):
+    names = [
+        *("a.json", "b.csv", "c.txt", "_d.json", ".e.json", "_f=1.json", "g.json._COPYING_"),
+        *("_h=1/i.json", "_j/k.json", ".l/m.json", "_metadata", "_metadata.json"),
+        *("_metadata_n/o.json", "_common_metadata", "p=1/_q=2/r.csv", "s._COPYING_/t.json"),
+    ]
+    for name in names:
+        path = lake.source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{name}\n")
+
+    def read(source, given):
+        rows = []
+        reader = lake.spark.readStream.format(source).schema("value string").options(**given)
+        checkpoint = str(tmp_path / f"{source}{len(given)}")
+        if source == "sluice":
+            reader = reader.options(fileFormat="text", checkpointLocation=checkpoint)
+        else:
+            reader = reader.options(recursiveFileLookup="true")
+        writer = reader.load(str(lake.source)).writeStream.trigger(availableNow=True)
+        writer = writer.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
+        assert lake.run(writer.option("checkpointLocation", checkpoint)).awaitTermination(60)
+        return sorted(row.value for row in rows)
+
+    for given in ({}, {"pathGlobFilter": "*.{json,csv}"}):
+        expected = read("text", given)
+        assert len(expected) > 4
+        assert read("sluice", given) == expected
+
+
+def test_a_name_that_is_not_utf_8_is_read_like_any_other(lake):
+    landed = lake.land("0.json", range(10), folder="plain")
+    odd = os.fsencode(lake.source) + b"/text=caf\xe9"
+    os.mkdir(odd)
+    os.rename(landed, odd + b"/\xff 100%.json")
+    lake.land("1.json", range(10, 20))
+    lake.drain(maxFilesPerTrigger=1)
+    lake.drain()
+    lake.check_exactly_once()
+    batch = lake.spark.read.format("sluice").option("fileFormat", "text")
+    rows = batch.schema("value string, _metadata struct<file_path string, file_name string>")
+    places = {row._metadata for row in rows.load(str(lake.source)).collect()}
+    assert sorted(places) == [
+        (f"file://{lake.source}/1.json", "1.json"),
+        (f"file://{lake.source}/text%3Dcaf%E9/%FF%20100%25.json", "%FF%20100%25.json"),
+    ]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
+import tempfile
 import uuid
+from pathlib import Path
 
 import fsspec
 import pytest
 
+from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.splits import FileSplit
+from pyspark_sluice.checkpoint_meta.urls import shown_path
 from pyspark_sluice.enumerator.files.discovery import make_lister
+from pyspark_sluice.enumerator.files.names import NameRule
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
+from pyspark_sluice.reader.files.opening import read_whole
 
 
 def land(root, name, content="x"):
@@ -75,7 +84,7 @@ def test_only_names_that_match_the_glob_are_found(tmp_path):
     wanted = land(tmp_path, "d/a.json")
     land(tmp_path, "d/a.csv")
     land(tmp_path, "d.json/b.txt")
-    assert found(tmp_path, name_glob="*.json") == [wanted]
+    assert found(tmp_path, names=NameRule(glob="*.json")) == [wanted]
 
 
 def test_a_missing_path_is_an_error_that_says_the_way_out_or_is_waited_for(tmp_path):
@@ -131,15 +140,97 @@ def test_a_directory_that_cannot_be_listed_is_an_error_with_its_name_and_cause(t
     assert "loop" in str(error.value)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may list every directory")
-def test_an_unreadable_directory_is_an_error_with_its_name(tmp_path):
-    land(tmp_path, "d/a.json")
-    os.chmod(tmp_path / "d", 0)
+@contextlib.contextmanager
+def as_nobody():
+    """Root may list every directory, so for a moment this process is not root."""
+    user = os.geteuid()
+    os.seteuid(65534 if user == 0 else user)
     try:
-        with pytest.raises(SourceUnavailable, match="the path cannot be listed"):
-            found(tmp_path)
+        yield
     finally:
-        os.chmod(tmp_path / "d", 0o755)
+        os.seteuid(user)
+
+
+def test_an_unreadable_directory_is_an_error_with_its_name():
+    with tempfile.TemporaryDirectory() as root:
+        os.chmod(root, 0o755)
+        land(Path(root), "d/a.json")
+        os.chmod(f"{root}/d", 0)
+        named = re.escape(f"the path cannot be listed: {root}/d; found PermissionError")
+        with as_nobody(), pytest.raises(SourceUnavailable, match=named):
+            found(root)
+        os.chmod(f"{root}/d", 0o755)
+
+
+def test_a_name_that_is_not_utf_8_is_found_once_and_can_be_opened_written_down_and_shown(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/day=\xe9\xff"
+    os.mkdir(folder)
+    for name in (b"caf\xe9 100%.json", "café.json".encode()):
+        Path(os.fsdecode(folder + b"/" + name)).write_bytes(b"{}")
+    plain = land(tmp_path, "100%25.json")
+    files = lister(tmp_path)(set())
+    paths = sorted(file.path for file in files)
+    quoted = f"file://{tmp_path}/day%3D%E9%FF"
+    assert paths == [plain, f"{quoted}/caf%C3%A9.json", f"{quoted}/caf%E9%20100%25.json"]
+    assert lister(tmp_path)(set(paths)) == []
+    for file in files:
+        assert read_whole(file, {}) == (b"x" if file.path == plain else b"{}")
+    written = FileSplitSerializer().serialize([FileSplit(f, 0, f.size) for f in files])
+    assert [s.file for s in FileSplitSerializer().deserialize(1, written)] == files
+    assert shown_path(f"{quoted}/a") == f"{tmp_path}/day=\ufffd\ufffd/a"
+    inside = lister(os.fsdecode(folder))(set())
+    assert sorted(file.path for file in inside) == paths[1:]
+
+
+# Symbolic links ------------------------------------------------------------------------------
+
+
+def test_a_link_to_what_is_in_the_tree_is_not_read_twice(tmp_path):
+    wanted = [land(tmp_path, "a.json"), land(tmp_path, "d/b.json")]
+    (tmp_path / "latest.json").symlink_to("a.json")
+    (tmp_path / "e").symlink_to("d")
+    (tmp_path / "d" / "again.json").symlink_to(tmp_path / "a.json")
+    assert found(tmp_path) == wanted
+    root = tmp_path.parent / f"{tmp_path.name}-link"
+    root.symlink_to(tmp_path)
+    assert found(root) == [path.replace(str(tmp_path), str(root)) for path in wanted]
+
+
+def test_a_link_to_what_is_not_read_by_itself_is_followed(tmp_path):
+    outside = tmp_path / "outside"
+    land(outside, "x.json")
+    land(outside, "y/z.json")
+    root = tmp_path / "root"
+    land(root, "..data/config.json")
+    land(root, "b.txt")
+    (root / "config.json").symlink_to("..data/config.json")
+    (root / "b.json").symlink_to("b.txt")
+    (root / "x.json").symlink_to(outside / "x.json")
+    (root / "linked").symlink_to(outside)
+    (root / "nowhere").symlink_to(outside / "nothing")
+    below = [path.removeprefix(f"{root}/") for path in found(root, names=NameRule(glob="*.json"))]
+    assert below == ["b.json", "config.json", "linked/x.json", "linked/y/z.json", "x.json"]
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        {"root/d/up": ".."},
+        {"root/d/here": "."},
+        {"root/d/above": "../.."},
+        {"root/out": "../one", "one/two": "../two", "two/one": "../one"},
+        {"root/self": "self"},
+    ],
+)
+def test_links_in_a_circle_are_named(tmp_path, links):
+    for folder in ("root/d", "one", "two"):
+        (tmp_path / folder).mkdir(parents=True)
+    land(tmp_path, "root/a.json")
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    with pytest.raises(SourceUnavailable, match=next(iter(links)).rpartition("/")[2]) as error:
+        found(tmp_path / "root")
+    assert re.search("a circle|Too many levels of symbolic links", str(error.value))
 
 
 def test_a_listing_error_names_the_place_and_keeps_its_cause(tmp_path):
@@ -191,3 +282,39 @@ def test_a_missing_bucket_is_an_error_or_is_waited_for(bucket):
     assert waiting(set()) == []
     fs.pipe_file(f"{root}/in/a.json", b"abc")
     assert len(waiting(set())) == 1
+
+
+def test_a_prefix_that_has_been_emptied_is_not_missing_and_a_bucket_is(s3):
+    files, options = s3
+    files.pipe_file("lake/in/a.json", b"abc")
+    bucket_lister = make_lister("s3a://lake/in", options, fail_on_missing_path=True)
+    (file,) = bucket_lister(set())
+    files.rm("lake/in/a.json")
+    assert not files.exists("lake/in")
+    assert bucket_lister({file.path}) == []
+    restarted = make_lister("s3a://lake/in", options, fail_on_missing_path=True)
+    assert restarted({file.path}) == []
+    with pytest.raises(MissingPathError):
+        make_lister("s3a://lake/in", options, fail_on_missing_path=True)(set())
+    files.pipe_file("lake/in/b.json", b"abc")
+    assert [file.path for file in bucket_lister({file.path})] == ["s3://lake/in/b.json"]
+    files.rm("lake/in/b.json")
+    files.call_s3("delete_bucket", Bucket="lake")
+    with pytest.raises(MissingPathError):
+        bucket_lister({file.path})
+
+
+@pytest.fixture
+def s3():
+    """(file system, storage options) of a fresh server with one bucket."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = {"endpoint_url": f"http://{host}:{port}"}
+    options = {"key": "test", "secret": "test", "client_kwargs": endpoint}
+    files = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False, **options)
+    files.call_s3("create_bucket", Bucket="lake")
+    yield files, options
+    server.stop()

@@ -1,0 +1,65 @@
+"""More text than one column holds goes through a coordinator, a restart and a base."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.connector.file_source import FileSource
+from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.restore import assigned_splits, base_of, restore
+
+
+class NarrowSource(FileSource):
+    """A file source whose columns hold a thousand bytes, not two billion."""
+
+    @property
+    def split_serializer(self):
+        return FileSplitSerializer(1000)
+
+    @property
+    def state_serializer(self):
+        return FileSplitSerializer(1000)
+
+
+@pytest.fixture
+def source(tmp_path):
+    for i in range(100):
+        (tmp_path / f"{i:03}.json").write_text("{}")
+    return NarrowSource(
+        parse_options({"path": str(tmp_path)}, streaming=False), pa.schema([("id", pa.int64())])
+    )
+
+
+def test_every_file_is_assigned_once_before_and_after_a_restart(source):
+    store = MemoryStateStore()
+    settings = CoordinatorSettings(BatchLimits(files=70), parallelism=2)
+
+    def run(start):
+        coordinator = Coordinator(source, store, settings)
+        coordinator.prepare_available_now()
+        end = coordinator.latest(start)
+        (checkpoint,) = coordinator.assignments(start, end)
+        coordinator.close()
+        return end, checkpoint
+
+    first, one = run(NO_CHECKPOINT)
+    assert len(one.state) > 1
+    assert len(one.assigned) > 2
+    second, two = run(first)
+    splits = [*assigned_splits(source, one), *assigned_splits(source, two)]
+    assert [len(assigned_splits(source, c)) for c in (one, two)] == [70, 30]
+    assert len({split.file.path for split in splits}) == 100
+    history = CheckpointHistory(store)
+    whole = restore(history, second, source).state
+    base = base_of(history, second, source)
+    assert len(base.state) > 1
+    history.publish_base(base)
+    assert restore(CheckpointHistory(store), second, source).state == whole
+    assert whole is not None
+    assert len(whole) == 100
