@@ -1,7 +1,10 @@
 """Decompression: which codec a file has, and its content as a stream.
 
-Hadoop's own framing of snappy and LZ4, which Spark writes, is understood besides the standard
-ones. Not here: codecs inside block formats such as Parquet.
+Every decoder is asked for no more than the caller wants, and is given no more than that takes: what
+is held is a window and a chunk, however much a file swells. Several members or frames in a row are
+one content, with zeros between them at most; anything else behind the last is an error, as is an
+end in the middle. Hadoop's own framing of snappy and LZ4, which Spark writes, is understood besides
+the standard ones. Not here: codecs inside block formats such as Parquet.
 """
 
 from __future__ import annotations
@@ -10,13 +13,12 @@ import bz2
 import io
 import lzma
 import struct
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
-from isal import isal_zlib
+from isal import igzip_lib
 
 from ...checkpoint_meta.splits import FileVersion
 from ...errors import MalformedDataError
@@ -39,7 +41,14 @@ _SUFFIXES = {
 _CHUNK = 256 * 1024
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
 _SNAPPY_FRAME = b"\xff\x06\x00\x00sNaPpY"
-_MAX_BLOCK = 1 << 30
+_MAX_BLOCK = 128 * 1024 * 1024
+"""Largest block of snappy: the format decodes a block at once. Writers keep them at 256 KiB."""
+
+_MAX_LZ4 = 4 * 1024 * 1024
+"""Largest part of a block of Hadoop's LZ4, which is the largest that LZ4's own frames may have."""
+
+_MAX_WINDOW = 512 * 1024 * 1024
+"""Most memory that xz may take for its dictionary; `xz -9` takes 64 MiB."""
 
 
 def codec_of(path: str, option: Compression) -> Compression:
@@ -71,23 +80,17 @@ def _open(codec: Compression, raw: _Raw, head: bytes) -> Any:
     if not head:
         # Hadoop's empty compressed files have no bytes at all; so have ours.
         return io.BytesIO()
-    if codec is Compression.GZIP:
-        return _Members(raw, lambda: isal_zlib.decompressobj(31))
-    if codec is Compression.DEFLATE:
-        return _Members(raw, zlib.decompressobj)
-    if codec is Compression.BZIP2:
-        return _Members(raw, bz2.BZ2Decompressor)
-    if codec is Compression.XZ:
-        return _Members(raw, lzma.LZMADecompressor)
+    if codec in _MEMBERS:
+        return _Members(raw, _MEMBERS[codec])
     if codec is Compression.ZSTD:
         return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     if codec is Compression.LZ4 and head.startswith(_LZ4_FRAME):
         return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "lz4")
     if codec is Compression.LZ4:
-        return _Chunked(_hadoop_blocks(raw, "lz4_raw"))
+        return _Chunked(_hadoop_blocks(raw, _lz4_part))
     if head.startswith(_SNAPPY_FRAME):
         return _Chunked(_snappy_frames(raw))
-    return _Chunked(_hadoop_blocks(raw, "snappy"))
+    return _Chunked(_hadoop_blocks(raw, _snappy_part))
 
 
 class _Raw(io.RawIOBase):
@@ -116,10 +119,22 @@ class _Raw(io.RawIOBase):
         return data
 
 
-class _Members:
-    """One or several compressed streams in a row, as gzip, bzip2 and xz allow."""
+_MEMBERS: dict[Compression, Callable[[], Any]] = {
+    # Both check the sums of their formats; isal is three times as fast as zlib.
+    Compression.GZIP: lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP),
+    Compression.DEFLATE: lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_ZLIB),
+    Compression.BZIP2: bz2.BZ2Decompressor,
+    Compression.XZ: lambda: lzma.LZMADecompressor(memlimit=_MAX_WINDOW),
+}
 
-    def __init__(self, raw: _Raw, start: Any) -> None:
+
+class _Members:
+    """One or several compressed streams in a row, through decoders of the standard library's kind.
+
+    Such a decoder keeps what it was given and has not used. So it is given more only when it asks.
+    """
+
+    def __init__(self, raw: _Raw, start: Callable[[], Any]) -> None:
         self._raw = raw
         self._start = start
         self._decoder: Any = None
@@ -127,39 +142,31 @@ class _Members:
 
     def read(self, count: int) -> bytes:
         while True:
-            if self._decoder is not None and self._decoder.eof:
-                # Zero padding after the last member is allowed by gzip and xz.
-                self._rest = self._decoder.unused_data.lstrip(b"\0")
-                self._decoder = None
-            data = self._rest or self._raw.read(_CHUNK)
-            if not data:
-                return self._at_end(count)
-            if self._decoder is None:
-                data = data.lstrip(b"\0")
+            if self._decoder is None and not self._begins():
+                return b""
+            data = b""
+            if self._decoder.needs_input:
+                data = self._rest or self._raw.read(_CHUNK)
                 if not data:
-                    self._rest = b""
-                    continue
-                self._decoder = self._start()
-            out = self._decode(data, count)
+                    raise EOFError("the compressed data ends before its end mark")
+                self._rest = b""
+            out: bytes = self._decoder.decompress(data, count)
+            if self._decoder.eof:
+                self._rest = self._decoder.unused_data
+                self._decoder = None
             if out:
                 return out
 
-    def _decode(self, data: bytes, count: int) -> bytes:
-        decoder = self._decoder
-        out: bytes = decoder.decompress(data, count)
-        # zlib hands back what it did not take; the others keep it and ask for nothing meanwhile.
-        self._rest = getattr(decoder, "unconsumed_tail", b"")
-        while not out and not decoder.eof and not getattr(decoder, "needs_input", True):
-            out = decoder.decompress(b"", count)
-        return out
-
-    def _at_end(self, count: int) -> bytes:
-        if self._decoder is None:
-            return b""
-        if not getattr(self._decoder, "needs_input", True):
-            out: bytes = self._decoder.decompress(b"", count)
-            return out
-        raise EOFError("the compressed data ends before its end mark")
+    def _begins(self) -> bool:
+        """Start the next member, behind any zeros; false at the end of the data."""
+        data = self._rest.lstrip(b"\0")
+        while not data:
+            data = self._raw.read(_CHUNK)
+            if not data:
+                return False
+            data = data.lstrip(b"\0")
+        self._rest, self._decoder = data, self._start()
+        return True
 
 
 class _Chunked:
@@ -167,32 +174,52 @@ class _Chunked:
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
-        self._rest = b""
+        self._block = memoryview(b"")
 
     def read(self, count: int) -> bytes:
-        while not self._rest:
+        while not self._block:
             block = next(self._blocks, None)
             if block is None:
                 return b""
-            self._rest = block
-        out, self._rest = self._rest[:count], self._rest[count:]
+            self._block = memoryview(block)
+        out, self._block = bytes(self._block[:count]), self._block[count:]
         return out
 
 
-def _hadoop_blocks(raw: _Raw, codec: str) -> Iterator[bytes]:
-    """Big-endian length of a block, then parts of it, each with its compressed length."""
-    decoder = pa.Codec(codec)
+def _hadoop_blocks(raw: _Raw, decode: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Big-endian length of a block, then its parts, each with its compressed length."""
     while head := raw.read(4):
         if len(head) < 4:
             raise EOFError("the data ends in the middle of a block")
         left = struct.unpack(">I", head)[0]
         while left:
-            compressed = raw.exactly(struct.unpack(">I", raw.exactly(4))[0])
-            size = _snappy_length(compressed) if codec == "snappy" else left
-            if not 0 < size <= min(left, _MAX_BLOCK):
-                raise ValueError(f"a block claims {size} bytes where {left} are left")
-            yield decoder.decompress(compressed, size, asbytes=True)
-            left -= size
+            size = struct.unpack(">I", raw.exactly(4))[0]
+            if size > 2 * _MAX_BLOCK:
+                raise ValueError(f"a block claims {size} compressed bytes")
+            data = decode(raw.exactly(size))
+            if not 0 < len(data) <= left:
+                raise ValueError(f"a part of {len(data)} bytes where {left} are left of its block")
+            yield data
+            left -= len(data)
+
+
+def _snappy_part(compressed: bytes) -> bytes:
+    size = _snappy_length(compressed)
+    data: bytes = pa.Codec("snappy").decompress(compressed, size, asbytes=True)
+    return data
+
+
+def _lz4_part(compressed: bytes) -> bytes:
+    # Hadoop does not say how long a part is that shares its block with others, and Arrow's codec
+    # for bare LZ4 has to know; within a frame of its own the part ends by itself.
+    if len(compressed) > _MAX_LZ4:
+        raise ValueError(f"a part of {len(compressed)} bytes; at most {_MAX_LZ4} are read")
+    frame = b"".join(
+        (_LZ4_FRAME, b"\x60\x70\x73", struct.pack("<I", len(compressed)), compressed, bytes(4))
+    )
+    with pa.CompressedInputStream(pa.BufferReader(frame), "lz4") as stream:
+        data: bytes = stream.read()
+    return data
 
 
 def _snappy_frames(raw: _Raw) -> Iterator[bytes]:
@@ -222,10 +249,8 @@ def _snappy_length(data: bytes) -> int:
     raise ValueError("a block without a length")
 
 
-_GZIP_FAULT: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # its stub names no class
-_FAULTS = (
-    _GZIP_FAULT, zlib.error, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError,
-)  # fmt: skip
+_GZIP_FAULT: type[Exception] = igzip_lib.error  # type: ignore[assignment]  # its stub names no class
+_FAULTS = (_GZIP_FAULT, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError)
 
 
 class _Checked:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +16,10 @@ from ...checkpoint_meta.urls import shown_path
 from ...errors import OptionError, SchemaMismatchError
 from .formats.records import METADATA
 from .options import ReaderOptions
+from .partition_values import unescaped, value_of
 
 __all__ = ["FileColumns"]
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 _FIELDS = {
     "file_path": pa.string(),
     "file_name": pa.string(),
@@ -39,6 +38,7 @@ class FileColumns:
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         self.schema = schema
+        self._zone = options.time_zone or "UTC"
         self._base = _base(options.base_path or str(getattr(options, "path", "") or ""))
         self._metadata = _metadata_field(schema)
         self._names = {name.lower(): name for name in schema.names if name != METADATA}
@@ -63,12 +63,19 @@ class FileColumns:
     def _parse(self, directory: str) -> Mapping[str, pa.Scalar]:
         directory = shown_path(directory)
         below = directory.removeprefix(self._base) if self._base else directory
-        found = {}
+        found: dict[str, pa.Scalar] = {}
         for part in below.split("/"):
             key, equals, text = part.partition("=")
-            name = self._names.get(unquote(key).lower()) if equals else None
-            if name is not None:
-                found[name] = _typed(unquote(text), self.schema.field(name), directory)
+            name = self._names.get(unescaped(key).lower()) if equals else None
+            if name is None:
+                continue
+            if name in found:
+                raise _misfit(name, directory, "twice in the path", "once")
+            kind = self.schema.field(name).type
+            try:
+                found[name] = value_of(text, kind, self._zone)
+            except (ValueError, OverflowError, pa.ArrowException) as err:
+                raise _misfit(name, directory, repr(text), f"{kind} ({err})") from err
         return found
 
     def add(
@@ -113,7 +120,8 @@ class FileColumns:
 def _spread(values: list[pa.Scalar], rows: Sequence[int], kind: pa.DataType) -> pa.Array:
     if len(values) == 1:
         return pa.repeat(values[0], rows[0])
-    distinct = pa.array([value.as_py() for value in values], kind)
+    # Python's own dates end with the year 9999.
+    distinct = pa.array(values, kind)
     return distinct.take(pa.array(np.repeat(np.arange(len(rows)), rows)))
 
 
@@ -157,18 +165,11 @@ def _base(path: str) -> str:
     return path.rstrip("/")
 
 
-def _typed(text: str, field: pa.Field, directory: str) -> pa.Scalar:
-    if text == _NULL:
-        return pa.scalar(None, field.type)
-    try:
-        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-            return pa.scalar(text).cast(pa.timestamp("us")).cast(field.type)
-        return pa.scalar(text).cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as err:
-        raise SchemaMismatchError(
-            f"partition column {field.name!r} does not fit the schema",
-            directory,
-            repr(text),
-            str(field.type),
-            "Correct the type in .schema(...), or move the directory out of the source.",
-        ) from err
+def _misfit(name: str, directory: str, found: str, expected: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"partition column {name!r} does not fit the schema",
+        directory,
+        found,
+        expected,
+        "Correct the type in .schema(...), or move the directory out of the source.",
+    )

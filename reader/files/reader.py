@@ -92,7 +92,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         if not predicate:
             return False
         row = pa.record_batch(
-            [pa.array([value.as_py()], value.type) for value in given.values()], names=list(given)
+            [pa.array([value], value.type) for value in given.values()], names=list(given)
         )
         return bool(predicate.keep(row).num_rows == 0)
 

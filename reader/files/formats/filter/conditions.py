@@ -7,6 +7,7 @@ as in Spark. Parsing is in `text.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,11 +47,17 @@ class Condition:
         if self.op == "is not null":
             return array.is_valid()
         if self.op == "in":
-            return pc.is_in(array, value_set=_as_array(self.values, array.type))
+            return self._is_in(array)
         mask = COMPARE[self.op](array, self.values[0])
         if self.op in (">", ">=") and pa.types.is_floating(array.type):
             mask = pc.or_(mask, pc.is_nan(array))
         return mask
+
+    def _is_in(self, array: pa.Array) -> pa.Array:
+        if not pa.types.is_floating(array.type):
+            return pc.is_in(array, value_set=_as_array(self.values, array.type))
+        # Arrow's sets tell -0.0 from 0.0.
+        return reduce(pc.or_, (pc.equal(array, value) for value in self.values))
 
     def may_hold(self, known: Range) -> bool:
         """False only if no row of the block can fulfil the condition."""
@@ -80,4 +87,4 @@ def _true(scalar: pa.Scalar) -> bool:
 
 
 def _as_array(values: tuple[pa.Scalar, ...], kind: pa.DataType) -> pa.Array:
-    return pa.array([value.as_py() for value in values], kind)
+    return pa.array(values, kind)

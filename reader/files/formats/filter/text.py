@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator
 from typing import Any, NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .....errors import OptionError
+from ..times.temporal import cast_text
 from .conditions import COMPARE, Condition
 
 _TOKEN = re.compile(
@@ -128,11 +128,10 @@ class FilterParser:
             if types.is_decimal(field.type):
                 # The literal's own digits count, not how many the column has.
                 return pa.scalar(value).cast(pa.decimal128(38, field.type.scale)).cast(field.type)
-            if types.is_timestamp(field.type) and field.type.tz and not _ZONE.search(value):
-                local = pa.scalar(value).cast(pa.timestamp("us"))
-                return pc.assume_timezone(local, self._zone).cast(field.type)
+            if types.is_timestamp(field.type) or types.is_date(field.type):
+                return cast_text(value, field.type, self._zone)
             return pa.scalar(value).cast(field.type)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        except (ValueError, pa.ArrowException):
             expected = f"a value of type {field.type} for column {field.name!r}"
             self._fail(expected)
 
@@ -171,9 +170,6 @@ class FilterParser:
         where = f"character {self._at + 1} of {self._text!r}"
         what = "option filter does not parse"
         raise OptionError(what, where, found, expected, _REMEDY) from None
-
-
-_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -1,0 +1,209 @@
+"""Values in paths, and filters on them, as Spark takes both."""
+
+from __future__ import annotations
+
+# ruff: noqa: E501 - the texts of one type stand on one line
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.errors import OptionError, SchemaMismatchError
+from pyspark_sluice.reader.files.formats.filter.predicate import Predicate
+from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
+
+ZONE = "Europe/Berlin"
+A = pa.field("a", pa.int32())
+# Type -> what may stand in a path, and what may not.
+GOOD = {
+    "string": "a|a%2Fb|a%20b|a+b|%|%zz|%4|ä|%C3%A4|1|null|a=b| x |%00|__HIVE_DEFAULT_PARTITION__",
+    "int": "1|-1|+1|01|__HIVE_DEFAULT_PARTITION__|2147483647",
+    "tinyint": "1|-128",
+    "smallint": "32767",
+    "bigint": "9223372036854775807|-9223372036854775808",
+    "double": "1.5|1|1e3|NaN|Infinity|-Infinity|1d|1f| 1.5 |.5|5.|-0|1e400",
+    "float": "1.1|1d|16777217|1e40",
+    "decimal(5,2)": "1.25|1.255|-1.255|1|1e2|-0|+1.5|999.99",
+    "decimal(38,0)": "99999999999999999999999999999999999999|0.5",
+    "boolean": "true|TRUE|True|false",
+    "date": "2024-01-02|2024-1-2|2024|2024-01-02 03:04:05|2024-01-02T03|+12024-01-02| 2024-01-02 |0001-01-01",
+    "timestamp": "2024-01-02|2024-01-02 03:04:05|2024-01-02 03%3A04%3A05|2024-01-02 03%3A04%3A05.123456789|"
+    "2024-01-02T03%3A04%3A05Z|2024-01-02 03%3A04%3A05+05%3A30|2024-01-02 03|2024-03-31 02%3A30%3A00|"
+    "2024-10-27 02%3A30%3A00|2024-01-02 03%3A04%3A05 America%2FNew_York|1800-01-01|+12024-01-02",
+    "timestamp_ntz": "2024-01-02|2024-01-02 03%3A04%3A05|2024-01-02T03%3A04%3A05Z",
+    "binary": "a%2Fb|ab",
+}  # fmt: skip
+BAD = {
+    "int": "| 1|1 |1.0|2147483648|x|1e3|1_000|%31",
+    "bigint": "9223372036854775808",
+    "double": "nan|inf|x|1_0|1dd",
+    "decimal(5,2)": " 1|x|NaN",
+    "boolean": "1|0|t|yes|x| true",
+    "date": "x|2024-02-30|20240102",
+    "timestamp": "x|2024-02-30|2024-01-02 25%3A00%3A00|2024-01-02 03%3A04%3A05 Mars",
+    "string": "",
+}
+ARROW = {
+    "string": pa.string(), "int": pa.int32(), "tinyint": pa.int8(), "smallint": pa.int16(), "bigint": pa.int64(),
+    "double": pa.float64(), "float": pa.float32(), "decimal(5,2)": pa.decimal128(5, 2), "decimal(38,0)": pa.decimal128(38, 0),
+    "boolean": pa.bool_(), "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+}  # fmt: skip
+CASES = [(kind, text) for kind, texts in GOOD.items() for text in texts.split("|")]
+WRONG = [(kind, text) for kind, texts in BAD.items() for text in texts.split("|")]
+
+
+def _tree(root, kind, texts):
+    paths = []
+    for number, text in enumerate(texts):
+        directory = root / kind.replace(",", "_") / f"k={text}"
+        directory.mkdir(parents=True)
+        paths.append(directory / "a.json")
+        paths[-1].write_text(f'{{"a":{number}}}\n')
+    return paths
+
+
+def _schema(kind):
+    return pa.schema([A, pa.field("k", ARROW[kind])])
+
+
+def _number(column):
+    """Values that Python's types may not hold, as numbers or text."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.int64()).to_pylist()
+    if pa.types.is_date(kind):
+        return column.cast(pa.int32()).to_pylist()
+    shown = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return [str(v) if shown and v is not None else v for v in column.to_pylist()]
+
+
+@pytest.mark.spark
+def test_values_in_paths_are_those_of_sparks_partitions(spark, tmp_path):
+    shown = {
+        "date": "unix_date(k)",
+        "timestamp": "unix_micros(k)",
+        "timestamp_ntz": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', k)",
+    }
+    spark.conf.set("spark.sql.session.timeZone", ZONE)
+    wrong = {}
+    try:
+        for kind, texts in GOOD.items():
+            paths = _tree(tmp_path, kind, texts.split("|"))
+            frame = spark.read.schema(f"a int, k {kind}").json(str(paths[0].parent.parent))
+            frame = frame.selectExpr("a", f"{shown.get(kind, 'k')} AS k").orderBy("a")
+            expected = _number(frame.toArrow().column("k").combine_chunks())
+            ours, _ = read([whole(path) for path in paths], _schema(kind), time_zone=ZONE)
+            found = _number(ours.column("k").combine_chunks())
+            if found != expected:
+                wrong[kind] = [
+                    pair
+                    for pair in zip(texts.split("|"), expected, found, strict=True)
+                    if pair[1] != pair[2]
+                ]
+        for kind, text in dict(reversed(WRONG)).items():
+            path = _tree(tmp_path / "bad" / text.encode().hex(), kind, [text])[0]
+            with pytest.raises(Exception, match="PARTITION"):
+                spark.read.schema(f"a int, k {kind}").json(str(path.parent.parent)).collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *WRONG,
+        ("tinyint", "128"),
+        ("smallint", "32768"),
+        ("decimal(5,2)", "1000"),
+        ("timestamp", "12%3A34"),
+    ],
+)
+def test_a_value_that_its_type_cannot_hold_is_refused_with_directory_and_type(tmp_path, kind, text):
+    path = _tree(tmp_path, kind, [text])[0]
+    with pytest.raises(SchemaMismatchError, match=r"partition column 'k'.*k=.*Correct the type"):
+        read_rows([path], _schema(kind))
+
+
+def test_a_column_that_stands_twice_in_a_path_is_refused(tmp_path):
+    path = tmp_path / "k=5" / "K=6" / "a.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"a":1}\n')
+    with pytest.raises(SchemaMismatchError, match=r"'k'.*twice in the path"):
+        read_rows([path], _schema("int"))
+
+
+def test_a_timestamp_in_a_path_is_in_the_sessions_zone_and_a_filter_finds_it(tmp_path):
+    texts = ["2024-01-02 03%3A04%3A05", "2024-01-02 04%3A04%3A05"]
+    paths = _tree(tmp_path, "timestamp", texts)
+    rows = read_rows(
+        paths, _schema("timestamp"), time_zone=ZONE, filter="k = '2024-01-02 03:04:05'"
+    )
+    assert rows == [{"a": 0, "k": datetime(2024, 1, 2, 2, 4, 5, tzinfo=UTC)}]
+
+
+# Conditions that Spark takes as well: its text and ours are the same.
+LITERALS = {
+    "string": "'a/b'|'1'|'ä'|''",
+    "int": "1|-1|2147483647",
+    "bigint": "9223372036854775807",
+    "double": "1.5|0|1e3",
+    "decimal(5,2)": "1.25|100|-1.26",
+    "boolean": "true|false",
+    "date": "'2024-01-02'|'2024'|'2024-1-2'|'+12024-01-02'",
+    "timestamp": "'2024-01-02'|'2024-01-02 03:04:05'|'2024-03-31 02:30:00'|'2024-01-02 03'|'2024-01-02 02:04:05Z'|"
+    "'2024-10-27 02:30:00'|TIMESTAMP '2024-01-02 03:04:05'|'2024-01-02 03:04:05 CET'",
+    "timestamp_ntz": "'2024-01-02'|'2024-01-02 03:04:05'|'2024-01-02T03:04:05Z'",
+}  # fmt: skip
+
+
+@pytest.mark.spark
+def test_filters_keep_the_files_and_the_rows_that_sparks_where_keeps(spark, tmp_path):
+    spark.conf.set("spark.sql.session.timeZone", ZONE)
+    wrong = []
+    try:
+        for kind, literals in LITERALS.items():
+            paths = _tree(tmp_path, kind, GOOD[kind].split("|"))
+            values = literals.split("|")
+            conditions = [
+                f"k {op} {value}" for op in ("=", "!=", "<", "<=", ">", ">=") for value in values
+            ]
+            conditions += ["k IS NULL", "k IS NOT NULL", f"k IN ({', '.join(values)})"]
+            frame = spark.read.schema(f"a int, k {kind}").json(str(paths[0].parent.parent))
+            asked = [f"coalesce({condition}, false)" for condition in conditions]
+            rows = frame.selectExpr("a", *asked).orderBy("a").collect()
+            splits = [whole(path) for path in paths]
+            everything, _ = read(splits, _schema(kind), time_zone=ZONE)
+            for at, condition in enumerate(conditions, 1):
+                expected = [row[0] for row in rows if row[at]]
+                pruned, _ = read(splits, _schema(kind), time_zone=ZONE, filter=condition)
+                predicate = Predicate.parse(condition, _schema(kind), (), ZONE)
+                kept = predicate.keep(everything.combine_chunks().to_batches()[0])
+                found = pruned.column("a").to_pylist(), kept.column("a").to_pylist()
+                if found != (expected, expected):
+                    wrong.append((kind, condition, expected, *found))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "literal", ["'12:34'", "'x'", "'2024-02-30'", "'2024-01-02 03:04:05 Mars'"]
+)
+def test_a_literal_that_is_no_time_is_refused_with_its_place(literal):
+    schema = pa.schema([("k", pa.timestamp("us", "UTC"))])
+    with pytest.raises(OptionError, match=r"character \d+ of .*a value of type timestamp"):
+        Predicate.parse(f"k > {literal}", schema)
+
+
+def test_dates_far_from_pythons_calendar_are_read_and_filtered(tmp_path):
+    paths = _tree(tmp_path, "date", ["+12024-01-02", "2024-01-02"])
+    assert read_rows(paths, _schema("date"), filter="k < '2030-01-01'") == [
+        {"a": 1, "k": date(2024, 1, 2)}
+    ]
+    table, reports = read(
+        [whole(path) for path in paths], _schema("date"), filter="k > '9999-12-31'"
+    )
+    assert table.column("k").cast(pa.int32()).to_pylist() == [3672149]
+    assert [report.rows for report in reports] == [1, 0]
