@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...options import ParseMode, ReaderOptions
 from ..columns import empty_columns
-from ..json.values import rounded
+from ..json.scalars import rounded
 from ..records import malformed
 from ..times.temporal import Temporal
 from .tokens import Token

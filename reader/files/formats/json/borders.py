@@ -60,10 +60,10 @@ def _rows_by_line(data: bytes, source: Source, rows: int) -> list[int] | None:
 def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Every line that is not blank, with its offset; LF, CR or both end a line."""
     offset = 0
-    for line in data.splitlines(keepends=True) if b"\r" in data else data.split(b"\n"):
-        if line and not line.isspace():
-            yield offset, line
-        offset += len(line) + (b"\r" not in data)
+    for line in data.splitlines(keepends=True):
+        if not line.isspace():
+            yield offset, line.rstrip(b"\r\n")
+        offset += len(line)
 
 
 def lines_by(data: bytes, separator: bytes) -> Iterator[tuple[int, bytes]]:

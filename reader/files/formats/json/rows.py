@@ -1,10 +1,11 @@
 """One JSON record as rows, and what becomes of it if it does not fit: the exact path.
 
-Not here: cutting into records, the fast path (`format.py`), single values (`values.py`).
+Not here: cutting into records, the fast paths (`format.py`), single values (`values.py`).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,13 @@ from ...options import ParseMode, ReaderOptions
 from ..columns import empty_columns
 from ..records import malformed
 from ..times.temporal import Temporal
-from .text import JsonParser
-from .values import Misfit, converter, to_json
+from . import trees
+from .scalars import Misfit, misfit
+from .tokens import MalformedText, TokenStream, recoded
+from .values import Partial, converters, rows_of, variant_of
 from .variant import is_variant
+
+__all__ = ["JsonRows", "Row"]
 
 Row = dict[str, Any]
 
@@ -28,10 +33,10 @@ class JsonRows:
         self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
     ) -> None:
         """Raises TypeError for columns that JSON cannot be read into."""
-        self._parser = JsonParser(options)
+        self._options = options
         self._mode = options.mode
-        self._data = data
-        self._converters = {f.name: converter(f.type, options, temporal) for f in data}
+        self._fields = converters(data, options, temporal)
+        self._takers = trees.takers(data, options, temporal)
         self._corrupt = _string_column(schema, options.column_name_of_corrupt_record)
         self._single = options.single_variant_column
         if self._single and (data.names != [self._single] or not is_variant(data.types[0])):
@@ -40,29 +45,22 @@ class JsonRows:
         known = {f.name: f for f in data}
         self.out_schema = pa.schema([known.get(f.name, f.with_nullable(True)) for f in schema])
 
-    def of_record(self, line: bytes, where: Callable[[], str]) -> tuple[list[Row], int]:
-        """The rows of one record, and how many were dropped.
+    def of_record(self, record: bytes, where: Callable[[], str]) -> tuple[list[Row], int]:
+        """The rows of one record, and how many records were dropped.
 
         Raises:
             MalformedDataError: the record does not parse or fit, under `FAILFAST`.
         """
-        text = line.decode("utf-8", "replace")
         try:
-            line.decode()
-            value = self._parser.parse(text)
-            if self._single:
-                return self._of_object({self._single: value}, text, where)
-            records = value if isinstance(value, list) else [value]
-            if not all(isinstance(record, dict) for record in records):
-                raise Misfit(f"{to_json(value)[:100]} where an object is expected")
-        except (ValueError, RecursionError) as err:
-            return self._bad({}, text, str(err), where)
-        rows, dropped = list[Row](), 0
-        for record in records:
-            made, bad = self._of_object(record, text, where)
-            rows += made
-            dropped += bad
-        return rows, dropped
+            return self._plain(record), 0
+        except trees.REFUSALS:
+            pass
+        try:
+            return self._read(record), 0
+        except Partial as err:
+            return self._bad(err.value, record, str(err), where)
+        except ValueError as err:
+            return self._bad([{}], record, str(err), where)
 
     def batch(self, rows: list[Row]) -> pa.RecordBatch:
         """Rows as Arrow."""
@@ -71,40 +69,80 @@ class JsonRows:
             return empty_columns(self.out_schema, len(rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
 
-    def _of_object(
-        self, record: dict[str, Any], text: str, where: Callable[[], str]
-    ) -> tuple[list[Row], int]:
+    def _plain(self, record: bytes) -> list[Row]:
+        value = trees.parsed(record, self._options)
+        if self._single:
+            value = {self._single: value}
+        rows = trees.rows_of(value, self._takers)
+        if (
+            self._rescued
+            and type(value) is not dict
+            or self._rescued
+            and set(value) - set(self._takers)
+        ):
+            raise ValueError("there is something to rescue")
+        return rows
+
+    def _read(self, record: bytes) -> list[Row]:
+        stream = TokenStream(recoded(record)[0], self._options)
+        if stream.next() is None:
+            return []
+        if self._single:
+            rows = [{self._single: variant_of(stream)}]
+        elif self._rescued:
+            rows = self._rescuing(stream)
+        else:
+            rows = rows_of(stream, self._fields)
+        if not stream.ends():
+            raise MalformedText("more text after the record's end")
+        return rows
+
+    def _rescuing(self, stream: TokenStream) -> list[Row]:
+        if stream.found == "{":
+            return [self._rescued_row(stream)]
+        rows = []
+        while stream.found == "[" and stream.next() == "{" or rows and stream.next() == "{":
+            rows.append(self._rescued_row(stream))
+        if stream.found != "]":
+            raise misfit(stream.found or "nothing", "an object")
+        return rows
+
+    def _rescued_row(self, stream: TokenStream) -> Row:
+        """One object; what has no column or does not fit it goes to the column for such."""
         row: Row = {}
-        rescued: dict[str, Any] = {}
-        problem = ""
-        for name, value in record.items():
-            convert = self._converters.get(name)
-            if convert is None:
-                rescued[name] = value
-            else:
-                try:
-                    row[name] = convert(value)
-                except Misfit as err:
-                    if self._rescued:
-                        rescued[name] = value
-                    row[name] = err.partial
-                    problem = problem or f"column {name}: {err}"
-        if self._rescued:
-            if rescued:
-                row[self._rescued] = to_json(rescued)
-            return [row], 0
-        return self._bad(row, text, problem, where) if problem else ([row], 0)
+        rescued: dict[str, str] = {}
+        while stream.next() == "name":
+            name = stream.name or ""
+            stream.next()
+            raw = stream.raw()
+            if name not in self._fields:
+                rescued[name] = raw.decode("utf-8", "replace")
+                continue
+            value = TokenStream(raw, self._options)
+            value.next()
+            try:
+                row[name] = self._fields[name](value)
+            except Misfit as err:
+                row[name] = err.value if isinstance(err, Partial) else None
+                rescued[name] = raw.decode("utf-8", "replace")
+        if rescued:
+            parts = (
+                f"{json.dumps(name, ensure_ascii=False)}:{raw}" for name, raw in rescued.items()
+            )
+            row[self._rescued] = "{" + ",".join(parts) + "}"
+        return row
 
     def _bad(
-        self, row: Row, text: str, problem: str, where: Callable[[], str]
+        self, rows: list[Row], record: bytes, problem: str, where: Callable[[], str]
     ) -> tuple[list[Row], int]:
         if self._mode is ParseMode.FAILFAST:
             raise malformed(where(), problem, "a JSON object that fits the schema")
         if self._mode is ParseMode.DROPMALFORMED:
             return [], 1
         if self._corrupt:
-            row = {**row, self._corrupt: text.rstrip("\r\n")}
-        return [row], 0
+            text = record.decode("utf-8", "replace")
+            rows = [{**row, self._corrupt: text} for row in rows]
+        return rows, 0
 
 
 def _string_column(schema: pa.Schema, name: str) -> str:

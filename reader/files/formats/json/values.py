@@ -1,249 +1,266 @@
-"""Parsed JSON values as values of a schema, by the rules of Spark's JSON reader.
+"""Tokens as values of a schema, by the rules of Spark's JSON reader: what does not fit included.
 
-The exact and slow path, for the records that the fast one refuses. A value that does not fit is a
-`Misfit`, which says where in the record it stands.
+The exact path. A value that does not fit is a `Misfit`; the fields of a struct, elements of an array and
+values of a map that do fit are kept, as a `Partial` that goes up. Where Spark goes on after an error is
+in `tokens.py`; what it does then falls out of reading on. Single values are in `scalars.py`.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import math
-import re
-from collections.abc import Callable
-from contextlib import suppress
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from ...options import ReaderOptions
 from ..times.temporal import Temporal
-from .text import Number
+from .scalars import Misfit, Number, clean, misfit, scalar
+from .tokens import TokenStream
 from .variant import encode, is_variant
 
-__all__ = ["Misfit", "converter", "rounded", "to_json"]
+__all__ = ["Convert", "Partial", "converter", "converters", "rows_of", "variant_of"]
 
-Convert = Callable[[Any], Any]
+Convert = Callable[[TokenStream], Any]
 _types = pa.types
-_HALVES = re.compile("[\ud800-\udfff]")
-_EXACT = Context(prec=76)
-_NON_NUMBERS = {
-    "NaN": math.nan,
-    "Infinity": math.inf,
-    "+Infinity": math.inf,
-    "INF": math.inf,
-    "+INF": math.inf,
-    "-Infinity": -math.inf,
-    "-INF": -math.inf,
-}
 
 
-class Misfit(ValueError):
-    """A value that is not of its column's type."""
+class Partial(Misfit):
+    """A value of which a part fits."""
 
-    def __init__(self, message: str, partial: Any = None) -> None:
+    def __init__(self, message: str, value: Any) -> None:
         super().__init__(message)
-        self.partial = partial
-        """What of the value does fit, as Spark keeps the good fields of a struct."""
+        self.value = value
+        """The part that fits, with nulls for the rest."""
+
+
+def converters(
+    fields: pa.Schema | pa.StructType, options: ReaderOptions, temporal: Temporal
+) -> dict[str, Convert]:
+    """One `converter` for each field."""
+    return {field.name: converter(field.type, options, temporal) for field in fields}
 
 
 def converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
-    """A function from parsed values to what `pa.array` takes for `kind`.
+    """A function from a stream at a value, or at its name, to what `pa.array` takes for `kind`.
+
+    It raises `Misfit`, or `MalformedText` of the stream.
 
     Raises:
         TypeError: JSON cannot be read into columns of this type.
     """
     if is_variant(kind):
         # The one type that has a null of its own, as which Spark reads JSON's.
-        return _variant
-    convert = _converter(kind, options, temporal)
-    return lambda value: None if value is None else convert(value)
-
-
-def _converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+        return variant_of
     if _types.is_struct(kind):
-        return _struct(kind, options, temporal)
+        fields = converters(kind, options, temporal)
+        return _opened("{", "an object", lambda stream: struct_of(stream, fields))
     if _types.is_list(kind):
-        return _list(kind, options, temporal)
+        inner = converter(kind.value_type, options, temporal)
+        return _opened("[", "an array", lambda stream: _array(stream, inner))
     if _types.is_map(kind):
-        return _map(kind, options, temporal)
+        if not _types.is_string(kind.key_type):
+            raise TypeError("JSON can be read only into maps with string keys")
+        inner = converter(kind.item_type, options, temporal)
+        return _opened("{", "an object", lambda stream: _map(stream, inner))
     if _types.is_string(kind):
-        return _string(options)
-    if _types.is_date32(kind) or _types.is_timestamp(kind):
-        return _temporal(kind, temporal)
-    if _types.is_decimal(kind):
-        return lambda value: _decimal(value, kind)
-    if _types.is_integer(kind):
-        bound = 1 << (kind.bit_width - 1)
-        return lambda value: _integer(value, bound, kind)
-    if _types.is_floating(kind):
-        return lambda value: _float(value, kind)
-    simple = {pa.bool_(): _boolean, pa.binary(): _binary, pa.null(): _nothing}
-    if kind in simple:
-        return simple[kind]
-    raise TypeError(f"JSON cannot be read into columns of type {kind}")
+        return _string
+    if _types.is_binary(kind):
+        return _binary
+    return _scalar(kind, options, temporal)
 
 
-def _misfit(value: Any, kind: object) -> Misfit:
-    text = to_json(value)
-    return Misfit(f"{text[:100]} where {kind} is expected")
+def rows_of(stream: TokenStream, fields: Mapping[str, Convert]) -> list[dict[str, Any]]:
+    """The rows of a record whose first token has been taken: an object, or an array of them.
+
+    Raises:
+        Partial: with the rows, of which a value does not fit.
+        ValueError: nothing of the record fits, or it is not JSON.
+    """
+    if stream.found == "{":
+        try:
+            return [struct_of(stream, fields)]
+        except Partial as err:
+            raise Partial(str(err), [err.value]) from err
+    if stream.found == "[":
+        return _array(stream, _opened("{", "an object", lambda s: struct_of(s, fields)), rows=True)
+    raise misfit(stream.found or "nothing", "an object")
 
 
-def _struct(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
-    fields = {child.name: converter(child.type, options, temporal) for child in kind}
+def struct_of(stream: TokenStream, fields: Mapping[str, Convert]) -> dict[str, Any]:
+    """The known fields of the object that has been opened; of a name twice, the last that fits."""
+    row: dict[str, Any] = {}
+    problem = ""
+    while stream.next() not in (None, "}"):
+        name = stream.name
+        convert = fields.get(name) if name is not None else None
+        if name is None or convert is None:
+            stream.skip_children()
+            continue
+        try:
+            row[name] = convert(stream)
+        except Partial as err:
+            problem = problem or f"{name}: {err}"
+            row[name] = err.value
+        except ValueError as err:
+            problem = problem or f"{name}: {err}"
+            stream.skip_children()
+    if problem:
+        raise Partial(problem, row)
+    return row
 
-    def convert(value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise _misfit(value, "an object")
-        row, problem = {}, ""
-        for name, inner in fields.items():
-            if name not in value:
-                continue
-            try:
-                row[name] = inner(value[name])
-            except Misfit as err:
-                problem = problem or f"{name}: {err}"
-                row[name] = err.partial
-        if problem:
-            raise Misfit(problem, row)
-        return row
 
-    return convert
-
-
-def _variant(value: Any) -> dict[str, bytes]:
+def variant_of(stream: TokenStream) -> dict[str, bytes]:
+    """Whatever stands there as a variant, JSON's null included."""
+    if stream.found == "name":
+        stream.next()
+    value = _tree(stream)
     try:
         return encode(value)
     except ValueError as err:
         raise Misfit(str(err)) from err
 
 
-def _list(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
-    inner = converter(kind.value_type, options, temporal)
+def _opened(bracket: str, expected: str, convert: Convert) -> Convert:
+    def converted(stream: TokenStream) -> Any:
+        found = _value(stream)
+        if found == bracket:
+            return convert(stream)
+        return None if found is None else _refuse(stream, expected)
 
-    def convert(value: Any) -> Any:
-        if not isinstance(value, list):
-            raise _misfit(value, "an array")
-        return [inner(item) for item in value]
-
-    return convert
-
-
-def _map(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
-    inner = converter(kind.item_type, options, temporal)
-    if not _types.is_string(kind.key_type):
-        raise TypeError("JSON can be read only into maps with string keys")
-
-    def convert(value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise _misfit(value, "an object")
-        return [(_clean(key), inner(item)) for key, item in value.items()]
-
-    return convert
+    return converted
 
 
-def _string(options: ReaderOptions) -> Convert:
-    del options
-
-    def convert(value: Any) -> str:
-        return _clean(value) if type(value) is str else to_json(value)
-
-    return convert
+def _value(stream: TokenStream) -> str | None:
+    """The token of the value at which the stream stands; None for null and for nothing."""
+    while stream.found == "name":
+        stream.next()
+    return None if stream.found == "null" else stream.found
 
 
-def _nothing(value: Any) -> None:
-    raise _misfit(value, "null")
+def _refuse(stream: TokenStream, expected: object) -> Any:
+    # A string is read even so, and may turn out not to be one.
+    raise misfit(stream.text() if stream.found == "string" else stream.found or "nothing", expected)
 
 
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise _misfit(value, "true or false")
-
-
-def _integer(value: Any, bound: int, kind: pa.DataType) -> int:
-    if type(value) is Number and value.lstrip("-").isdigit():
-        number = int(value)
-        if -bound <= number < bound:
-            return number
-    raise _misfit(value, kind)
-
-
-def _float(value: Any, kind: pa.DataType) -> float:
-    if type(value) is Number or (type(value) is str and value in _NON_NUMBERS):
-        known = _NON_NUMBERS.get(value)
-        return float(value) if known is None else known
-    raise _misfit(value, kind)
-
-
-def _decimal(value: Any, kind: pa.DataType) -> Decimal:
-    if isinstance(value, str):
+def _array(stream: TokenStream, inner: Convert, *, rows: bool = False) -> list[Any]:
+    values: list[Any] = []
+    problem = ""
+    while stream.next() not in (None, "]"):
         try:
-            return rounded(Decimal(str(value)), kind)
-        except (InvalidOperation, ValueError):
-            pass
-    raise _misfit(value, kind)
+            value = inner(stream)
+        except Partial as err:
+            problem = problem or str(err)
+            value = err.value
+        if rows and value is None:
+            raise misfit("null", "an object")
+        values.append(value)
+    if problem:
+        raise Partial(problem, values)
+    return values
 
 
-def rounded(number: Decimal, kind: pa.DataType) -> Decimal:
-    """A decimal with the column's scale; Spark rounds what has more digits.
-
-    Raises:
-        ValueError, InvalidOperation: it does not fit the column.
-    """
-    unit = Decimal(1).scaleb(-kind.scale)
-    fitted = number.quantize(unit, ROUND_HALF_UP, _EXACT)
-    if abs(fitted) < Decimal(10) ** (kind.precision - kind.scale):
-        return fitted
-    raise ValueError(f"{number} does not fit {kind}")
-
-
-def _binary(value: Any) -> bytes:
-    if type(value) is str:
+def _map(stream: TokenStream, inner: Convert) -> list[tuple[str, Any]]:
+    """All entries as they stand there, names that come twice included; none if a value is bad."""
+    entries: list[tuple[str, Any]] = []
+    partial, bad = "", ""
+    while stream.next() not in (None, "}"):
+        name = clean(stream.name or "")
         try:
-            return base64.b64decode(value, validate=True)
-        except binascii.Error:
-            pass
-    raise _misfit(value, "base64 text")
+            entries.append((name, inner(stream)))
+        except Partial as err:
+            partial = partial or f"{name}: {err}"
+            entries.append((name, err.value))
+        except ValueError as err:
+            bad = bad or f"{name}: {err}"
+            stream.skip_children()
+    if bad:
+        raise Misfit(bad)
+    if partial:
+        raise Partial(partial, entries)
+    return entries
 
 
-def _temporal(kind: pa.DataType, temporal: Temporal) -> Convert:
-    bound = 1 << (kind.bit_width - 1)
-    takes_numbers = _types.is_timestamp(kind) and kind.tz is not None
+def _string(stream: TokenStream) -> str | None:
+    """Text; of anything else the text as it was written."""
+    found = _value(stream)
+    if found is None:
+        return None
+    if found == "string":
+        return clean(stream.text())
+    return stream.raw().decode("utf-8", "replace")
 
-    def convert(value: Any) -> int:
-        with suppress(ValueError, OverflowError):
-            made = None
-            if type(value) is str:
-                made = temporal.value(value, kind)
-            elif type(value) is Number and takes_numbers:
-                # Spark takes a number for seconds since the epoch.
-                made = int(value) * 1_000_000
-            # Beyond the type Spark's arithmetic would wrap around to another time.
-            if made is not None and -bound <= made < bound:
+
+def _binary(stream: TokenStream) -> bytes | None:
+    found = _value(stream)
+    if found == "string":
+        return stream.base64()
+    return None if found is None else _refuse(stream, "base64 text")
+
+
+def _scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+    convert = scalar(kind, options, temporal)
+
+    def converted(stream: TokenStream) -> Any:
+        found = _value(stream)
+        if found is None:
+            return None
+        if found in ("string", "int", "float"):
+            return convert(found, stream.text())
+        return convert(found, found)
+
+    return converted
+
+
+def _tree(stream: TokenStream) -> Any:
+    """The value at which the stream stands. No recursion: a thousand levels are allowed."""
+    above: list[_Holder] = []
+    while True:
+        found = stream.found
+        if found in ("{", "["):
+            above.append(_Holder(found, stream.name))
+        else:
+            if found in ("}", "]") and above:
+                done = above.pop()
+                name, made = done.name, done.finished()
+            else:
+                name, made = stream.name, _leaf(stream)
+            if not above:
                 return made
-        raise _misfit(value, kind)
-
-    return convert
-
-
-def _clean(text: str) -> str:
-    """Half of a surrogate pair is no character; Arrow's strings have no room for it."""
-    if text.isascii():
-        return text
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    return _HALVES.sub("?", whole)
+            above[-1].put(name, made)
+        if stream.next() == "name":
+            stream.next()
 
 
-def to_json(value: Any) -> str:
-    """A parsed value as compact JSON text, numbers as they were written."""
-    if type(value) is Number:
-        return str(value)
-    if isinstance(value, dict):
-        inner = (f"{json.dumps(k, ensure_ascii=False)}:{to_json(v)}" for k, v in value.items())
-        return "{" + ",".join(inner) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(to_json, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+class _Holder:
+    """An object or an array that is being read."""
+
+    def __init__(self, bracket: str, name: str | None) -> None:
+        self.name = name
+        self._made: Any = {} if bracket == "{" else []
+        self._twice = ""
+
+    def put(self, name: str | None, value: Any) -> None:
+        if isinstance(self._made, list):
+            self._made.append(value)
+            return
+        assert name is not None
+        if name in self._made:
+            self._twice = f"{name!r} twice in a variant"
+        self._made[name] = value
+
+    def finished(self) -> Any:
+        # Not before its end: Spark goes on there.
+        if self._twice:
+            raise Misfit(self._twice)
+        return self._made
+
+
+def _leaf(stream: TokenStream) -> Any:
+    found = stream.found
+    if found == "string":
+        return stream.text()
+    if found in ("int", "float"):
+        return Number(stream.text())
+    if found in ("true", "false", "null"):
+        return {"true": True, "false": False}.get(found)
+    raise misfit(found or "nothing", "a value")

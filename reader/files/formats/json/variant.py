@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
+from typing_extensions import override
 
-from .text import Number
+from .scalars import Number
 
 __all__ = ["encode", "is_variant"]
 
@@ -31,6 +34,7 @@ _MAX_SHORT_STRING = 63
 _FEW = 255
 """Elements that are counted in one byte."""
 
+_END = object()
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -42,7 +46,7 @@ def is_variant(kind: pa.DataType) -> bool:
 
 
 def encode(value: Any) -> dict[str, bytes]:
-    """`value` and `metadata` of a value parsed by `JsonParser`.
+    """`value` and `metadata` of a parsed value, its numbers as `Number`.
 
     Raises:
         ValueError: it is too large, or no JSON value.
@@ -65,6 +69,25 @@ def encode(value: Any) -> dict[str, bytes]:
 
 
 def _encode(value: Any, names: dict[str, int]) -> bytes:
+    """The value's bytes. No recursion: a thousand levels are allowed."""
+    open_parts: list[_Array] = [_Array([value])]
+    while True:
+        current = open_parts[-1]
+        item = next(current.items, _END)
+        if item is _END:
+            open_parts.pop()
+            if not open_parts:
+                return current.parts[0]
+            open_parts[-1].parts.append(current.encoded())
+        elif isinstance(item, dict):
+            open_parts.append(_Object(item, names))
+        elif isinstance(item, list):
+            open_parts.append(_Array(item))
+        else:
+            current.parts.append(_scalar(item))
+
+
+def _scalar(value: Any) -> bytes:
     if value is None:
         return _header(_NULL)
     if isinstance(value, bool):
@@ -76,42 +99,56 @@ def _encode(value: Any, names: dict[str, int]) -> bytes:
         if len(text) <= _MAX_SHORT_STRING:
             return bytes([len(text) << 2 | _SHORT_STRING]) + text
         return _header(_STRING) + len(text).to_bytes(4, "little") + text
-    if isinstance(value, list):
-        parts = [_encode(item, names) for item in value]
+    raise ValueError(f"{type(value).__name__} is no JSON value")
+
+
+class _Array:
+    """An array whose items are being encoded, one after the other."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.items: Iterator[Any] = iter(values)
+        self.parts: list[bytes] = []
+
+    def encoded(self) -> bytes:
+        parts = self.parts
         width = _width(sum(map(len, parts)))
         large = len(parts) > _FEW
         head = large << 4 | (width - 1) << 2 | _ARRAY
         return b"".join((bytes([head]), _count(parts), _offsets(parts, width), *parts))
-    if isinstance(value, dict):
-        return _object(value, names)
-    raise ValueError(f"{type(value).__name__} is no JSON value")
 
 
-def _object(value: dict[str, Any], names: dict[str, int]) -> bytes:
-    """Values in the order written; ids and offsets in the order of the names."""
-    fields = {}
-    parts = []
-    end = 0
-    for name, item in value.items():
-        number = names.setdefault(name, len(names))
-        part = _encode(item, names)
-        fields[name] = number, end
-        parts.append(part)
-        end += len(part)
-    width = _width(end)
-    id_width = _width(max((number for number, _ in fields.values()), default=0))
-    large = len(parts) > _FEW
-    ordered = [fields[name] for name in sorted(fields, key=_java_order)]
-    return b"".join(
-        (
-            bytes([large << 6 | (id_width - 1) << 4 | (width - 1) << 2 | _OBJECT]),
-            _count(parts),
-            *(number.to_bytes(id_width, "little") for number, _ in ordered),
-            *(start.to_bytes(width, "little") for _, start in ordered),
-            end.to_bytes(width, "little"),
-            *parts,
+class _Object(_Array):
+    """An object: values in the order written; ids and offsets in the order of the names."""
+
+    def __init__(self, fields: dict[str, Any], names: dict[str, int]) -> None:
+        super().__init__([])
+        self.items = self._numbered(fields, names)
+        self._ids: dict[str, int] = {}
+
+    def _numbered(self, fields: dict[str, Any], names: dict[str, int]) -> Iterator[Any]:
+        for name, item in fields.items():
+            self._ids[name] = names.setdefault(name, len(names))
+            yield item
+
+    @override
+    def encoded(self) -> bytes:
+        parts, ids = self.parts, self._ids
+        starts = dict(zip(ids, accumulate(map(len, parts), initial=0), strict=False))
+        end = sum(map(len, parts))
+        width = _width(end)
+        id_width = _width(max(ids.values(), default=0))
+        large = len(parts) > _FEW
+        ordered = sorted(ids, key=_java_order)
+        return b"".join(
+            (
+                bytes([large << 6 | (id_width - 1) << 4 | (width - 1) << 2 | _OBJECT]),
+                _count(parts),
+                *(ids[name].to_bytes(id_width, "little") for name in ordered),
+                *(starts[name].to_bytes(width, "little") for name in ordered),
+                end.to_bytes(width, "little"),
+                *parts,
+            )
         )
-    )
 
 
 def _java_order(name: str) -> bytes:

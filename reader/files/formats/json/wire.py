@@ -6,12 +6,11 @@ options. Not here: the exact path.
 
 from __future__ import annotations
 
-import base64
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..times.temporal import Temporal
+from .scalars import plain_base64
 from .variant import is_variant
 
 _types = pa.types
@@ -61,9 +60,7 @@ def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array
         values = finish(array.values, target.value_type, temporal)
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=_mask(array))
     if _types.is_binary(target):
-        decoded = (
-            None if v is None else base64.b64decode(v, validate=True) for v in array.to_pylist()
-        )
+        decoded = (None if v is None else plain_base64(v) for v in array.to_pylist())
         return pa.array(decoded, target)
     return temporal.column(array, target)
 

@@ -1,0 +1,188 @@
+"""Single JSON values as values of a column, by the rules of Spark's JSON reader.
+
+Not here: what becomes of a record whose value does not fit (`values.py`).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from ...options import ReaderOptions
+from ..times.temporal import Temporal
+from .tokens import HALVES, MAX_DIGITS
+
+__all__ = ["Misfit", "Number", "Scalar", "clean", "misfit", "plain_base64", "rounded", "scalar"]
+
+Scalar = Callable[[str, str], object]
+"""Takes the kind of a token (`string`, `int`, `float`, `true`, `false`) and its text."""
+
+_types = pa.types
+_EXACT = Context(prec=MAX_DIGITS + 76)
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
+_BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_DAYS = re.compile(r"[+-]?\d{1,10}")
+_FIRST_GREGORIAN_DAY = -141_427
+_NON_NUMBERS = {
+    "NaN": math.nan,
+    "Infinity": math.inf,
+    "+Infinity": math.inf,
+    "+INF": math.inf,
+    "-Infinity": -math.inf,
+    "-INF": -math.inf,
+}
+
+
+class Number(str):
+    """The digits of a number, as written."""
+
+    __slots__ = ()
+
+
+class Misfit(ValueError):
+    """A value that is not of its column's type."""
+
+
+def scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Scalar:
+    """A function to what `pa.array` takes for `kind`. It raises `Misfit`.
+
+    Raises:
+        TypeError: JSON cannot be read into columns of this type.
+    """
+    if _types.is_date32(kind) or _types.is_timestamp(kind):
+        return _temporal(kind, options, temporal)
+    if _types.is_decimal(kind):
+        return lambda found, text: _decimal(found, text, kind)
+    if _types.is_integer(kind):
+        bound = 1 << (kind.bit_width - 1)
+        return lambda found, text: _integer(found, text, bound, kind)
+    if _types.is_floating(kind):
+        return _floating(kind, options)
+    if _types.is_boolean(kind):
+        return _boolean
+    if _types.is_null(kind):
+        return _nothing
+    raise TypeError(f"JSON cannot be read into columns of type {kind}")
+
+
+def clean(text: str) -> str:
+    """Half of a surrogate pair is no character; Java writes a question mark for it."""
+    return text if text.isascii() else HALVES.sub("?", text)
+
+
+def plain_base64(text: str) -> bytes:
+    """Base64 without blanks or anything behind its padding. Raises ValueError for anything else."""
+    if not _BASE64.fullmatch(text):
+        raise misfit(text, "base64 text")
+    return base64.b64decode(text)
+
+
+def misfit(text: str, expected: object) -> Misfit:
+    """The error for a value that is not what was expected."""
+    return Misfit(f"{text[:100]} where {expected} is expected")
+
+
+def rounded(number: Decimal, kind: pa.DataType) -> Decimal:
+    """A decimal with the column's scale; Spark rounds what has more digits.
+
+    Raises:
+        ValueError, InvalidOperation: it does not fit the column.
+    """
+    unit = Decimal(1).scaleb(-kind.scale)
+    fitted = number.quantize(unit, ROUND_HALF_UP, _EXACT)
+    # The operators would round to the 28 digits of the default context.
+    if fitted.is_zero() or fitted.adjusted() < kind.precision - kind.scale:
+        return fitted
+    raise ValueError(f"{number} does not fit {kind}")
+
+
+def _nothing(found: str, text: str) -> None:
+    del found, text
+
+
+def _boolean(found: str, text: str) -> bool:
+    if found in ("true", "false"):
+        return found == "true"
+    raise misfit(text, "true or false")
+
+
+def _integer(found: str, text: str, bound: int, kind: pa.DataType) -> int:
+    if found == "int" and len(text) <= MAX_DIGITS:
+        number = int(text)
+        if -bound <= number < bound:
+            return number
+    raise misfit(text, kind)
+
+
+def _floating(kind: pa.DataType, options: ReaderOptions) -> Scalar:
+    words = _NON_NUMBERS if options.allow_non_numeric_numbers else {}
+    convert = _single if kind.bit_width == 32 else float
+
+    def converted(found: str, text: str) -> float:
+        if found in ("float", "string") and text in words:
+            return words[text]
+        if found not in ("int", "float") or len(text) > MAX_DIGITS:
+            raise misfit(text, kind)
+        # Spark makes an integer of it first, and integers have one zero only.
+        return 0.0 if found == "int" and text == "-0" else convert(text)
+
+    return converted
+
+
+def _single(text: str) -> float:
+    """The nearest float of 32 bits, rounded once."""
+    number = float(text)
+    with np.errstate(over="ignore"):
+        near = np.float32(number)
+    if not math.isfinite(number) or float(near) == number or not np.isfinite(near):
+        return float(near)
+    other = np.nextafter(near, np.float32(math.inf if float(near) < number else -math.inf))
+    if float(near) + float(other) == 2 * number and Fraction(text) != number:
+        # By way of 64 bits it looks like the middle, which it is not.
+        upward = Fraction(text) > number
+        return float(max(near, other) if upward else min(near, other))
+    return float(near)
+
+
+def _decimal(found: str, text: str, kind: pa.DataType) -> Decimal:
+    # Java's decimals take from strings what they take from numbers, and a plus sign.
+    known = found in ("int", "float", "string") and _DECIMAL.fullmatch(text)
+    if known and (found == "string" or len(text) <= MAX_DIGITS):
+        try:
+            return rounded(Decimal(str(text)), kind)
+        except (DecimalException, ValueError):
+            pass
+    raise misfit(text, kind)
+
+
+def _temporal(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Scalar:
+    bound = 1 << (kind.bit_width - 1)
+    is_date = _types.is_date32(kind)
+    takes_numbers = not is_date and kind.tz is not None
+    takes_days = is_date and not options.date_format
+
+    def convert(found: str, text: str) -> int:
+        made = None
+        if found == "string":
+            try:
+                made = temporal.value(text, kind)
+            except (ValueError, OverflowError):
+                if takes_days and _DAYS.fullmatch(text) and int(text) >= _FIRST_GREGORIAN_DAY:
+                    # Spark 1.5 wrote dates as days since the epoch, and Spark still reads them.
+                    made = int(text)
+        elif found == "int" and takes_numbers and len(text) <= MAX_DIGITS:
+            # Spark takes a number for seconds since the epoch.
+            made = int(text) * 1_000_000
+        # Beyond the type Spark's arithmetic would wrap around to another time.
+        if made is None or not -bound <= made < bound:
+            raise misfit(text, kind)
+        return made
+
+    return convert
