@@ -16,8 +16,10 @@ from ..columns import empty_columns
 from ..records import malformed
 from ..times.temporal import Temporal
 from . import trees
+from .characters import MalformedText
+from .encodings import recoded
 from .scalars import Misfit, misfit
-from .tokens import MalformedText, TokenStream, recoded
+from .tokens import TokenStream
 from .values import Partial, converters, rows_of, variant_of
 from .variant import is_variant
 
@@ -74,13 +76,8 @@ class JsonRows:
         if self._single:
             value = {self._single: value}
         rows = trees.rows_of(value, self._takers)
-        if (
-            self._rescued
-            and type(value) is not dict
-            or self._rescued
-            and set(value) - set(self._takers)
-        ):
-            raise ValueError("there is something to rescue")
+        if self._rescued and (type(value) is list or not value.keys() <= self._takers.keys()):
+            raise ValueError("there may be something to rescue")
         return rows
 
     def _read(self, record: bytes) -> list[Row]:
@@ -100,9 +97,10 @@ class JsonRows:
     def _rescuing(self, stream: TokenStream) -> list[Row]:
         if stream.found == "{":
             return [self._rescued_row(stream)]
-        rows = []
-        while stream.found == "[" and stream.next() == "{" or rows and stream.next() == "{":
-            rows.append(self._rescued_row(stream))
+        rows = list[Row]()
+        if stream.found == "[":
+            while stream.next() == "{":
+                rows.append(self._rescued_row(stream))
         if stream.found != "]":
             raise misfit(stream.found or "nothing", "an object")
         return rows

@@ -1,7 +1,7 @@
-"""Records that CPython's parser takes, in full, and of which every value fits: the quick exact path.
+"""Records that CPython's parser takes, and of which every value fits: the quick exact path.
 
-It gives what `values.py` gives, several times faster, and refuses everything that does not fit, names
-that come twice, and whatever has to be kept as it was written.
+It gives what `values.py` gives, several times faster, and refuses everything that does not fit,
+names that come twice, and whatever has to be kept as it was written.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ...options import ReaderOptions
 from ..times.temporal import Temporal
+from .characters import HALVES
 from .scalars import Number, clean, plain_base64, scalar
-from .tokens import HALVES
 from .variant import encode, is_variant
 
 __all__ = ["REFUSALS", "Take", "parsed", "rows_of", "takers"]

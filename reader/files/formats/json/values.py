@@ -1,8 +1,9 @@
 """Tokens as values of a schema, by the rules of Spark's JSON reader: what does not fit included.
 
-The exact path. A value that does not fit is a `Misfit`; the fields of a struct, elements of an array and
-values of a map that do fit are kept, as a `Partial` that goes up. Where Spark goes on after an error is
-in `tokens.py`; what it does then falls out of reading on. Single values are in `scalars.py`.
+The exact path. A value that does not fit is a `Misfit`; the fields of a struct, elements of an
+array and values of a map that do fit are kept, as a `Partial` that goes up. Where Spark goes on
+after an error is in `tokens.py`; what it does then falls out of reading on. Single values are in
+`scalars.py`.
 """
 
 from __future__ import annotations
