@@ -33,8 +33,6 @@ _EXACT = Context(prec=_MAX_DIGITS + 76)
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
 
 _BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
-_DAYS = re.compile(r"[+-]?\d{1,10}")
-_FIRST_GREGORIAN_DAY = -141_427
 _NON_NUMBERS = {
     "NaN": math.nan,
     "Infinity": math.inf,
@@ -62,7 +60,7 @@ def scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Sca
         TypeError: JSON cannot be read into columns of this type.
     """
     if _types.is_date32(kind) or _types.is_timestamp(kind):
-        return _temporal(kind, options, temporal)
+        return _temporal(kind, temporal)
     if _types.is_decimal(kind):
         return lambda found, text: _decimal(found, text, kind)
     if _types.is_integer(kind):
@@ -167,11 +165,9 @@ def _decimal(found: str, text: str, kind: pa.DataType) -> Decimal:
     raise misfit(text, kind)
 
 
-def _temporal(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Scalar:
+def _temporal(kind: pa.DataType, temporal: Temporal) -> Scalar:
     bound = 1 << (kind.bit_width - 1)
-    is_date = _types.is_date32(kind)
-    takes_numbers = not is_date and kind.tz is not None
-    takes_days = is_date and not options.date_format
+    takes_numbers = _types.is_timestamp(kind) and kind.tz is not None
 
     def convert(found: str, text: str) -> int:
         made = None
@@ -179,9 +175,7 @@ def _temporal(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> 
             try:
                 made = temporal.value(text, kind)
             except (ValueError, OverflowError):
-                if takes_days and _DAYS.fullmatch(text) and int(text) >= _FIRST_GREGORIAN_DAY:
-                    # Spark 1.5 wrote dates as days since the epoch, and Spark still reads them.
-                    made = int(text)
+                raise misfit(text, kind) from None
         elif found == "int" and takes_numbers and len(text) <= _MAX_DIGITS:
             # Spark takes a number for seconds since the epoch.
             made = int(text) * 1_000_000
