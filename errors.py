@@ -5,7 +5,8 @@ SluiceError
 ├── StateError             the disk: the state directory
 │   ├── StateVersionError      written by a newer release
 │   ├── StateCorruptError      bytes that do not add up
-│   └── StateMissingError      a checkpoint that Spark refers to is not there
+│   ├── StateMissingError      a checkpoint that Spark refers to is not there
+│   └── StateNotSharedError    driver and executor do not see the same state directory
 ├── FencedError            two queries on one state directory
 ├── SourceUnavailable      the world: discovery cannot list what it was pointed at
 │   └── MissingPathError       the path does not exist
@@ -41,6 +42,7 @@ __all__ = [
     "StateCorruptError",
     "StateError",
     "StateMissingError",
+    "StateNotSharedError",
     "StateVersionError",
     "WaitTimeoutError",
 ]
@@ -92,6 +94,10 @@ class StateCorruptError(StateError):
 
 class StateMissingError(StateError):
     """Spark refers to a checkpoint that the state directory does not hold."""
+
+
+class StateNotSharedError(StateError):
+    """An executor does not see the state directory that the driver writes."""
 
 
 class FencedError(SluiceError):

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..errors import StateCorruptError, StateVersionError
 from .arrays import int32_repeated, text_array
 from .reference import NO_CHECKPOINT, CheckpointRef
+from .seal import Seal
 
 FORMAT_VERSION: Final = 1
 """Of checkpoint files and of the state directory as a whole."""
@@ -101,6 +102,8 @@ class Checkpoint:
     """(reader, splits) in the order of assignment."""
 
     state: Sequence[pa.RecordBatch] = field(default_factory=tuple)
+    seal: Seal | None = field(default=None, compare=False)
+    """How others recognize the object it was published as or read from."""
 
     @property
     def ref(self) -> CheckpointRef:
@@ -109,6 +112,10 @@ class Checkpoint:
 
     def to_bytes(self) -> bytes:
         """The file: Arrow IPC, compressed, checksummed."""
+        return self.signed()[0]
+
+    def signed(self) -> tuple[bytes, str]:
+        """The file and the checksum in it."""
         header = self.header.model_copy(update={"checksum": _UNSIGNED})
         text = json.dumps(header.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
         split_type, state_type = pa.struct(self.split_schema), pa.struct(self.state_schema)
@@ -133,7 +140,7 @@ class Checkpoint:
         data: bytes = sink.getvalue().to_pybytes()
         checksum = hashlib.sha256(data).hexdigest()
         # The metadata stands twice in an Arrow file: at its head and in its footer.
-        return data.replace(_UNSIGNED.encode(), checksum.encode())
+        return data.replace(_UNSIGNED.encode(), checksum.encode()), checksum
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Checkpoint:

@@ -1,22 +1,28 @@
-"""The chain of checkpoints in a state directory: publish, find, walk, compact, let go.
+"""The chain of checkpoints in a state directory: publish, find, walk, compact.
 
 A checkpoint is a delta on its parent; a base is the whole state as of one checkpoint. Restoring
 reads the newest base on the chain and the deltas after it, so its cost follows what is new.
 
-Not here: what a delta means for a source's state (the source folds them).
+Not here: what a delta means for a source's state (the source folds them), and letting old objects
+go (`retention.py`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Final
 
 from ..errors import StateCorruptError, StateMissingError
 from .checkpoint import Checkpoint
-from .layout import BASES, CHECKPOINTS, READERS, base_object, checkpoint_object
-from .reference import NO_CHECKPOINT, CheckpointRef
+from .layout import BASES, CHECKPOINTS, base_object, checkpoint_object
+from .reference import NO_CHECKPOINT, CheckpointRef, refs_in
+from .seal import Seal
 from .state_store import StateStore
+
+LOG: Final = logging.getLogger("pyspark_sluice.state")
 
 _CACHED = 4
 """Checkpoints kept in memory: the one just cut is read again at once by `partitions`."""
@@ -28,6 +34,7 @@ class CheckpointHistory:
     def __init__(self, store: StateStore) -> None:
         self._store = store
         self._recent: OrderedDict[CheckpointRef, Checkpoint] = OrderedDict()
+        self._unreadable: frozenset[str] = frozenset()
 
     def publish(self, checkpoint: Checkpoint) -> None:
         """Make a checkpoint durable, create-only; only then may its offset be shown to Spark.
@@ -35,8 +42,10 @@ class CheckpointHistory:
         Raises:
             FileExistsError: a checkpoint of that name is there: the protocol was broken.
         """
-        self._store.publish(checkpoint_object(checkpoint.ref), checkpoint.to_bytes())
-        self._remember(checkpoint)
+        name = checkpoint_object(checkpoint.ref)
+        data, checksum = checkpoint.signed()
+        self._store.publish(name, data)
+        self._remember(replace(checkpoint, seal=Seal.of(name, data, checksum)))
 
     def _remember(self, checkpoint: Checkpoint) -> None:
         recent = self._recent.copy()
@@ -80,7 +89,7 @@ class CheckpointHistory:
                 str(ref),
                 "Restore the object from a copy.",
             )
-        return checkpoint
+        return replace(checkpoint, seal=Seal.of(name, data, checkpoint.header.checksum))
 
     def between(self, start: CheckpointRef, end: CheckpointRef) -> list[Checkpoint]:
         """The checkpoints after `start` up to and including `end`, oldest first.
@@ -106,17 +115,50 @@ class CheckpointHistory:
         return found[::-1]
 
     def chain(self, ref: CheckpointRef) -> list[Checkpoint]:
-        """What to fold for the state as of `ref`: a base where there is one, then deltas."""
+        """What to fold for the state as of `ref`: a base where there is one, then deltas.
+
+        A base that cannot be read is skipped for the chain below it, with a warning.
+
+        Raises:
+            StateMissingError: a link is gone.
+            StateCorruptError: a link is damaged, or a base is and what it stands for is gone.
+        """
         bases = set(self.bases())
         found: list[Checkpoint] = []
+        skipped: StateCorruptError | None = None
         while ref != NO_CHECKPOINT:
             if ref in bases:
-                found.append(self._read(base_object(ref), ref))
-                break
-            checkpoint = self.load(ref)
+                try:
+                    found.append(self.read_base(ref))
+                    break
+                except StateCorruptError as error:
+                    skipped = skipped or error
+                    self._skip(base_object(ref), error)
+            try:
+                checkpoint = self.load(ref)
+            except StateMissingError as error:
+                raise skipped or error from error
             found.append(checkpoint)
             ref = checkpoint.header.parent
         return found[::-1]
+
+    def _skip(self, name: str, error: StateCorruptError) -> None:
+        if name not in self._unreadable:
+            LOG.warning("a base is skipped for the checkpoints below it: %s", error)
+        self._unreadable = self._unreadable | {name}
+
+    @property
+    def unreadable(self) -> Sequence[str]:
+        """Objects that were damaged and did without, by name; for progress reports."""
+        return sorted(self._unreadable)
+
+    def parent(self, ref: CheckpointRef) -> CheckpointRef:
+        """The parent of `ref`, read anew: walking far back must not empty the memory."""
+        return self._read(checkpoint_object(ref), ref).header.parent
+
+    def read_base(self, ref: CheckpointRef) -> Checkpoint:
+        """The base as of `ref`, whole and verified."""
+        return self._read(base_object(ref), ref)
 
     def bases(self) -> Sequence[CheckpointRef]:
         """Checkpoints of which a base is there, oldest first."""
@@ -127,50 +169,17 @@ class CheckpointHistory:
         return self._refs(CHECKPOINTS)
 
     def _refs(self, directory: str) -> list[CheckpointRef]:
-        leaves = self._store.list(directory)
-        return [CheckpointRef.from_name(leaf.split(".")[0]) for leaf in leaves]
+        return refs_in(self._store.list(directory))
 
     def publish_base(self, base: Checkpoint) -> None:
-        """Write a base; one that is there already is as good, since it holds the same state."""
+        """Write a base; one that is there already is as good, if it can be read."""
+        name, data = base_object(base.ref), base.to_bytes()
         try:
-            self._store.publish(base_object(base.ref), base.to_bytes())
+            self._store.publish(name, data)
         except FileExistsError:
-            return
-
-    def prune(self, head: CheckpointRef, retained: int) -> None:
-        """Delete what no restore of `head` or of the `retained` checkpoints before it can need.
-
-        Only what lies below the newest base on their chain goes, and older bases last, so a crash
-        in the middle leaves every retained chain whole. A base of a dead incarnation is on no
-        chain and never counts; ids are not counted either, since an aborted checkpoint leaves a
-        gap.
-        """
-        bases = self.bases()
-        oldest, floor = self._oldest_and_floor(head, retained, set(bases))
-        if oldest is None or floor is None:
-            return
-        for ref in self.checkpoints():
-            if ref.checkpoint <= floor.checkpoint and ref.checkpoint < oldest.checkpoint:
-                self._store.delete(checkpoint_object(ref))
-        for leaf in self._store.list(READERS):
-            if CheckpointRef.from_name(leaf).checkpoint < oldest.checkpoint:
-                self._store.delete(f"{READERS}/{leaf}")
-        for ref in bases:
-            if ref.checkpoint <= floor.checkpoint and ref != floor:
-                self._store.delete(base_object(ref))
-
-    def _oldest_and_floor(
-        self, head: CheckpointRef, retained: int, bases: AbstractSet[CheckpointRef]
-    ) -> tuple[CheckpointRef | None, CheckpointRef | None]:
-        ref, oldest = head, None
-        while ref != NO_CHECKPOINT:
-            if retained == 0:
-                oldest = ref
-            retained -= 1
-            if oldest is not None and ref in bases:
-                return oldest, ref
             try:
-                ref = self._read(checkpoint_object(ref), ref).header.parent
-            except StateMissingError:
-                break  # Pruned already, when fewer were to be retained or by the same floor.
-        return oldest, None
+                self.read_base(base.ref)
+            except StateCorruptError:
+                # Nobody can have restored from it, and nobody could ever.
+                self._store.delete(name)
+                self._store.publish(name, data)

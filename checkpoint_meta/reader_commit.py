@@ -25,7 +25,7 @@ from .layout import (
     reader_directory,
     reader_object,
 )
-from .reference import CheckpointRef
+from .reference import CheckpointRef, refs_in
 from .state_store import StateStore
 
 
@@ -207,9 +207,12 @@ class ReaderCommits:
         """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""
         return _numbers(self._store.list(abandoned_directory(ref)))
 
-    def any_acknowledged(self) -> bool:
-        """True if any reader has ever acknowledged a checkpoint that is still retained."""
-        return any(self._store.list(f"{READERS}/{leaf}") for leaf in self._store.list(READERS))
+    def newest_acknowledged(self) -> CheckpointRef | None:
+        """The newest retained checkpoint that any reader has acknowledged, if there is one."""
+        for ref in reversed(refs_in(self._store.list(READERS))):
+            if self.readers(ref):
+                return ref
+        return None
 
     def refresh(self, ref: CheckpointRef) -> None:
         """The next look for what `ref`'s readers have written is a real one."""

@@ -5,6 +5,8 @@ Not here: the checkpoint's content (`checkpoint.py`) and Spark's offset dictiona
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -35,6 +37,18 @@ class CheckpointRef:
 
     def __str__(self) -> str:
         return f"checkpoint {self.checkpoint} of epoch {self.epoch}"
+
+
+def refs_in(leaves: Iterable[str]) -> list[CheckpointRef]:
+    """The checkpoints that names in a directory stand for, oldest first; other names are skipped.
+
+    What a copy or a mount leaves lying about must not stop a restart.
+    """
+    found = []
+    for leaf in leaves:
+        with contextlib.suppress(ValueError):
+            found.append(CheckpointRef.from_name(leaf.split(".")[0]))
+    return sorted(found)
 
 
 NO_CHECKPOINT = CheckpointRef(0, 0)

@@ -48,6 +48,26 @@ def shown_path(path: str) -> str:
     return os.fsencode(local_path(path) or path).decode(errors="replace")
 
 
+def absolute(url: str) -> str:
+    """`url`, or the absolute local path that it names."""
+    path = local_path(url)
+    return url if path is None else path
+
+
+def hadoop_path(url: str) -> str:
+    """`url`, or the absolute local path that Hadoop and Spark take it for.
+
+    They neither unquote `file:` URLs nor know `~`, so a path that is given to Spark as well has to
+    be read their way.
+    """
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        return os.path.abspath(url)
+    if scheme.group(1).lower() != "file":
+        return url
+    return os.path.abspath("/" + url[scheme.end() :].lstrip("/"))
+
+
 def scheme_of(url: str) -> str:
     """The name of the file system in `url`, in lower case; empty for a plain path."""
     scheme = _SCHEME.match(url)

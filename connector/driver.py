@@ -55,7 +55,8 @@ class StreamDriver:
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]:
         """One partition for each reader with splits in the range."""
-        return partitions_of(self.coordinator.assignments(from_offset(start), from_offset(end)))
+        checkpoints = self.coordinator.assignments(from_offset(start), from_offset(end))
+        return partitions_of(checkpoints, self._store.location)
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """See `Coordinator.commit`."""
@@ -73,6 +74,7 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         max_split_attempts=options.max_split_attempts,
         retained_checkpoints=options.min_checkpoints_to_retain,
         commit_patience=options.acknowledgement_timeout / 1000,
+        ingest_again=options.ingest_again,
         settle_timeout=options.discovery_timeout / 1000,
         background_interval=max(options.discovery_interval / 1000, 0.1),
         starting_state=parse_starting_state(options),

@@ -69,6 +69,11 @@ class SluiceOptions(EnumeratorOptions, ReaderOptions):
         description="For a new query: state directory and checkpoint id of another one to start "
         "from, such as /checkpoints/old/sluice/source@42.",
     )
+    ingest_again: bool = Field(
+        False,
+        description="Permit a query whose Spark checkpoint is new to begin over a state that has "
+        "been read from, and to ingest everything again.",
+    )
     acknowledgement_timeout: Milliseconds = Field(
         3000,
         ge=0,

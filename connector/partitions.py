@@ -13,17 +13,25 @@ from pyspark.sql.datasource import InputPartition
 
 from ..checkpoint_meta.checkpoint import Checkpoint
 from ..checkpoint_meta.reference import CheckpointRef
+from ..checkpoint_meta.seal import Seal
 
 
 class AssignedPart:
     """What one checkpoint gives to one reader, ready to be pickled."""
 
     def __init__(
-        self, ref: CheckpointRef, version: int, splits: pa.Table, events: Sequence[Any]
+        self,
+        ref: CheckpointRef,
+        version: int,
+        splits: pa.Table,
+        events: Sequence[Any] = (),
+        seal: Seal | None = None,
     ) -> None:
         self.ref = ref
         self.version = version
         self.events = list(events)
+        self.seal = seal
+        """By which an executor recognizes the checkpoint; None where there is none (batch)."""
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
@@ -39,14 +47,19 @@ class AssignedPart:
 class SluicePartition(InputPartition):
     """All that one reader has to read in one micro-batch; spans the checkpoints of its range."""
 
-    def __init__(self, reader: int, parts: Sequence[AssignedPart]) -> None:
+    def __init__(self, reader: int, parts: Sequence[AssignedPart], state: str = "") -> None:
         super().__init__(reader)
         self.reader = reader
         self.parts = list(parts)
+        self.state = state
+        """The state directory as the driver has resolved it; empty where there is none (batch)."""
 
 
-def partitions_of(checkpoints: Sequence[Checkpoint]) -> list[SluicePartition]:
-    """One partition for each reader that got splits: a pure function of the checkpoints."""
+def partitions_of(checkpoints: Sequence[Checkpoint], state: str) -> list[SluicePartition]:
+    """One partition for each reader that got splits: a pure function of the checkpoints.
+
+    `state` is where they are, absolute.
+    """
     by_reader: dict[int, list[AssignedPart]] = {}
     for checkpoint in checkpoints:
         batches: dict[int, list[pa.RecordBatch]] = {}
@@ -58,6 +71,7 @@ def partitions_of(checkpoints: Sequence[Checkpoint]) -> list[SluicePartition]:
                 checkpoint.header.split_version,
                 pa.Table.from_batches(batches[reader]),
                 checkpoint.header.events.get(str(reader), ()),
+                checkpoint.seal,
             )
             by_reader.setdefault(reader, []).append(part)
-    return [SluicePartition(reader, by_reader[reader]) for reader in sorted(by_reader)]
+    return [SluicePartition(reader, by_reader[reader], state) for reader in sorted(by_reader)]

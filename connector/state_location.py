@@ -13,15 +13,22 @@ import fsspec
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.store import StateStore, open_store
-from ..checkpoint_meta.urls import join, local_path, storage_url
+from ..checkpoint_meta.urls import absolute, hadoop_path, join, local_path, storage_url
 from ..enumerator.settings import StartingState
 from ..errors import OptionError
 from .options import SluiceOptions
 
 
 def state_url(options: SluiceOptions) -> str:
-    """The state directory: stateLocation, or a place below checkpointLocation."""
-    root = options.state_location or join(options.checkpoint_location or "", "sluice")
+    """The state directory, absolute: stateLocation, or a place below checkpointLocation.
+
+    Called on the driver, whose working directory is the one that Spark resolves relative paths
+    against; executors are told the outcome.
+    """
+    if options.state_location:
+        root = absolute(options.state_location)
+    else:
+        root = join(hadoop_path(options.checkpoint_location or ""), "sluice")
     return join(root, options.source_name)
 
 
@@ -73,7 +80,7 @@ def check_spark_checkpoint(options: SluiceOptions, store: StateStore, done: Chec
     """
     if options.checkpoint_location is None:
         return
-    root = options.checkpoint_location
+    root = hadoop_path(options.checkpoint_location)
     if not _exists(join(root, "offsets"), options):
         raise OptionError(
             "checkpointLocation: Spark's checkpoint is not there",

@@ -12,12 +12,12 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from ..checkpoint_meta.reader_commit import ReaderCommits
+from ..checkpoint_meta.store import open_store
 from ..reader.task import Assignment, ReaderTask
 from .arrow_schema import arrow_schema
 from .loading import load_source
 from .options import parse_options
 from .partitions import SluicePartition
-from .state_location import open_state
 from .task_context import current_attempt, with_session_time_zone
 
 
@@ -28,15 +28,20 @@ def read_partition(
     assert isinstance(partition, SluicePartition)
     options = with_session_time_zone(parse_options(given, streaming=True))
     source = load_source(options, arrow_schema(schema))
+    # Not what the option says: a relative path means something else here.
+    store = open_store(partition.state, options.storage_options)
     task = ReaderTask(
         source.create_reader,
         source.split_serializer,
-        ReaderCommits(open_state(options)),
+        ReaderCommits(store),
         source.reader_event_types,
         may_return=options.on_split_error == "return",
     )
     attempt = current_attempt()
     for part in partition.parts:
+        if part.seal is not None:
+            # Before the first row: where the state is not shared, a commit would be lost.
+            part.seal.check(store)
         read = source.split_serializer.read
         splits = [split for batch in part.splits() for split in read(part.version, batch)]
         yield from task.read(Assignment(part.ref, partition.reader, splits, part.events), attempt)

@@ -27,7 +27,8 @@ from ..checkpoint_meta.epochs import check_not_fenced, claim_epoch, open_format
 from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from ..checkpoint_meta.store import StateStore
+from ..checkpoint_meta.retention import Retention
+from ..checkpoint_meta.state_store import StateStore
 from ..errors import FencedError, ProtocolError, WaitTimeoutError, without_history
 from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitT, StateT
@@ -36,6 +37,7 @@ from .bounded_lock import BoundedLock
 from .commit_search import CommitSearch
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
+from .fresh_start import check_fresh_start
 from .restore import RestoredState, base_of, restore
 from .room import UNLIMITED, BatchRoom
 from .sent_back import SentBackSplits
@@ -145,6 +147,7 @@ class Coordinator(Generic[SplitT, StateT]):
         """The state of affairs for Spark's progress events, from memory."""
         if not self._begun:
             return {}
+        damaged = self._history.unreadable
         with self._lock:
             return {
                 "checkpoint": (self._next or self._head).checkpoint,
@@ -152,6 +155,7 @@ class Coordinator(Generic[SplitT, StateT]):
                 "quarantinedSplits": self._sent_back.quarantined_total,
                 "abandonedReaders": self._acknowledgements.abandoned_readers,
                 "abandonedSplits": self._acknowledgements.abandoned_splits,
+                **({"unreadableState": list(damaged)} if damaged else {}),
                 **self._enumerator.backlog(),
             }
 
@@ -244,8 +248,11 @@ class Coordinator(Generic[SplitT, StateT]):
         if self._begun:
             return
         open_format(self._store)
-        self.epoch = claim_epoch(self._store)
         savepoint = self._settings.starting_state if ref == NO_CHECKPOINT else None
+        if ref == NO_CHECKPOINT and not (savepoint or self._settings.ingest_again):
+            # Before the claim: a query that must not begin supersedes nobody.
+            check_fresh_start(self._store)
+        self.epoch = claim_epoch(self._store)
         history = CheckpointHistory(savepoint.store) if savepoint else self._history
         restored = restore(history, savepoint.ref if savepoint else ref, self._source)
         with self._lock:
@@ -313,7 +320,8 @@ class Coordinator(Generic[SplitT, StateT]):
 
     def _let_go(self, end: CheckpointRef) -> None:
         self._history.publish_base(base_of(self._history, end, self._source))
-        self._history.prune(end, self._settings.retained_checkpoints)
+        retention = Retention(self._store, self._history, self.epoch, self._check_not_fenced)
+        retention.prune(end, self._settings.retained_checkpoints)
 
     def _let_gone(self, _: None, error: BaseException | None) -> None:
         if error is not None:

@@ -47,4 +47,7 @@ class CoordinatorSettings:
     commit_patience: float = 3.0
     """How long a reader commit is looked for before its reader counts as abandoned."""
 
+    ingest_again: bool = False
+    """A query that begins anew may begin over a state that has been read from."""
+
     starting_state: StartingState | None = None

@@ -1,4 +1,4 @@
-"""Chains of checkpoints: found, folded, compacted, let go."""
+"""Chains of checkpoints: found, folded, compacted."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint, CheckpointHead
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.testing import (
-    Fault,
-    FaultyStateStore,
-    MemoryStateStore,
-    SimulatedCrash,
-)
+from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
 
 
@@ -102,6 +97,48 @@ def test_a_base_that_is_there_already_is_as_good(store):
     CheckpointHistory(store).publish_base(document(1, 1, NO_CHECKPOINT, "base"))
 
 
+def tear(store, name):
+    store.objects[name] = store.objects[name][:-100]
+
+
+def test_a_base_that_cannot_be_read_is_skipped_for_the_chain_below_it(store, caplog):
+    head = chain(store, 6, bases=(2, 4))
+    tear(store, "bases/0000000004-0000000001.arrow")
+    history = CheckpointHistory(store)
+    for _ in range(2):
+        assert names(history.chain(head)) == [
+            ("base", 2, 1),
+            *[("delta", number, 1) for number in (3, 4, 5, 6)],
+        ]
+    assert caplog.text.count("a base is skipped for the checkpoints below it") == 1
+    assert "/ck/sluice/bases/0000000004-0000000001.arrow" in caplog.text
+    assert history.unreadable == ["bases/0000000004-0000000001.arrow"]
+
+
+def test_a_base_that_cannot_be_read_is_named_where_nothing_is_left_below_it(store):
+    head = chain(store, 6, bases=(4,))
+    tear(store, "bases/0000000004-0000000001.arrow")
+    store.delete("checkpoints/0000000002-0000000001.arrow")
+    with pytest.raises(StateCorruptError, match=r"bases/0000000004-0000000001\.arrow"):
+        CheckpointHistory(store).chain(head)
+
+
+def test_a_base_that_cannot_be_read_is_written_anew(store):
+    head = chain(store, 4, bases=(4,))
+    tear(store, "bases/0000000004-0000000001.arrow")
+    CheckpointHistory(store).publish_base(document(4, 1, CheckpointRef(3, 1), "base"))
+    assert names(CheckpointHistory(store).chain(head)) == [("base", 4, 1)]
+
+
+def test_what_does_not_belong_into_a_directory_is_no_checkpoint(store):
+    head = chain(store, 3, bases=(2,))
+    for directory in ("bases", "checkpoints", "readers"):
+        store.publish(f"{directory}/lost+found", b"")
+        store.publish(f"{directory}/a-b.arrow", b"")
+    assert len(CheckpointHistory(store).checkpoints()) == 3
+    assert names(CheckpointHistory(store).chain(head))[0] == ("base", 2, 1)
+
+
 def test_a_missing_link_is_named_with_its_place(store):
     head = chain(store, 3)
     store.delete("checkpoints/0000000002-0000000001.arrow")
@@ -115,77 +152,6 @@ def test_a_checkpoint_under_another_s_name_is_refused(store):
     store.publish("checkpoints/0000000009-0000000001.arrow", data)
     with pytest.raises(StateCorruptError, match="stands under another's name"):
         CheckpointHistory(store).load(CheckpointRef(9, 1))
-
-
-def with_orphans():
-    """1 to 20 of epochs 1 and 2, with an orphaned branch that has bases of its own."""
-    store = MemoryStateStore("/ck/sluice")
-    chain(store, 12, bases=(4, 8, 10, 12))
-    head = chain(store, 20, epoch=2, start=CheckpointRef(9, 1), bases=(13, 16))
-    for ref in CheckpointHistory(store).checkpoints():
-        store.publish(f"readers/{ref.name}/00000.json", b"")
-        store.publish(f"readers/{ref.name}/00001.json", b"")
-    return store, head
-
-
-def check_retained(store, head, retained):
-    history = CheckpointHistory(store)
-    ref = head
-    for _ in range(retained + 1):
-        assert names(history.chain(ref))[-1][1:] == (ref.checkpoint, ref.epoch)
-        parent = history.load(ref).header.parent
-        assert store.list(f"readers/{ref.name}")
-        ref = parent
-
-
-@pytest.mark.parametrize("retained", [0, 3, 6, 9, 12, 50])
-def test_pruning_keeps_every_retained_chain_whole(retained):
-    store, head = with_orphans()
-    CheckpointHistory(store).prune(head, retained)
-    check_retained(store, head, min(retained, 19))
-
-
-def test_pruning_lets_go_of_what_lies_below_the_floor():
-    store, head = with_orphans()
-    CheckpointHistory(store).prune(head, 3)
-    history = CheckpointHistory(store)
-    assert history.checkpoints()[0].checkpoint == 17
-    assert history.bases() == [CheckpointRef(16, 2)]
-    assert len(store.list("readers")) == 4
-
-
-def test_a_base_of_a_dead_incarnation_is_no_floor():
-    store, head = with_orphans()
-    # The oldest retained is 11 of epoch 2; the orphans 10 and 12 have bases, 9 of epoch 1 has none.
-    CheckpointHistory(store).prune(head, 9)
-    check_retained(store, head, 9)
-    assert names(CheckpointHistory(store).chain(CheckpointRef(11, 2)))[0] == ("base", 8, 1)
-
-
-@pytest.mark.parametrize("kind", ["crash before", "crash after", "crash half-way"])
-def test_pruning_may_be_killed_between_any_two_deletions(kind):
-    for after in range(200):
-        store, head = with_orphans()
-        faulty = FaultyStateStore(store)
-        faulty.fault = Fault(kind, after, verb="delete")
-        try:
-            CheckpointHistory(faulty).prune(head, 5)
-        except SimulatedCrash:
-            check_retained(store, head, 5)
-            CheckpointHistory(store).prune(head, 5)
-            check_retained(store, head, 5)
-        else:
-            break
-    else:
-        pytest.fail("pruning never came to its end")
-    assert after > 20
-
-
-def test_raising_the_number_retained_after_a_pruning_is_no_error():
-    store, head = with_orphans()
-    CheckpointHistory(store).prune(head, 2)
-    CheckpointHistory(store).prune(head, 15)
-    check_retained(store, head, 2)
 
 
 def test_a_reference_is_written_and_read():

@@ -177,7 +177,8 @@ class Soak:
 
     def _epochs(self) -> int:
         epochs = self._root / "checkpoint" / "sluice" / "source" / "epochs"
-        return len(list(epochs.glob("[0-9]*.json"))) if epochs.exists() else 0
+        names = epochs.glob("[0-9]*.json") if epochs.exists() else ()
+        return max((int(path.stem) for path in names), default=0)
 
 
 def _processes(driver: int, mark: bytes) -> list[int]:

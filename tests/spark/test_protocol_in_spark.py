@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 
 import pytest
@@ -13,13 +14,31 @@ def test_two_queries_on_one_state_stop_the_older_one_with_both_epochs_named(lake
     older = lake.start({"processingTime": "0 seconds"}, discoveryInterval="50ms")
     until(lambda: len(lake.ingested()) == 10, "first batch")
     other = tmp_path / "other"
-    writer = lake.frame(stateLocation=str(lake.checkpoint / "sluice"), checkpointLocation=None)
-    writer = writer.writeStream.format("noop").trigger(processingTime="0 seconds")
+    frame = lake.frame(
+        stateLocation=str(lake.checkpoint / "sluice"), checkpointLocation=None, ingestAgain="true"
+    )
+    writer = frame.writeStream.format("noop").trigger(processingTime="0 seconds")
     lake.run(writer.option("checkpointLocation", str(other)))
     until(lambda: not older.isActive, "end of the older query")
     message = str(older.exception())
     assert "epoch 2 claimed by process" in message
     assert "epoch 1 (this query)" in message
+
+
+def test_a_new_checkpoint_over_a_state_that_was_read_from_is_refused(lake, tmp_path):
+    lake.land("0.json", range(10))
+    state = str(tmp_path / "state")
+    lake.drain(stateLocation=state)
+    shutil.rmtree(lake.checkpoint)
+    with pytest.raises(Exception, match="everything would be ingested again") as caught:
+        lake.drain(stateLocation=state)
+    assert "ingestAgain=true" in str(caught.value)
+    # Spark counts its batches anew, so a sink that knows batch 0 would take the new one for it.
+    lake.sink = tmp_path / "another"
+    lake.landed.clear()
+    lake.land("1.json", range(10, 20))
+    lake.drain(stateLocation=state, startingState=f"{state}/source@1")
+    lake.check_exactly_once()
 
 
 def test_two_sources_in_one_query_need_names_of_their_own(lake):

@@ -1,0 +1,156 @@
+"""What is let go, and that nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, claim_epoch
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
+from pyspark_sluice.checkpoint_meta.retention import Retention
+from pyspark_sluice.checkpoint_meta.testing import (
+    Fault,
+    FaultyStateStore,
+    MemoryStateStore,
+    SimulatedCrash,
+)
+from pyspark_sluice.errors import FencedError
+
+from .test_history import chain, names, tear
+
+
+def prune(store, head, retained, epoch=9, check=lambda: None):
+    Retention(store, CheckpointHistory(store), epoch, check).prune(head, retained)
+
+
+def with_orphans():
+    """1 to 20 of epochs 1 and 2, with an orphaned branch that has bases of its own."""
+    store = MemoryStateStore("/ck/sluice")
+    chain(store, 12, bases=(4, 8, 10, 12))
+    head = chain(store, 20, epoch=2, start=CheckpointRef(9, 1), bases=(13, 16))
+    for ref in CheckpointHistory(store).checkpoints():
+        store.publish(f"readers/{ref.name}/00000.json", b"")
+        store.publish(f"readers/{ref.name}/00001.json", b"")
+    return store, head
+
+
+def check_retained(store, head, retained):
+    history = CheckpointHistory(store)
+    ref = head
+    for _ in range(retained + 1):
+        assert names(history.chain(ref))[-1][1:] == (ref.checkpoint, ref.epoch)
+        parent = history.load(ref).header.parent
+        assert store.list(f"readers/{ref.name}")
+        ref = parent
+
+
+@pytest.mark.parametrize("retained", [0, 3, 6, 9, 12, 50])
+def test_pruning_keeps_every_retained_chain_whole(retained):
+    store, head = with_orphans()
+    prune(store, head, retained)
+    check_retained(store, head, min(retained, 19))
+
+
+def test_pruning_lets_go_of_what_lies_below_the_floor():
+    store, head = with_orphans()
+    prune(store, head, 3)
+    history = CheckpointHistory(store)
+    assert history.checkpoints()[0].checkpoint == 17
+    assert history.bases() == [CheckpointRef(16, 2)]
+    assert len(store.list("readers")) == 4
+
+
+def test_a_base_of_a_dead_incarnation_is_no_floor():
+    store, head = with_orphans()
+    # The oldest retained is 11 of epoch 2; the orphans 10 and 12 have bases, 9 of epoch 1 has none.
+    prune(store, head, 9)
+    check_retained(store, head, 9)
+    assert names(CheckpointHistory(store).chain(CheckpointRef(11, 2)))[0] == ("base", 8, 1)
+
+
+@pytest.mark.parametrize("kind", ["crash before", "crash after", "crash half-way"])
+def test_pruning_may_be_killed_between_any_two_deletions(kind):
+    for after in range(200):
+        store, head = with_orphans()
+        faulty = FaultyStateStore(store)
+        faulty.fault = Fault(kind, after, verb="delete")
+        try:
+            prune(faulty, head, 5)
+        except SimulatedCrash:
+            check_retained(store, head, 5)
+            prune(store, head, 5)
+            check_retained(store, head, 5)
+        else:
+            break
+    else:
+        pytest.fail("pruning never came to its end")
+    assert after > 20
+
+
+def test_raising_the_number_retained_after_a_pruning_is_no_error():
+    store, head = with_orphans()
+    prune(store, head, 2)
+    prune(store, head, 15)
+    check_retained(store, head, 2)
+
+
+def test_records_of_abandoned_readers_go_with_the_commits():
+    store, head = with_orphans()
+    for ref in CheckpointHistory(store).checkpoints():
+        store.publish(f"abandoned/{ref.name}/00000.json", b"")
+    prune(store, head, 3)
+    assert store.list("abandoned") == store.list("readers")
+
+
+def test_a_base_that_cannot_be_read_is_no_floor():
+    store, head = with_orphans()
+    tear(store, "bases/0000000016-0000000002.arrow")
+    prune(store, head, 3)
+    check_retained(store, head, 3)
+    assert names(CheckpointHistory(store).chain(head))[0] == ("base", 13, 2)
+
+
+def test_a_superseded_coordinator_lets_nothing_go():
+    store, head = with_orphans()
+    claim_epoch(store)
+    mine = claim_epoch(store)
+    claim_epoch(store)
+    before = dict(store.objects)
+    with pytest.raises(FencedError, match="epoch 3 claimed"):
+        prune(store, head, 3, mine, lambda: check_not_fenced(store, mine))
+    assert store.objects == before
+
+
+def test_a_coordinator_superseded_while_it_deletes_stops_there():
+    store, head = with_orphans()
+    claim_epoch(store)
+    mine = claim_epoch(store)
+    deleted = []
+
+    class Superseding(MemoryStateStore):
+        def __init__(self):
+            super().__init__(store.location)
+            self.objects = store.objects
+
+        def delete(self, name):
+            deleted.append(name)
+            super().delete(name)
+            if len(deleted) == 2:
+                claim_epoch(store)
+
+    with pytest.raises(FencedError):
+        prune(Superseding(), head, 3, mine, lambda: check_not_fenced(store, mine))
+    assert len(deleted) == 2
+
+
+def test_what_a_newer_epoch_has_written_is_never_touched():
+    """The older one is far ahead, and has not yet heard that it is superseded."""
+    store = MemoryStateStore("/ck/sluice")
+    head = chain(store, 40, epoch=1, bases=(8, 20, 30))
+    newer = chain(store, 14, epoch=2, start=CheckpointRef(9, 1), bases=(12,))
+    for ref in CheckpointHistory(store).checkpoints():
+        store.publish(f"readers/{ref.name}/00000.json", b"")
+    prune(store, head, 3, epoch=1)
+    found = CheckpointHistory(store).chain(newer)
+    assert names(found) == [("base", 12, 2), ("delta", 13, 2), ("delta", 14, 2)]
+    assert store.list(f"readers/{newer.name}") == ["00000.json"]
