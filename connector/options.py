@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from ..checkpoint_meta.units import Milliseconds
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
+from ..reader.files.known_options import refused
 from ..reader.files.options import FileFormatName, ReaderOptions
 
 
@@ -133,6 +134,7 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
             f"{options.file_format.value}, whose files do not say how many rows they hold; "
             f"expected one of {counting}, or maxBytesPerTrigger instead"
         )
+    yield from refused(options)
 
 
 def option_names() -> dict[str, str]:

@@ -17,7 +17,8 @@ from pydantic_core import PydanticUndefined
 
 from pyspark_sluice.connector.options import SluiceOptions
 from pyspark_sluice.enumerator.options import EnumeratorOptions
-from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.known_options import formats_of
+from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
@@ -28,11 +29,21 @@ MAIN = ("path", "checkpoint_location", "file_format", "mode")
 def table(names: list[str]) -> str:
     """The options of these fields as a Markdown table."""
     rows = ["| option | type | default | unit | meaning |", "|---|---|---|---|---|"]
+    by_format = all(name in ReaderOptions.model_fields for name in names)
+    if by_format:
+        rows = [
+            "| option | formats | type | default | unit | meaning |",
+            "|---|---|---|---|---|---|",
+        ]
     for name in names:
         field = SluiceOptions.model_fields[name]
         extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
         meaning = (field.description or "").replace("|", "\\|")
         cells = [f"`{field.alias}`", _type(field), _default(field), str(extra.get("unit", ""))]
+        if by_format:
+            known = formats_of(name)
+            every = len(known) == len(FileFormatName)
+            cells.insert(1, "all" if every else ", ".join(one.value for one in known))
         rows.append("| " + " | ".join([*cells, meaning]) + " |")
     return "\n".join(rows)
 

@@ -228,7 +228,9 @@ class ReaderOptions(BaseModel):
     wholetext: bool = Field(False, description="Text: each file is one row.")
 
     primitives_as_string: bool = Field(
-        False, description="JSON: read numbers and booleans into string columns as written."
+        False,
+        description="JSON: accepted for Spark's sake; it concerns schema inference only. Numbers "
+        "and booleans in string columns are read as written in any case.",
     )
     single_variant_column: str = Field(
         "",

@@ -207,3 +207,21 @@ def test_dates_far_from_pythons_calendar_are_read_and_filtered(tmp_path):
     )
     assert table.column("k").cast(pa.int32()).to_pylist() == [3672149]
     assert [report.rows for report in reports] == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "text"])
+def test_a_file_whose_path_lacks_a_partition_column_has_nulls_in_it(tmp_path, name):
+    inside, beside = tmp_path / "k=5" / "a", tmp_path / "b"
+    inside.parent.mkdir()
+    schema = pa.schema([("k", pa.string()), ("value", pa.string())])
+    for path in (inside, beside):
+        path.write_text('{"value":"x"}\n' if name == "json" else "x\n")
+    options = (
+        {"file_format": name, "mode": "PERMISSIVE"} if name != "text" else {"file_format": name}
+    )
+    found = read_rows([inside, beside], schema, base_path=str(tmp_path), **options)
+    assert found[0]["k"] == "5"
+    if name != "csv":
+        # Fields of CSV go by position, so there the first one is the column that the path lacks.
+        assert found[1]["k"] is None
+        assert found[0]["value"] == found[1]["value"]

@@ -23,9 +23,10 @@ class TextFormat(RecordFormat):
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
         data = data_schema(schema, options)
-        strings = [f for f in data if pa.types.is_string(f.type)]
-        # Partition columns are not known where a file is only cut.
-        self._column = strings[0].name if strings else ""
+        self._data = data
+        strings = [f.name for f in data if pa.types.is_string(f.type)]
+        # Partition columns are not known where a file is only cut, or has none in its path.
+        self._column = "value" if "value" in strings else next(iter(strings), "")
         if not strings:
             names = ", ".join(f"{f.name} {f.type}" for f in schema if f.name != METADATA)
             raise OptionError(
@@ -83,9 +84,12 @@ class TextFormat(RecordFormat):
 
     def _batch(self, offsets: np.ndarray, data: bytes) -> pa.RecordBatch:
         rows = len(offsets) - 1
-        array = utf8(offsets, data)
-        schema = pa.schema([pa.field(self._column, pa.string())])
-        return pa.RecordBatch.from_arrays([array.slice(0, rows)], schema=schema)
+        array = utf8(offsets, data).slice(0, rows)
+        arrays = [
+            array if field.name == self._column else pa.nulls(rows, field.type)
+            for field in self._data
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._data)
 
 
 def _ends(data: bytes, separator: bytes) -> np.ndarray:
