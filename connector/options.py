@@ -135,6 +135,19 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
             f"expected one of {counting}, or maxBytesPerTrigger instead"
         )
     yield from refused(options)
+    yield from _time_problems(options)
+
+
+def _time_problems(options: SluiceOptions) -> Iterator[str]:
+    formats = (options.date_format, options.timestamp_format, options.timestamp_ntz_format)
+    if not (options.time_zone or any(formats)):
+        return
+    from ..reader.files.formats.times.temporal import Temporal
+
+    try:
+        Temporal(options)
+    except OptionError as error:
+        yield str(error)
 
 
 def option_names() -> dict[str, str]:

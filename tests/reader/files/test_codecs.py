@@ -154,3 +154,14 @@ def test_a_block_that_claims_gigabytes_is_refused_before_it_is_read(codec):
     stored = struct.pack(">II", 1 << 31, 1 << 31) + bytes(1000)
     with pytest.raises(MalformedDataError, match="claims 2147483648 compressed bytes"):
         _read(stored, Compression(codec))
+
+
+def test_a_dictionary_of_a_gigabyte_is_refused_before_it_is_made():
+    stored = bytearray(lzma.compress(b"x"))
+    size = (stored[12] + 1) * 4
+    header = stored[12 : 12 + size]
+    header[header.index(b"\x21\x01") + 2] = 36
+    header[-4:] = struct.pack("<I", zlib.crc32(header[:-4]))
+    stored[12 : 12 + size] = header
+    with pytest.raises(MalformedDataError, match=r"as xz.*[Mm]emory usage limit"):
+        _read(bytes(stored), Compression.XZ)

@@ -277,3 +277,14 @@ def test_every_option_of_some_formats_is_shown_to_have_an_effect_or_says_why_not
     }
     assert shown == known
     assert is_variant(VARIANT.types[0])
+
+
+@pytest.mark.parametrize("file_format", ["json", "parquet"])
+def test_a_zone_and_a_pattern_are_judged_with_the_other_options(file_format):
+    with pytest.raises(OptionError, match=r"timeZone is not known; found Mars"):
+        parse_options(
+            {"path": "/in", "fileFormat": file_format, "timeZone": "Mars"}, streaming=False
+        )
+    given = {"path": "/in", "fileFormat": "csv", "dateFormat": "u-M-d"}
+    with pytest.raises(OptionError, match=r"dateFormat is not understood; found pattern 'u-M-d'"):
+        parse_options(given, streaming=False)

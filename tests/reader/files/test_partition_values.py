@@ -143,6 +143,23 @@ def test_a_timestamp_in_a_path_is_in_the_sessions_zone_and_a_filter_finds_it(tmp
     assert rows == [{"a": 0, "k": datetime(2024, 1, 2, 2, 4, 5, tzinfo=UTC)}]
 
 
+@pytest.mark.spark
+def test_a_query_takes_times_in_paths_in_its_sessions_zone(spark, tmp_path):
+    texts = ["2024-01-02 03%3A04%3A05", "2024-01-02 04%3A04%3A05"]
+    base = _tree(tmp_path, "timestamp", texts)[0].parent.parent
+    spark.conf.set("spark.sql.session.timeZone", ZONE)
+    try:
+        schema = "a int, k timestamp"
+        reader = spark.read.format("sluice").schema(schema).option("fileFormat", "json")
+        frame = reader.option("filter", "k = '2024-01-02 03:04:05'").load(str(base))
+        ours = frame.selectExpr("a", "unix_micros(k)").collect()
+        sparks = spark.read.schema(schema).json(str(base)).where("k = '2024-01-02 03:04:05'")
+        assert ours == sparks.selectExpr("a", "unix_micros(k)").collect()
+        assert len(ours) == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 # Conditions that Spark takes as well: its text and ours are the same.
 LITERALS = {
     "string": "'a/b'|'1'|'ä'|''",
