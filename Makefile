@@ -18,7 +18,7 @@ demo: $(READY)  ## Ingest a year of flights, kill the driver on the way, prove t
 test: $(READY)  ## Check format, lint, types and borders, then run every test
 	@tools/check.sh
 
-soak: $(READY)  ## Kill driver, coordinator and workers at random (SOAK="--kills 50 --minutes 30")
+soak: $(READY)  ## Kill driver, coordinator and workers at random (SOAK="--kills 200 --minutes 120 --cluster-share 0.5")
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python tests/spark/soak.py $(SOAK)
 

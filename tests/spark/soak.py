@@ -2,7 +2,11 @@
 
 `make soak`, or `python tests/spark/soak.py --kills 50 --minutes 20 --seed 7`. Files land at
 random, the sink fails at random, and in the end every landed row has to be in the sink exactly
-once. Prints seed and figures; exit status 0 only if nothing is lost and nothing duplicated.
+once. With `--cluster-share 0.5` half of the kills hit a query on a standalone cluster of one master
+and two workers, with data and state in S3 on loopback; there executors and whole workers are killed
+too. Prints seed and figures; exit status 0 only if nothing is lost and nothing duplicated.
+
+Not here: where the query runs and where its files are (`soak_grounds.py`).
 """
 
 from __future__ import annotations
@@ -23,21 +27,18 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from pyspark_sluice.examples.demo.driver import Driver, descendants
+from pyspark_sluice.examples.demo.driver import Driver
+from pyspark_sluice.tests.spark.soak_grounds import Cluster, Ground, OneMachine
 
 PROGRAM = Path(__file__).parent / "programs" / "soak_query.py"
-TARGETS = {
-    "jvm": b"org.apache.spark.deploy.SparkSubmit",
-    "driver python": b"python_streaming_source_runner",
-    "worker": b"pyspark.daemon",
-}
-"""What is killed -> what its command line contains."""
+ENDS_AN_INCARNATION = ("jvm", "driver python")
 
 
 @dataclass
 class Figures:
     """What a soak has done."""
 
+    ground: str
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
     starts: int = 0
@@ -54,7 +55,7 @@ class Figures:
     def __str__(self) -> str:
         kills = ", ".join(f"{name} {count}" for name, count in sorted(self.kills.items()))
         return (
-            f"seed {self.seed}: {self.kills.total()} kills ({kills}), {self.starts} drivers, "
+            f"{self.ground}, seed {self.seed}: {self.kills.total()} kills ({kills}), {self.starts} drivers, "
             f"{self.failures} failed queries, {self.epochs} epochs, {self.seconds:.0f} s\n"
             f"rows landed {self.landed}, rows ingested {self.ingested}, lost {self.lost}, "
             f"duplicated {self.duplicated}"
@@ -64,24 +65,21 @@ class Figures:
 class Lander(threading.Thread):
     """Lands files of random size at random moments until told to stop."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, ground: Ground, seed: int) -> None:
         super().__init__(daemon=True)
-        self._directory = directory
+        self._ground = ground
         self._random = random.Random(seed)
         self._stop_asked = threading.Event()
         self.rows = 0
 
     def run(self) -> None:
         number = 0
-        while not self._stop_asked.wait(self._random.expovariate(4)):
+        while not self._stop_asked.wait(self._random.expovariate(self._ground.files_a_second)):
             count = self._random.choice((1, 5, 50, 400))
-            folder = self._directory / f"d{self._random.randrange(4)}"
-            folder.mkdir(parents=True, exist_ok=True)
             ids = range(self.rows, self.rows + count)
             lines = [json.dumps({"id": i, "text": "x" * self._random.randrange(40)}) for i in ids]
-            hidden = folder / f".{number}"
-            hidden.write_text("\n".join(lines) + "\n")
-            os.replace(hidden, folder / f"{number}.json")
+            name = f"d{self._random.randrange(4)}/{number}.json"
+            self._ground.land(name, "\n".join(lines) + "\n")
             self.rows += count
             number += 1
 
@@ -94,14 +92,14 @@ class Lander(threading.Thread):
 class Soak:
     """One run."""
 
-    def __init__(self, root: Path, kills: int, seconds: float, seed: int) -> None:
-        self._root = root
+    def __init__(self, ground: Ground, kills: int, seconds: float, seed: int) -> None:
+        self._ground = ground
+        self._root = ground.root
         self._kills = kills
         self._deadline = time.monotonic() + seconds
         self._random = random.Random(seed)
-        self.figures = Figures(seed)
-        (root / "landing").mkdir()
-        self._lander = Lander(root / "landing", seed)
+        self.figures = Figures(ground.name, seed)
+        self._lander = Lander(ground, seed)
         self._epochs_killed = 0
 
     def run(self) -> Figures:
@@ -123,7 +121,8 @@ class Soak:
 
     def _start(self) -> Driver:
         self.figures.starts += 1
-        arguments = [str(self._root), str(self.figures.seed), str(self.figures.starts)]
+        seed = f"{self.figures.seed}/{self.figures.starts}"
+        arguments = [str(self._root), seed, json.dumps(self._ground.query)]
         return Driver([sys.executable, PROGRAM, *arguments], self._heard)
 
     def _heard(self, line: str) -> None:
@@ -131,35 +130,37 @@ class Soak:
 
     def _kill_something(self, driver: Driver) -> Driver:
         # Start-up is not what is tested: wait for the incarnation that the last kill called for.
-        deadline = time.monotonic() + 60
-        while self._epochs() <= self._epochs_killed and driver.ended() is None:
+        deadline = time.monotonic() + 120
+        while self._ground.newest_epoch() <= self._epochs_killed and driver.ended() is None:
             if time.monotonic() > deadline:
-                message = "no new epoch after 60 s; last lines:\n" + "\n".join(driver.tail)
+                message = "no new epoch after 120 s; last lines:\n" + "\n".join(driver.tail)
                 raise TimeoutError(message)
-            time.sleep(0.05)
-        name = self._random.choice(sorted(TARGETS))
+            time.sleep(self._ground.pause)
+        name = self._random.choice(self._ground.targets)
         time.sleep(self._random.uniform(0.0, 2.0))
-        victims = _processes(driver.pid, TARGETS[name])
+        victims = self._ground.victims(name, driver.pid)
         if not victims:
             return driver if driver.ended() is None else self._start()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._random.choice(victims), signal.SIGKILL)
             self.figures.kills[name] += 1
-            print(f"kill {self.figures.kills.total()} of {self._kills}: {name}", flush=True)
-        if name != "worker":
-            self._epochs_killed = self._epochs()
+            done = f"kill {self.figures.kills.total()} of {self._kills}"
+            print(f"{self._ground.name}: {done}: {name}", flush=True)
+        self._ground.repair()
+        if name in ENDS_AN_INCARNATION:
+            self._epochs_killed = self._ground.newest_epoch()
         if name != "jvm":
             return driver
         driver.kill()
         return self._start()
 
     def _drain(self, driver: Driver) -> None:
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + 300
         while "drained" not in driver.tail:
             if driver.ended() is not None and "drained" not in driver.tail:
                 driver = self._start()
             if time.monotonic() > deadline:
-                message = "not drained after 180 s; last lines:\n" + "\n".join(driver.tail)
+                message = "not drained after 300 s; last lines:\n" + "\n".join(driver.tail)
                 raise TimeoutError(message)
             time.sleep(0.1)
         driver.kill()
@@ -173,21 +174,7 @@ class Soak:
         self.figures.ingested = ingested.total()
         self.figures.lost = len(set(range(self._lander.rows)) - ingested.keys())
         self.figures.duplicated = ingested.total() - len(ingested)
-        self.figures.epochs = self._epochs()
-
-    def _epochs(self) -> int:
-        epochs = self._root / "checkpoint" / "sluice" / "source" / "epochs"
-        names = epochs.glob("[0-9]*.json") if epochs.exists() else ()
-        return max((int(path.stem) for path in names), default=0)
-
-
-def _processes(driver: int, mark: bytes) -> list[int]:
-    found = []
-    for pid in descendants(driver):
-        with contextlib.suppress(OSError):
-            if mark in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(pid)
-    return found
+        self.figures.epochs = self._ground.newest_epoch()
 
 
 def main() -> int:
@@ -196,12 +183,23 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(16))
+    parser.add_argument("--cluster-share", type=float, default=0.0)
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
+    on_cluster = round(arguments.kills * arguments.cluster_share)
+    seconds = arguments.minutes * 60 / max(1, arguments.kills)
+    figures = []
     with tempfile.TemporaryDirectory(prefix="sluice-soak-") as root:
-        figures = Soak(Path(root), arguments.kills, arguments.minutes * 60, arguments.seed).run()
-    print(figures)
-    return int(bool(figures.lost or figures.duplicated) or figures.kills.total() < arguments.kills)
+        for kind, kills in ((OneMachine, arguments.kills - on_cluster), (Cluster, on_cluster)):
+            if kills:
+                with contextlib.closing(kind(Path(root) / kind.__name__)) as ground:
+                    soak = Soak(ground, kills, seconds * kills, arguments.seed)
+                    figures.append(soak.run())
+                    print(figures[-1], flush=True)
+    kills = sum(one.kills.total() for one in figures)
+    lost, doubled = (sum(getattr(one, name) for one in figures) for name in ("lost", "duplicated"))
+    print(f"kills {kills} of {arguments.kills}, lost {lost}, doubled {doubled}")
+    return int(bool(lost or doubled) or kills < arguments.kills)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
 """The query under soak: a stream into Parquet, one folder a batch; the sink fails at random.
 
-Usage: soak_query.py ROOT SEED START. Runs until ROOT/until exists, then drains and prints
-`drained`. A query that fails is started again in the same session; a driver that dies is started
-again by whoever watches.
+Usage: soak_query.py ROOT SEED QUERY, the last a JSON object of `master`, `source` and `options`.
+Runs until ROOT/until exists, then drains and prints `drained`. A query that fails is started again
+in the same session; a driver that dies is started again by whoever watches.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,15 +24,20 @@ SCHEMA = "id long, text string"
 class Soak:
     """One start of the program."""
 
-    def __init__(self, root: Path, seed: str) -> None:
+    def __init__(self, root: Path, seed: str, query: dict[str, Any]) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         self._root = root
+        self._query = query
         self._random = random.Random(seed)
         self._spark = (
-            SparkSession.builder.master("local[2,4]")
+            SparkSession.builder.master(query["master"])
             .config("spark.ui.enabled", "false")
             .config("spark.driver.memory", "1g")
+            .config("spark.executor.memory", "512m")
             .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            # On a cluster executors and workers are killed, which costs tasks their attempts.
+            .config("spark.task.maxFailures", "8")
             .config("spark.local.dir", str(root / "spark"))
             .config("spark.sql.shuffle.partitions", "2")
             .getOrCreate()
@@ -57,8 +64,9 @@ class Soak:
             .option("maxFilesPerTrigger", "20")
             .option("maxBytesPerTrigger", "60k")
             .option("discoveryInterval", "100ms")
+            .options(**self._query["options"])
             .schema(SCHEMA)
-            .load(str(self._root / "landing"))
+            .load(self._query["source"])
         )
         writer = frame.writeStream.foreachBatch(self._sink)
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()  # type: ignore[arg-type]
@@ -88,6 +96,6 @@ class Soak:
 
 
 if __name__ == "__main__":
-    soak = Soak(Path(sys.argv[1]), f"{sys.argv[2]}/{sys.argv[3]}")
+    soak = Soak(Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))
     soak.stream()
     soak.drain()

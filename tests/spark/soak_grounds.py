@@ -1,0 +1,149 @@
+"""Where a soak takes place: one machine with its own disk, or a cluster with everything in S3.
+
+Not here: what is killed when (`soak.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark_sluice.examples.demo.driver import descendants
+from pyspark_sluice.tests.spark.standalone import BUCKET, S3Server, StandaloneCluster
+
+_DRIVERS = {
+    "jvm": b"org.apache.spark.deploy.SparkSubmit",
+    "driver python": b"python_streaming_source_runner",
+}
+_MACHINES = {
+    "worker": b"pyspark.daemon",
+    "executor": b"CoarseGrainedExecutorBackend",
+    "worker machine": b"org.apache.spark.deploy.worker.Worker",
+}
+"""What is killed -> what its command line contains."""
+
+
+class Ground(ABC):
+    """Where files land, where the query runs, and what of it can be killed."""
+
+    name: str
+    targets: Sequence[str]
+    files_a_second: float
+    pause: float
+    """Seconds between two looks for a new epoch."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True)
+
+    @property
+    @abstractmethod
+    def query(self) -> Mapping[str, object]:
+        """What the program needs to know: master, source, and options for the reader."""
+
+    @abstractmethod
+    def land(self, name: str, text: str) -> None:
+        """Put one file in place, whole."""
+
+    @abstractmethod
+    def newest_epoch(self) -> int:
+        """How many incarnations of the coordinator there have been."""
+
+    def victims(self, target: str, driver: int) -> list[int]:
+        """Processes that are `target` now."""
+        return [pid for pid in descendants(driver) if _is(pid, (_DRIVERS | _MACHINES)[target])]
+
+    def repair(self) -> None:
+        """What the keeper of the ground does after a kill."""
+        return
+
+    def close(self) -> None:
+        """End what this has started."""
+        return
+
+
+class OneMachine(Ground):
+    """Spark in local mode; data and state in directories."""
+
+    name = "one machine"
+    targets = ("driver python", "jvm", "worker")
+    files_a_second = 4.0
+    pause = 0.05
+
+    @property
+    def query(self) -> Mapping[str, object]:
+        return {"master": "local[2,4]", "source": str(self.root / "landing"), "options": {}}
+
+    def land(self, name: str, text: str) -> None:
+        target = self.root / "landing" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        hidden = target.with_name(f".{target.name}")
+        hidden.write_text(text)
+        os.replace(hidden, target)
+
+    def newest_epoch(self) -> int:
+        epochs = self.root / "checkpoint" / "sluice" / "source" / "epochs"
+        names = epochs.glob("[0-9]*.json") if epochs.exists() else ()
+        return max((int(path.stem) for path in names), default=0)
+
+
+class Cluster(Ground):
+    """A standalone cluster of one master and two workers; data and state in S3 on loopback."""
+
+    name = "cluster"
+    targets = ("driver python", "executor", "jvm", "worker", "worker machine")
+    files_a_second = 1.5
+    pause = 0.3
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._ends = contextlib.ExitStack()
+        self._server = S3Server(root / "s3")
+        self._ends.callback(self._server.kill)
+        try:
+            self._cluster = StandaloneCluster(root / "cluster")
+        except BaseException:
+            self._ends.close()
+            raise
+        self._ends.callback(self._cluster.kill)
+        self._files = self._server.files
+
+    @property
+    def query(self) -> Mapping[str, object]:
+        options = {
+            "storageOptions": self._server.storage_options,
+            "stateLocation": f"s3a://{BUCKET}/state",
+            "discoveryInterval": "500ms",
+            "parallelism": "4",
+        }
+        return {"master": self._cluster.url, "source": f"s3a://{BUCKET}/in", "options": options}
+
+    def land(self, name: str, text: str) -> None:
+        self._files.pipe_file(f"{BUCKET}/in/{name}", text.encode())
+
+    def newest_epoch(self) -> int:
+        try:
+            paths = self._files.ls(f"{BUCKET}/state/source/epochs", detail=False)
+        except FileNotFoundError:
+            return 0
+        return max(int(Path(path).stem) for path in paths)
+
+    def victims(self, target: str, driver: int) -> list[int]:
+        if target in _DRIVERS:
+            return super().victims(target, driver)
+        return self._cluster.processes(_MACHINES[target])
+
+    def repair(self) -> None:
+        self._cluster.replace_dead_workers()
+
+    def close(self) -> None:
+        self._ends.close()
+
+
+def _is(pid: int, mark: bytes) -> bool:
+    with contextlib.suppress(OSError):
+        return mark in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
