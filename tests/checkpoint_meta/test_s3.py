@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,7 @@ def proxy() -> Iterator[DroppingProxy]:
     server.stop()
 
 
-def _options(proxy: DroppingProxy) -> dict:
+def _options(proxy: DroppingProxy) -> dict[str, Any]:
     return {
         "key": "test",
         "secret": "test",

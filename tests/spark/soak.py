@@ -55,8 +55,8 @@ class Figures:
     def __str__(self) -> str:
         kills = ", ".join(f"{name} {count}" for name, count in sorted(self.kills.items()))
         return (
-            f"{self.ground}, seed {self.seed}: {self.kills.total()} kills ({kills}), {self.starts} drivers, "
-            f"{self.failures} failed queries, {self.epochs} epochs, {self.seconds:.0f} s\n"
+            f"{self.ground}, seed {self.seed}: {self.kills.total()} kills ({kills}), "
+            f"{self.starts} drivers, {self.failures} failed queries, {self.epochs} epochs, {self.seconds:.0f} s\n"
             f"rows landed {self.landed}, rows ingested {self.ingested}, lost {self.lost}, "
             f"duplicated {self.duplicated}"
         )
@@ -130,10 +130,10 @@ class Soak:
 
     def _kill_something(self, driver: Driver) -> Driver:
         # Start-up is not what is tested: wait for the incarnation that the last kill called for.
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 180
         while self._ground.newest_epoch() <= self._epochs_killed and driver.ended() is None:
             if time.monotonic() > deadline:
-                message = "no new epoch after 120 s; last lines:\n" + "\n".join(driver.tail)
+                message = "no new epoch after 180 s; last lines:\n" + "\n".join(driver.tail)
                 raise TimeoutError(message)
             time.sleep(self._ground.pause)
         name = self._random.choice(self._ground.targets)
@@ -155,12 +155,12 @@ class Soak:
         return self._start()
 
     def _drain(self, driver: Driver) -> None:
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 600
         while "drained" not in driver.tail:
             if driver.ended() is not None and "drained" not in driver.tail:
                 driver = self._start()
             if time.monotonic() > deadline:
-                message = "not drained after 300 s; last lines:\n" + "\n".join(driver.tail)
+                message = "not drained after 600 s; last lines:\n" + "\n".join(driver.tail)
                 raise TimeoutError(message)
             time.sleep(0.1)
         driver.kill()
@@ -186,6 +186,8 @@ def main() -> int:
     parser.add_argument("--cluster-share", type=float, default=0.0)
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
+    # Whoever ends the soak from outside wants the cluster ended with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     on_cluster = round(arguments.kills * arguments.cluster_share)
     seconds = arguments.minutes * 60 / max(1, arguments.kills)
     figures = []

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of one master and two workers, and an S3 server: processes on loopback.
+"""A standalone Spark cluster of one master and two workers, and an S3 server, on loopback.
 
 PySpark ships the classes. Everything is started here, listens on 127.0.0.1 only, waits with a
 bound, and is ended by its id.
@@ -48,7 +48,11 @@ class Daemon:
         """True until it has ended."""
         return self._process.poll() is None
 
-    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
+    def wait_until(self, text: str, what: str) -> None:
+        """Return once the process has said `text`."""
+        self.wait_for(lambda: text in self._log.read_text(errors="replace"), what)
+
+    def wait_for(self, ready: Callable[[], bool], what: str) -> None:
         """Return once `ready`; raise if that takes too long or the process ends before."""
         deadline = time.monotonic() + _PATIENCE
         while not ready():
@@ -57,10 +61,6 @@ class Daemon:
                 message = f"{what} did not come up:\n{tail}"
                 raise TimeoutError(message)
             time.sleep(0.05)
-
-    def says(self, text: str) -> bool:
-        """True once `text` is in the output."""
-        return text in self._log.read_text(errors="replace")
 
     def kill(self) -> None:
         """SIGKILL to the process and everything below it; returns when it is gone."""
@@ -98,10 +98,10 @@ class StandaloneCluster:
         )
         self._workers: list[Daemon] = []
         try:
-            self._master.wait_until(lambda: self._master.says("I have been elected"), "the master")
+            self._master.wait_until("I have been elected", "the master")
             self._workers = [self._start_worker(number) for number in range(2)]
             for worker in self._workers:
-                worker.wait_until(lambda: worker.says("registered with master"), "a worker")
+                worker.wait_until("registered with master", "a worker")
         except BaseException:
             self.kill()
             raise
@@ -160,7 +160,7 @@ class S3Server:
             "client_kwargs": {"endpoint_url": f"http://127.0.0.1:{port}"},
         }
         try:
-            self._process.wait_until(lambda: _listens(port), "the S3 server")
+            self._process.wait_for(lambda: _listens(port), "the S3 server")
             self.files.call_s3("create_bucket", Bucket=BUCKET)
         except BaseException:
             self.kill()
