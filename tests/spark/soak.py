@@ -56,7 +56,8 @@ class Figures:
         kills = ", ".join(f"{name} {count}" for name, count in sorted(self.kills.items()))
         return (
             f"{self.ground}, seed {self.seed}: {self.kills.total()} kills ({kills}), "
-            f"{self.starts} drivers, {self.failures} failed queries, {self.epochs} epochs, {self.seconds:.0f} s\n"
+            f"{self.starts} drivers, {self.failures} failed queries, {self.epochs} epochs, "
+            f"{self.seconds:.0f} s\n"
             f"rows landed {self.landed}, rows ingested {self.ingested}, lost {self.lost}, "
             f"duplicated {self.duplicated}"
         )
