@@ -103,7 +103,7 @@ def proxy() -> Iterator[DroppingProxy]:
     made = DroppingProxy(server.get_host_and_port()[1])
     import fsspec
 
-    fsspec.filesystem("s3", **_options(made)).call_s3("create_bucket", Bucket="lake")
+    fsspec.filesystem("s3", **_options(made)).call_s3("create_bucket", Bucket="kept")
     yield made
     made.close()
     server.stop()
@@ -118,7 +118,7 @@ def _options(proxy: DroppingProxy) -> dict[str, Any]:
 
 
 def test_a_put_whose_answer_was_lost_is_our_own_success(proxy):
-    store = open_store("s3://lake/lost", _options(proxy))
+    store = open_store("s3://kept/lost", _options(proxy))
     before = proxy.puts
     proxy.arm()
     store.publish("readers/1/00000.json", b"mine")
@@ -131,14 +131,14 @@ def test_a_put_whose_answer_was_lost_is_our_own_success(proxy):
 
 def test_the_client_repeats_in_silence_and_calls_our_own_object_another_s(proxy):
     """What the test above stands on: without a comparison this would be a lost race."""
-    store = ObjectStateStore("s3://lake/silence", _options(proxy))
+    store = ObjectStateStore("s3://kept/silence", _options(proxy))
     proxy.arm()
     with pytest.raises(FileExistsError):
         store.publish("1", b"mine")
 
 
 def test_a_claim_whose_answer_was_lost_is_not_claimed_again(proxy):
-    store = open_store("s3://lake/claims", _options(proxy))
+    store = open_store("s3://kept/claims", _options(proxy))
     proxy.arm()
     assert claim_epoch(store) == 1
     assert store.list("epochs") == ["0000000001.json"]
@@ -148,7 +148,7 @@ def test_a_claim_whose_answer_was_lost_is_not_claimed_again(proxy):
 def make_store(request, proxy, tmp_path, monkeypatch):
     """A new handle on one state directory, as another driver would open it."""
     if request.param == "s3":
-        return lambda: open_store(f"s3://lake/{tmp_path.name}", _options(proxy))
+        return lambda: open_store(f"s3://kept/{tmp_path.name}", _options(proxy))
     if "without" in request.param:
 
         def link(source, target):
