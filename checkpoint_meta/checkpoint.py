@@ -26,6 +26,10 @@ from .seal import Seal
 FORMAT_VERSION: Final = 1
 """Of checkpoint files and of the state directory as a whole."""
 
+FORMAT_IN_FLIGHT: Final = 2
+"""Of checkpoint files that were cut while another was in flight: a release that knows only
+version 1 would count the reader commits of that one as it must not."""
+
 _KEY = b"sluice"
 _UNSIGNED = "unsigned" * 8
 """Stands where the checksum goes while the checksum is computed."""
@@ -48,7 +52,7 @@ class CheckpointHeader(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    format: Literal[1] = FORMAT_VERSION
+    format: Literal[1, 2] = FORMAT_VERSION
     kind: Literal["delta", "base"]
     checkpoint: int = Field(gt=0)
     epoch: int = Field(gt=0)
@@ -76,6 +80,11 @@ class CheckpointHeader(BaseModel):
     waiting: dict[str, list[Any]] = {}
     """Reader -> custom events sent to it before this cut that go with a later one, since it got
     no splits here; whole, not a delta."""
+
+    counted: dict[str, list[int]] = {}
+    """Name of an earlier checkpoint that was in flight at this cut -> readers whose commits are in
+    this state already; its other commits count later. Every checkpoint before this one that is
+    not named here is counted in full. Needs format 2."""
 
     checksum: str = _UNSIGNED
     """SHA-256 of the file with this field unsigned."""
@@ -196,8 +205,8 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
     document = json.loads(text)
     if not isinstance(document, dict) or not isinstance(document.get("format"), int):
         raise _corrupt(where, "no header", "a JSON header under the key 'sluice'")
-    if document["format"] > FORMAT_VERSION:
-        raise newer_format(where, document["format"])
+    if document["format"] > FORMAT_IN_FLIGHT:
+        raise newer_format(where, document["format"], FORMAT_IN_FLIGHT)
     checksum = document.get("checksum", "")
     unsigned = data.replace(str(checksum).encode(), _UNSIGNED.encode())
     computed = hashlib.sha256(unsigned).hexdigest()
@@ -209,13 +218,13 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
         raise _corrupt(where, str(error), "a checkpoint header of version 1") from error
 
 
-def newer_format(where: str, version: int) -> StateVersionError:
+def newer_format(where: str, version: int, known: int = FORMAT_VERSION) -> StateVersionError:
     """The refusal of state that a newer release has written, naming both versions."""
     return StateVersionError(
         "the state was written by a newer release of pyspark-sluice",
         where,
         f"format version {version}",
-        f"at most format version {FORMAT_VERSION}",
+        f"at most format version {known}",
         "Upgrade pyspark-sluice on the driver and the executors.",
     )
 

@@ -1,15 +1,16 @@
 """Takes in reader commits: what readers tell the coordinator around a checkpoint.
 
-Invariant I5: a commit is counted once, before the cut that follows its checkpoint, and therefore
-in the checkpoint after it. What a crash before that cut forgets is read again, since the restored
-head's commits are uncounted.
+Invariant I5: a commit is counted once, in the first checkpoint that is cut after it was. A
+checkpoint that is cut while another is in flight says which of that one's commits it counts
+(`CheckpointHeader.counted`); what a crash forgets is read again by that.
 
 Not here: writing commits (reader) and what becomes of splits sent back (`sent_back.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow as pa
 from ..checkpoint_meta.checkpoint import Checkpoint
 from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
-from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from ..checkpoint_meta.reference import CheckpointRef
 from ..errors import ProtocolError
 from .api import EnumeratorSource, SplitEnumerator, SplitT
 from .bounded_lock import BoundedLock
@@ -27,7 +28,7 @@ from .sent_back import SentBackSplits
 
 
 class Acknowledgements(Generic[SplitT]):
-    """Counts the reader commits of one checkpoint at a time: the newest that Spark knows of."""
+    """Counts the reader commits of the checkpoints in flight, and of those just completed."""
 
     def __init__(
         self,
@@ -46,39 +47,57 @@ class Acknowledgements(Generic[SplitT]):
         self._context = context
         self._enumerator = enumerator
         self._sent_back = sent_back
-        self._counted: set[tuple[CheckpointRef, int]] = set()
-        self._completed = NO_CHECKPOINT
+        self._open: dict[CheckpointRef, set[int]] = {}
+        """Checkpoints not counted in full, oldest first -> readers that are counted."""
         self.abandoned_readers = 0
         """Assignments of completed checkpoints that no reader acknowledged, in this incarnation."""
         self.abandoned_splits = 0
         """Their splits. Bounded ones count as read, unbounded ones keep their position."""
 
+    @property
+    def counted(self) -> Mapping[CheckpointRef, AbstractSet[int]]:
+        """Checkpoints not counted in full, oldest first -> readers that are. Under the lock."""
+        return self._open
+
+    def expect(self, ref: CheckpointRef, counted: Iterable[int] = ()) -> None:
+        """From now on readers may acknowledge `ref`; these have been counted. Under the lock."""
+        self._open[ref] = set(counted)
+
     def complete(self, ref: CheckpointRef) -> None:
-        """Spark has completed `ref`: count what is not counted yet, open every gateway.
+        """Spark has completed `ref` and all before: count what is not yet, open every gateway.
 
         Each reader of the assignment is looked for by its name, with a bounded wait, before it is
         believed to have no commit. One that has none was abandoned half-way (a `limit`
         downstream), or never run: Spark wants no more of its rows.
         """
-        if ref in (self._completed, NO_CHECKPOINT):
-            return
+        for known in [known for known in list(self._open) if known.checkpoint <= ref.checkpoint]:
+            self._complete(known)
+
+    def _complete(self, ref: CheckpointRef) -> None:
         self.take_in(ref)
         checkpoint = self._history.load(ref)
         missing = self._search.missing(
             ref, _readers_of(checkpoint), lambda reader: self._look(ref, reader)
         )
         with self._lock:
+            if self._open.pop(ref, None) is None:
+                return  # The other thread was faster.
             self._give_up(checkpoint, missing)
             self._context.open(ref.checkpoint)
             self._context.tracker.on_checkpoint_complete(ref.checkpoint)
             self._enumerator.notify_checkpoint_complete(ref.checkpoint)
-            self._counted = {key for key in self._counted if key[0] == ref}
-            self._completed = ref
 
-    def adopt(self, checkpoint: Checkpoint, commits: ReaderCommits) -> None:
-        """Count a savepoint's own commits, which are in another directory. Under the lock."""
+    def adopt(
+        self, checkpoint: Checkpoint, commits: ReaderCommits, counted: Sequence[int] = ()
+    ) -> None:
+        """Count commits of a savepoint, which are in another directory. Under the lock.
+
+        `counted` are the readers that the savepoint's state has counted itself.
+        """
         missing = []
         for reader in _readers_of(checkpoint):
+            if reader in counted:
+                continue
             commit = commits.find(checkpoint.ref, reader)
             if commit is None:
                 missing.append(reader)
@@ -100,7 +119,7 @@ class Acknowledgements(Generic[SplitT]):
 
     def _look(self, ref: CheckpointRef, reader: int) -> bool:
         """Look for one commit by its name and count it; True if it is counted now."""
-        if (ref, reader) in self._counted:
+        if reader in self._open.get(ref, ()):
             return True
         commit = self._search.find(ref, reader)
         if commit is None:
@@ -108,10 +127,10 @@ class Acknowledgements(Generic[SplitT]):
         checkpoint = self._history.load(ref)
         with self._lock:
             # The other thread may have counted it while this one was reading, and may even
-            # have gone on to a later checkpoint and forgotten that it did.
-            done = ref.checkpoint <= self._completed.checkpoint
-            if not done and (ref, reader) not in self._counted:
-                self._counted.add((ref, reader))
+            # have completed the checkpoint.
+            counted = self._open.get(ref)
+            if counted is not None and reader not in counted:
+                counted.add(reader)
                 self.count(commit, checkpoint)
                 self._context.acknowledge(reader, ref.checkpoint)
         return True

@@ -152,6 +152,14 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """True once everything that was there at `start` has been found."""
         return True
 
+    def is_decided(self, room: BatchRoom) -> bool:
+        """True if nothing that may still turn up would join the batch that `room` measures.
+
+        Asked after `plan_batch`. The checkpoint is then made durable while the one before it is
+        still being read; what comes too late for it goes into the one after.
+        """
+        return room.is_full
+
     def backlog(self) -> Mapping[str, Any]:
         """What is found but not yet in a checkpoint, as JSON values for Spark's progress."""
         return {}

@@ -1,6 +1,6 @@
 """The enumerator's door to its coordinator.
 
-Not here: checkpoints (`coordinator.py`).
+Not here: checkpoints (`open_coordinator.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.serializer import VersionedSerializer
@@ -37,8 +38,10 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     ) -> None:
         """`parallelism` is (fixed or None, at least); `announce` is told each new reader."""
         self.inboxes = Inboxes()
-        self.tracker: SplitAssignmentTracker[SplitT] = SplitAssignmentTracker()
+        self.tracker: SplitAssignmentTracker[pa.RecordBatch] = SplitAssignmentTracker()
         self.gateways: list[SubtaskGateway[AddSplits | CustomEvent]] = []
+        self._closed: list[int] = []
+        """Checkpoints in flight, ascending."""
         self.readers = Readers(*parallelism, self._register)
         self._serializer = serializer
         self._calls = calls
@@ -48,8 +51,18 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self._no_more: set[int] = set()
 
     def _register(self, reader: int) -> None:
-        self.gateways.append(SubtaskGateway(lambda event: self.inboxes.deliver(reader, event)))
+        gateway = SubtaskGateway[AddSplits | CustomEvent](lambda e: self._deliver(reader, e))
+        # It may have a task in a checkpoint that an earlier incarnation has cut.
+        for checkpoint_id in self._closed:
+            gateway.close(checkpoint_id)
+        self.gateways.append(gateway)
         self._announce(reader)
+
+    def _deliver(self, reader: int, event: AddSplits | CustomEvent) -> None:
+        if isinstance(event, AddSplits):
+            self.tracker.record({reader: [event.splits]})
+        else:
+            self.inboxes.deliver(reader, event)
 
     @property
     @override
@@ -70,12 +83,12 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         for reader in assignment:
             self._check(reader, "assign splits to")
         given = {reader: splits for reader, splits in assignment.items() if splits}
-        # Frozen before anything is recorded: a split that cannot be written changes nothing.
+        # Frozen before anything is sent: a split that cannot be written changes nothing.
         frozen = {r: self._serializer.serialize_all(s) for r, s in given.items()}
-        self.tracker.record(given)
         for reader, batches in frozen.items():
             for batch in batches:
-                self.gateways[reader].send(AddSplits(batch))
+                # A split stands for itself: it need not wait for what its reader says of others.
+                self.gateways[reader].send(AddSplits(batch), waits=False)
 
     @override
     def send_event(self, reader: int, event: Any) -> None:
@@ -110,24 +123,28 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     def request_planning(self) -> None:
         self._wake.set()
 
-    def mark_and_close(self, checkpoint_id: int) -> None:
+    @property
+    def held_events(self) -> int:
+        """Events that wait for a reader to complete what it is doing."""
+        return sum(gateway.held_events for gateway in self.gateways)
+
+    def close(self, checkpoint_id: int) -> None:
         """The cut, as the gateways see it: all of them, at once."""
+        self._closed.append(checkpoint_id)
         for gateway in self.gateways:
-            gateway.mark(checkpoint_id)
             gateway.close(checkpoint_id)
 
     def open(self, checkpoint_id: int) -> None:
-        """The checkpoint is over, complete or aborted, for every reader that knows of it."""
-        for reader in range(len(self.gateways)):
-            self.acknowledge(reader, checkpoint_id)
+        """The checkpoint is over, complete or aborted, for every reader."""
+        if checkpoint_id in self._closed:
+            self._closed.remove(checkpoint_id)
+            for gateway in self.gateways:
+                gateway.open(checkpoint_id)
 
     def acknowledge(self, reader: int, checkpoint_id: int) -> None:
         """One reader has completed the checkpoint.
 
-        A reader that registered after the cut, or after a restore, has never heard of the
-        checkpoint; its gateway is open anyway.
+        A reader of an earlier incarnation, with another parallelism, may have no gateway now.
         """
-        if reader < len(self.gateways):
-            gateway = self.gateways[reader]
-            if gateway.has_seen(checkpoint_id):
-                gateway.open(checkpoint_id)
+        if reader < len(self.gateways) and checkpoint_id in self._closed:
+            self.gateways[reader].open(checkpoint_id)

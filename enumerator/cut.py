@@ -1,18 +1,25 @@
 """The cut: the instant that separates what is in a checkpoint from what comes after it.
 
-One uninterrupted step under the coordinator's lock: rotate the tracker, snapshot the enumerator,
-mark and close all gateways. Publishing comes after, outside the lock, so that planning goes on.
+One uninterrupted step under the coordinator's lock: snapshot the enumerator, rotate the tracker,
+close all gateways. Publishing comes after, outside the lock.
 
-Not here: when to cut, and making the checkpoint durable (`coordinator.py`).
+Not here: when to cut, and making the checkpoint durable (`open_coordinator.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Generic
 
 import pyarrow as pa
 
-from ..checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader, rows_of
+from ..checkpoint_meta.checkpoint import (
+    FORMAT_IN_FLIGHT,
+    FORMAT_VERSION,
+    Checkpoint,
+    CheckpointHeader,
+    rows_of,
+)
 from ..checkpoint_meta.reference import CheckpointRef
 from ..errors import ProtocolError
 from .api import EnumeratorSource, SplitEnumerator, SplitT, StateT
@@ -22,7 +29,7 @@ from .sent_back import SentBackSplits
 
 
 class CheckpointCutter(Generic[SplitT, StateT]):
-    """Takes checkpoints of one enumerator, and takes them back if they cannot be published."""
+    """Takes checkpoints of one enumerator, and takes them back by id."""
 
     def __init__(
         self,
@@ -45,18 +52,33 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             self._carried += self._source.state_serializer.serialize_all(savepoint.state)
         self._sent_back.carry(savepoint.quarantined)
 
-    def cut(self, parent: CheckpointRef, ref: CheckpointRef, created: int) -> Checkpoint:
-        """Everything since `parent` becomes the checkpoint `ref`. Under the lock."""
+    def cut(
+        self,
+        parent: CheckpointRef,
+        ref: CheckpointRef,
+        created: int,
+        counted: Mapping[str, Sequence[int]],
+    ) -> Checkpoint:
+        """Everything since `parent` becomes the checkpoint `ref`. Under the lock.
+
+        Args:
+            parent: the checkpoint before it.
+            ref: its name.
+            created: microseconds since the epoch.
+            counted: see `CheckpointHeader.counted`.
+        """
         context = self._context
+        self._check_nothing_is_held(ref)
         state = self._source.state_serializer.serialize_all(
             self._enumerator.snapshot_state(ref.checkpoint)
         )
-        self._check_inbox()
-        context.tracker.on_checkpoint(ref.checkpoint)
-        assigned, events = context.inboxes.empty()
-        context.mark_and_close(ref.checkpoint)
-        rows = [*self._carried, *state]
+        by_reader = context.tracker.on_checkpoint(ref.checkpoint)
+        assigned = [(r, batch) for r in sorted(by_reader) for batch in by_reader[r]]
+        events = context.inboxes.take(by_reader)
+        context.close(ref.checkpoint)
+        rows, self._carried = [*self._carried, *state], []
         header = CheckpointHeader(
+            format=FORMAT_IN_FLIGHT if counted else FORMAT_VERSION,
             kind="delta",
             checkpoint=ref.checkpoint,
             epoch=ref.epoch,
@@ -69,38 +91,36 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             assigned_splits=rows_of(batch for _, batch in assigned),
             state_rows=rows_of(rows),
             attempts=dict(self._sent_back.attempts),
-            quarantined=list(self._sent_back.newly_quarantined()),
+            quarantined=list(self._sent_back.take_new()),
             events=dict(events),
             waiting=dict(context.inboxes.waiting),
+            counted=dict(counted),
         )
         return Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
 
-    def _check_inbox(self) -> None:
-        # At a cut every gateway is open, so what was assigned has been delivered.
-        recorded = sum(map(len, self._context.tracker.uncheckpointed.values()))
-        delivered = self._context.inboxes.splits
-        if recorded != delivered:
+    def _check_nothing_is_held(self, ref: CheckpointRef) -> None:
+        # What the snapshot says has been sent must be in this checkpoint or in one before it:
+        # Flink's checkpoint waits for the futures of sends, here the cut waits.
+        held = self._context.held_events
+        if held:
             raise ProtocolError(
-                "the tracker and the inboxes disagree at a cut",
-                "",
-                f"{delivered} splits delivered",
-                f"{recorded} splits recorded as assigned",
+                "a checkpoint was cut while events wait for their readers",
+                str(ref),
+                f"{held} events held by the gateways",
+                "a cut after the readers have acknowledged what came before",
             )
 
-    def published(self) -> None:
-        """The last cut is durable."""
-        self._carried = []
-        self._sent_back.clear()
-
     def abort(self, checkpoint: Checkpoint) -> None:
-        """The last cut could not be published: the next one takes over all it held.
+        """A cut that Spark will never hear of: the next one takes over all it held.
 
-        By id, never "the last one". Under the lock.
+        By id, never "the last one". Whether it was published makes no difference. Under the lock.
         """
         header = checkpoint.header
         # Whole snapshots supersede one another; changes add up.
-        self._carried = list(checkpoint.state) if self._source.snapshots_are_changes else []
-        self._context.inboxes.put_back(checkpoint.assigned, header.events)
+        if self._source.snapshots_are_changes:
+            self._carried = [*checkpoint.state, *self._carried]
+        self._sent_back.carry(header.quarantined)
+        self._context.inboxes.put_back(header.events)
         self._context.tracker.reopen(header.checkpoint)
         self._context.open(header.checkpoint)
         self._enumerator.notify_checkpoint_aborted(header.checkpoint)

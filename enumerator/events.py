@@ -1,11 +1,11 @@
-"""What travels from the coordinator to one reader, and where it waits for the next cut.
+"""What travels from the coordinator to one reader, and where custom events wait for the next cut.
 
-Not here: holding events back (`gateway.py`).
+Not here: holding events back (`gateway.py`), splits that wait for the next cut (`tracker.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,55 +31,31 @@ class CustomEvent:
 
 
 class Inboxes:
-    """Delivered to readers since the last cut: exactly what the next checkpoint assigns."""
+    """Custom events that have passed the gateways and not left with a checkpoint yet."""
 
     def __init__(self) -> None:
-        self._splits: dict[int, list[pa.RecordBatch]] = {}
         self._events: dict[int, list[Any]] = {}
 
-    def deliver(self, reader: int, event: AddSplits | CustomEvent) -> None:
+    def deliver(self, reader: int, event: CustomEvent) -> None:
         """Take in one event of a gateway."""
-        if isinstance(event, AddSplits):
-            self._splits.setdefault(reader, []).append(event.splits)
-        else:
-            self._events.setdefault(reader, []).append(event.value)
+        self._events.setdefault(reader, []).append(event.value)
 
-    @property
-    def has_splits(self) -> bool:
-        """True if a cut now would assign anything."""
-        return bool(self._splits)
-
-    @property
-    def splits(self) -> int:
-        """Number of splits waiting."""
-        return sum(batch.num_rows for batches in self._splits.values() for batch in batches)
-
-    def empty(self) -> tuple[Sequence[tuple[int, pa.RecordBatch]], Mapping[str, list[Any]]]:
-        """Take out (reader, splits) in order, and those readers' custom events.
+    def take(self, readers: Iterable[int]) -> Mapping[str, list[Any]]:
+        """Take out the events of these readers: they have splits in the checkpoint being cut.
 
         The events of a reader without splits wait for its next ones.
         """
-        assigned = [(r, batch) for r in sorted(self._splits) for batch in self._splits[r]]
-        events = {str(r): self._events.pop(r) for r in sorted(self._splits) if r in self._events}
-        self._splits = {}
-        return assigned, events
+        return {str(r): self._events.pop(r) for r in sorted(readers) if r in self._events}
 
     @property
     def waiting(self) -> Mapping[str, list[Any]]:
         """Reader -> custom events that have not left yet."""
         return {str(reader): list(self._events[reader]) for reader in sorted(self._events)}
 
-    def put_back(
-        self, assigned: Sequence[tuple[int, pa.RecordBatch]], events: Mapping[str, list[Any]]
-    ) -> None:
-        """Undo `empty` after an aborted checkpoint: older content goes first."""
-        later_splits, later_events = self._splits, self._events
-        self._splits, self._events = {}, {}
-        for reader, batch in assigned:
-            self._splits.setdefault(reader, []).append(batch)
+    def put_back(self, events: Mapping[str, list[Any]]) -> None:
+        """Undo `take` after an aborted checkpoint: older content goes first."""
+        later, self._events = self._events, {}
         for name, values in events.items():
-            self._events.setdefault(int(name), []).extend(values)
-        for reader, batches in later_splits.items():
-            self._splits.setdefault(reader, []).extend(batches)
-        for reader, values in later_events.items():
+            self._events[int(name)] = list(values)
+        for reader, values in later.items():
             self._events.setdefault(reader, []).extend(values)

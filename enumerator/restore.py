@@ -32,6 +32,9 @@ class RestoredState(Generic[StateT]):
     """Reader -> custom events that go with its next splits."""
 
     quarantined: Sequence[QuarantinedSplit] = ()
+    counted: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """See `CheckpointHeader.counted`: the commits that are still to be counted are the others."""
+
     chain_length: int = 0
     """Documents that were folded."""
 
@@ -54,7 +57,8 @@ def restore(
         state = _advance(source, state, checkpoint)
         attempts = dict(checkpoint.header.attempts)
         quarantined.extend(checkpoint.header.quarantined)
-    return RestoredState(state, attempts, chain[-1].header.waiting, quarantined, len(chain))
+    newest = chain[-1].header
+    return RestoredState(state, attempts, newest.waiting, quarantined, newest.counted, len(chain))
 
 
 def _advance(

@@ -43,13 +43,10 @@ class SentBackSplits:
             self.attempts.pop(split_id, None)
 
     def carry(self, quarantined: Sequence[QuarantinedSplit]) -> None:
-        """List these once more: they come from a savepoint that the next cut makes its own."""
+        """List these once more: of a savepoint that the next cut makes its own, or of an abort."""
         self._new = [*quarantined, *self._new]
 
-    def newly_quarantined(self) -> Sequence[QuarantinedSplit]:
-        """Given up on since the last cut; still listed until `clear` is called."""
-        return tuple(self._new)
-
-    def clear(self) -> None:
-        """The last cut is durable and holds what was newly quarantined."""
-        self._new = []
+    def take_new(self) -> Sequence[QuarantinedSplit]:
+        """Given up on since the last cut; the one being made lists them."""
+        taken, self._new = self._new, []
+        return taken

@@ -1,7 +1,8 @@
-"""Which split was assigned to which reader since which checkpoint.
+"""Which splits were assigned to which reader since which checkpoint.
 
-Flink's SplitAssignmentTracker. Not durable: every checkpoint file lists what it assigned, so a
-restored coordinator starts with an empty tracker.
+Flink's SplitAssignmentTracker. What it holds since the last cut is what the next checkpoint
+assigns; what it holds for a checkpoint comes back if that one is aborted. Not durable: every
+checkpoint file lists what it assigned, so a restored coordinator starts with an empty tracker.
 """
 
 from __future__ import annotations
@@ -9,28 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
-SplitT = TypeVar("SplitT")
+SplitsT = TypeVar("SplitsT")
 
 
-class SplitAssignmentTracker(Generic[SplitT]):
+class SplitAssignmentTracker(Generic[SplitsT]):
     """Assignments by the checkpoint that first contains them.
 
     Not thread-safe: the coordinator's lock orders all calls.
     """
 
     def __init__(self) -> None:
-        self._uncheckpointed: dict[int, list[SplitT]] = {}
-        self._by_checkpoint: dict[int, dict[int, list[SplitT]]] = {}
+        self._uncheckpointed: dict[int, list[SplitsT]] = {}
+        self._by_checkpoint: dict[int, dict[int, list[SplitsT]]] = {}
 
-    def record(self, assignment: Mapping[int, Sequence[SplitT]]) -> None:
-        """Note an assignment: reader -> splits, in order. Call before sending it."""
+    def record(self, assignment: Mapping[int, Sequence[SplitsT]]) -> None:
+        """Note an assignment: reader -> splits, in order."""
         for reader, splits in assignment.items():
             self._uncheckpointed.setdefault(reader, []).extend(splits)
 
-    def on_checkpoint(self, checkpoint_id: int) -> None:
+    def on_checkpoint(self, checkpoint_id: int) -> Mapping[int, Sequence[SplitsT]]:
         """The cut: what was recorded since the one before belongs to `checkpoint_id`."""
-        self._by_checkpoint[checkpoint_id] = self._uncheckpointed
+        assigned = self._by_checkpoint[checkpoint_id] = self._uncheckpointed
         self._uncheckpointed = {}
+        return assigned
 
     def reopen(self, checkpoint_id: int) -> None:
         """The checkpoint was aborted and its splits will go into the next one instead."""
@@ -39,29 +41,16 @@ class SplitAssignmentTracker(Generic[SplitT]):
         self.record(later)
 
     def on_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Forget this checkpoint and all before it.
-
-        An aborted checkpoint's splits stay, unless `reopen` moves them on: they are still only
-        "assigned after the last completed one".
-        """
+        """Forget this checkpoint and all before it."""
         for known in [known for known in self._by_checkpoint if known <= checkpoint_id]:
             del self._by_checkpoint[known]
 
-    def get_and_remove_uncheckpointed(self, reader: int, restored_id: int) -> list[SplitT]:
-        """Take out everything assigned to `reader` after checkpoint `restored_id`, in order."""
-        taken: list[SplitT] = []
-        for known in sorted(self._by_checkpoint):
-            if known > restored_id:
-                taken.extend(self._by_checkpoint[known].pop(reader, []))
-        taken.extend(self._uncheckpointed.pop(reader, []))
-        return taken
-
     @property
-    def uncheckpointed(self) -> Mapping[int, Sequence[SplitT]]:
+    def uncheckpointed(self) -> Mapping[int, Sequence[SplitsT]]:
         """Assigned since the last cut."""
         return self._uncheckpointed
 
     @property
-    def by_checkpoint(self) -> Mapping[int, Mapping[int, Sequence[SplitT]]]:
+    def by_checkpoint(self) -> Mapping[int, Mapping[int, Sequence[SplitsT]]]:
         """Checkpoint id -> what it assigned, for checkpoints not known to be complete."""
         return self._by_checkpoint

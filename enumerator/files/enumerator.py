@@ -192,6 +192,12 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         self._pending_bytes -= split.length
 
     @override
+    def is_decided(self, room: BatchRoom) -> bool:
+        """Full, or the next file in order does not fit, or nothing more comes in this run."""
+        nothing_comes = self._context.bounded and self._settled
+        return room.is_full or bool(self._pending) or nothing_comes
+
+    @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
         self._returned.update(splits)
         self._add(sorted(splits, key=_order))

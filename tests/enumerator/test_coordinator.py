@@ -27,6 +27,7 @@ from pyspark_sluice.errors import (
     WaitTimeoutError,
 )
 from pyspark_sluice.tests.protocol.numbers import Harness, NumberSource
+from pyspark_sluice.tests.protocol.opened import opened
 
 
 @pytest.fixture
@@ -75,15 +76,20 @@ def test_limits_hold_and_trigger_once_ignores_them():
     assert query.assigned(third) == {0: [4, 5, 6]}
 
 
-def test_splits_assigned_while_a_checkpoint_runs_are_held_until_their_reader_acknowledges(query):
+def test_events_sent_while_a_checkpoint_runs_are_held_until_their_reader_acknowledges(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
+    query.enumerator.context.send_event(0, "a")
+    query.enumerator.context.send_event(1, "b")
     query.plan_ahead(4, 5)
-    assert query.inbox() == {}
+    assert query.events() == {}
+    assert query.inbox() == {}, "a split overtook an event that was sent before it"
     query.acknowledge(first, 0)
     query.calls.tick()
-    assert query.inbox() == {0: [4]}
+    assert (query.events(), query.inbox()) == ({"0": ["a"]}, {0: [4]})
     second = query.coordinator.latest(first)
     assert query.assigned(second) == {0: [4], 1: [5]}
+    header = query.coordinator._history.load(second).header
+    assert header.events == {"0": ["a"], "1": ["b"]}
 
 
 def test_a_restart_assigns_the_same_splits_to_the_same_readers(query):
@@ -243,7 +249,7 @@ def test_a_commit_that_comes_after_completion_is_not_counted(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.coordinator.latest(first)
     query.acknowledge(first, 0, events=[("hello", 1)])
-    query.coordinator._acknowledgements.take_in(first)
+    opened(query.coordinator).acknowledgements.take_in(first)
     assert query.enumerator.heard == []
     assert query.enumerator.abandoned == [(0, [0, 2]), (1, [1, 3])]
 
@@ -339,7 +345,7 @@ def test_the_older_of_two_coordinators_stops_and_names_both_epochs(query):
     older = query.coordinator
     query.restart()
     query.start(first)
-    older._enumerator.pending.append(4)
+    opened(older).enumerator.pending.append(4)
     for _ in range(2):
         with pytest.raises(FencedError, match=r"found epoch 2 claimed by .*expected epoch 1"):
             older.latest(first)
@@ -420,9 +426,9 @@ def test_an_error_of_a_background_thread_fails_the_query_and_every_later_call_wi
     def handler(result, error):
         raise SourceUnavailable("the bucket is gone") from error
 
-    coordinator._context.call_async(lambda: 1 / 0, handler)
+    opened(coordinator).context.call_async(lambda: 1 / 0, handler)
     deadline = time.monotonic() + 10
-    while coordinator._failure is None and time.monotonic() < deadline:
+    while coordinator._threads.failure is None and time.monotonic() < deadline:
         time.sleep(0.001)
     for _ in range(2):
         with pytest.raises(SourceUnavailable, match="the bucket is gone") as caught:
@@ -438,14 +444,14 @@ def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
         source, MemoryStateStore(), CoordinatorSettings(parallelism=1, background_interval=60)
     )
     coordinator.latest(NO_CHECKPOINT)
-    with coordinator._lock:
-        coordinator._enumerator.pending.append(1)
-        coordinator._context.request_planning()
+    with coordinator._threads.lock:
+        opened(coordinator).enumerator.pending.append(1)
+        opened(coordinator).context.request_planning()
     deadline = time.monotonic() + 10
-    while coordinator._enumerator.pending and time.monotonic() < deadline:
+    while opened(coordinator).enumerator.pending and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert coordinator._enumerator.pending == []
-    assert coordinator._context.gateways[0].held_events == 1
+    assert opened(coordinator).enumerator.pending == []
+    assert list(opened(coordinator).context.tracker.uncheckpointed) == [0]
     coordinator.close()
     assert not any(
         thread.name == "sluice-background" and not thread.daemon for thread in threading.enumerate()
@@ -454,8 +460,8 @@ def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
 
 def test_the_first_failure_wins(query):
     query.start()
-    query.coordinator.fail(ValueError("first"))
-    query.coordinator.fail(ValueError("second"))
+    query.coordinator._threads.fail(ValueError("first"))
+    query.coordinator._threads.fail(ValueError("second"))
     with pytest.raises(ValueError, match="first"):
         query.coordinator.latest(NO_CHECKPOINT)
 
@@ -478,7 +484,7 @@ def _hanging(coordinator):
     busy, done = threading.Event(), threading.Event()
 
     def hang():
-        with coordinator._lock:
+        with coordinator._threads.lock:
             busy.set()
             done.wait(10)
 
@@ -507,6 +513,6 @@ def test_an_enumerator_that_hangs_fails_the_query_instead_of_holding_it_up_for_e
         with pytest.raises(WaitTimeoutError, match="held up"):
             query.coordinator.latest(NO_CHECKPOINT)
         with pytest.raises(WaitTimeoutError):
-            query.coordinator.fail(ValueError("found while it hung"))
+            query.coordinator._threads.fail(ValueError("found while it hung"))
     with pytest.raises(ValueError, match="found while it hung"):
         query.coordinator.latest(NO_CHECKPOINT)

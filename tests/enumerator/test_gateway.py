@@ -23,8 +23,7 @@ class Reader:
         self.gateway = SubtaskGateway(self.delivered.append)
 
     def cut(self, checkpoint_id):
-        self.gateway.mark(checkpoint_id)
-        assert self.gateway.close(checkpoint_id)
+        self.gateway.close(checkpoint_id)
 
 
 @pytest.fixture
@@ -37,39 +36,15 @@ def reader():
 
 def test_events_pass_through_an_open_gateway(reader):
     """eventsPassThroughOpenGateway."""
-    sent = reader.gateway.send("e")
-    assert reader.delivered == ["e"]
-    assert sent.done()
-    assert sent.exception() is None
-
-
-def test_closing_a_marked_gateway_succeeds(reader):
-    """closingMarkedGateway."""
-    reader.gateway.mark(200)
-    assert reader.gateway.close(200)
-
-
-def test_a_gateway_that_is_not_marked_does_not_close(reader):
-    """notClosingUnmarkedGateway."""
-    assert not reader.gateway.close(123)
-    reader.gateway.send("e")
-    assert reader.delivered == ["e"]
-
-
-def test_a_gateway_marked_for_another_checkpoint_does_not_close(reader):
-    """notClosingGatewayForOtherMark."""
-    reader.gateway.mark(100)
-    assert not reader.gateway.close(123)
     reader.gateway.send("e")
     assert reader.delivered == ["e"]
 
 
 def test_a_closed_gateway_holds_events(reader):
-    """eventsBlockedByClosedGateway."""
+    """eventsBlockedByClosedGateway, closingMarkedGateway."""
     reader.cut(1)
-    sent = reader.gateway.send("e")
+    reader.gateway.send("e")
     assert reader.delivered == []
-    assert not sent.done()
     assert reader.gateway.held_events == 1
 
 
@@ -79,27 +54,22 @@ def test_opening_releases_the_events_of_each_reader():
     three = SubtaskGateway(lambda event: delivered.append((3, event)))
     zero = SubtaskGateway(lambda event: delivered.append((0, event)))
     for gateway in (three, zero):
-        gateway.mark(17)
         gateway.close(17)
-    sent = [three.send("e1"), zero.send("e2")]
-    three.open_all()
-    zero.open_all()
+    three.send("e1")
+    zero.send("e2")
+    three.open(17)
+    zero.open(17)
     assert delivered == [(3, "e1"), (0, "e2")]
-    assert all(future.done() for future in sent)
 
 
-def test_a_failed_delivery_fails_the_send_and_not_the_opening():
-    """releasedEventsForwardSendFailures."""
-
-    def deliver(event):
-        raise ConnectionError(event)
-
-    gateway = SubtaskGateway(deliver)
-    gateway.mark(17)
-    gateway.close(17)
-    sent = gateway.send("e")
-    gateway.open_all()
-    assert isinstance(sent.exception(), ConnectionError)
+def test_what_need_not_wait_passes_a_closed_gateway_but_never_what_was_sent_before_it(reader):
+    reader.cut(1)
+    reader.gateway.send("split", waits=False)
+    reader.gateway.send("event")
+    reader.gateway.send("later split", waits=False)
+    assert reader.delivered == ["split"]
+    reader.gateway.open(1)
+    assert reader.delivered == ["split", "event", "later split"]
 
 
 # flink-protocol 6.2, what concerns one gateway ----------------------------------------------
@@ -107,8 +77,9 @@ def test_a_failed_delivery_fails_the_send_and_not_the_opening():
 
 def test_events_before_the_close_pass_through(reader):
     """eventsBeforeCheckpointFutureCompletionPassThrough."""
-    reader.gateway.mark(1)
     reader.gateway.send("e1")
+    reader.cut(1)
+    assert reader.delivered == ["e1"]
     reader.gateway.open(1)
     assert reader.delivered == ["e1"]
 
@@ -140,11 +111,9 @@ def test_a_gateway_made_by_a_restore_is_open():
 
 def test_a_close_that_comes_after_the_abort_holds_nothing(reader):
     """lateCompleteCheckpointFutureDoesNotBlockEvents."""
-    reader.gateway.mark(1000)
-    reader.gateway.open(1000)
     reader.cut(1010)
     reader.gateway.open(1010)
-    assert not reader.gateway.close(1000)
+    reader.gateway.close(1000)
     reader.gateway.send(123)
     assert reader.delivered == [123]
 
@@ -238,31 +207,12 @@ def test_a_late_or_repeated_opening_does_nothing(reader):
     assert reader.delivered == []
 
 
-def test_an_older_mark_is_ignored(reader):
-    reader.gateway.mark(5)
-    reader.gateway.mark(4)
-    assert not reader.gateway.close(4)
-    assert reader.gateway.close(5)
-
-
 def test_closing_twice_keeps_what_is_held(reader):
     reader.cut(1)
     reader.gateway.send("a")
-    assert reader.gateway.close(1)
+    reader.cut(1)
     reader.gateway.open(1)
     assert reader.delivered == ["a"]
-
-
-def test_open_all_releases_oldest_first_and_remembers_which_ids_it_has_seen(reader):
-    reader.cut(1)
-    reader.gateway.send("a")
-    reader.cut(2)
-    reader.gateway.send("b")
-    reader.gateway.open_all()
-    assert reader.delivered == ["a", "b"]
-    reader.gateway.mark(2)
-    assert not reader.gateway.close(2)
-    reader.gateway.open(2)
 
 
 def test_an_event_is_frozen_when_it_is_sent(reader):
@@ -285,38 +235,30 @@ class GatewayMachine(RuleBasedStateMachine):
         self.gateway = self.gateway_class(self.delivered.append)
         self.sent = []
         self.closed = set()
-        self.marked = set()
         self.latest = 0
 
-    @rule(step=st.integers(1, 2))
-    def mark(self, step):
-        self.latest += step
-        self.gateway.mark(self.latest)
-        self.marked.add(self.latest)
-
-    @rule(back=st.integers(0, 4))
-    def close(self, back):
-        checkpoint = self.latest - back
-        if checkpoint < max(self.closed, default=0):
-            return  # Checkpoints are cut in the order of their ids.
-        assert self.gateway.close(checkpoint) == (checkpoint in self.marked)
-        if checkpoint in self.marked:
+    @rule(step=st.integers(-2, 2))
+    def close(self, step):
+        checkpoint = max(1, self.latest + step)
+        self.gateway.close(checkpoint)
+        if checkpoint > self.latest:
             self.closed.add(checkpoint)
+            self.latest = checkpoint
 
-    @rule()
-    def send(self):
-        waits_for = set(self.closed)
+    @rule(waits=st.booleans())
+    def send(self, waits):
+        before = set().union(*(of for _, of in self.sent if of & self.closed))
+        waits_for = set(self.closed) if waits or before & self.closed else set()
         self.sent.append((len(self.sent), waits_for))
-        self.gateway.send(len(self.sent) - 1)
+        self.gateway.send(len(self.sent) - 1, waits=waits)
 
     @rule(back=st.integers(0, 4))
     def open(self, back):
         checkpoint = self.latest - back
-        if self.latest == 0:
+        if not self.closed:
             return
         self.gateway.open(checkpoint)
         self.closed.discard(checkpoint)
-        self.marked.discard(checkpoint)
 
     @invariant()
     def delivered_is_what_nothing_holds(self):
@@ -328,7 +270,7 @@ class OpensTheLast(SubtaskGateway[int]):
     """A planted bug: an abort opens the newest checkpoint instead of the one it names."""
 
     def open(self, checkpoint_id):
-        super().open(max(self._marked, default=checkpoint_id))
+        super().open(max(self._held, default=checkpoint_id))
 
 
 class BrokenGatewayMachine(GatewayMachine):

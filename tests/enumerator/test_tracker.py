@@ -58,29 +58,9 @@ def test_completion_forgets_earlier_checkpoints_too(two_checkpoints):
     assert two_checkpoints.by_checkpoint == {}
 
 
-def test_everything_after_the_restored_checkpoint_comes_back(two_checkpoints):
-    """testGetAndRemoveUncheckpointedAssignment."""
-    assert two_checkpoints.get_and_remove_uncheckpointed(0, 99) == [0, 3]
-    assert two_checkpoints.by_checkpoint == {100: {1: [1, 2]}, 101: {1: [4, 5]}}
-
-
-def test_what_the_restored_checkpoint_holds_does_not_come_back(two_checkpoints):
-    """testGetAndRemoveSplitsAfterSomeCheckpoint."""
-    assert two_checkpoints.get_and_remove_uncheckpointed(0, 100) == [3]
-
-
-def test_what_is_in_no_checkpoint_comes_back_last(two_checkpoints):
-    """FLIP-600: after 100 and 101, with split 6 in no checkpoint."""
-    assign(two_checkpoints, 1, 6)
-    assert two_checkpoints.get_and_remove_uncheckpointed(0, 100) == [3, 6]
-    assert two_checkpoints.get_and_remove_uncheckpointed(0, 100) == []
-    assert two_checkpoints.uncheckpointed == {}
-
-
-def test_an_aborted_checkpoint_keeps_its_bucket_until_a_later_one_completes(two_checkpoints):
-    # 101 is aborted: nobody tells the tracker.
-    two_checkpoints.on_checkpoint_complete(100)
-    assert two_checkpoints.get_and_remove_uncheckpointed(1, 100) == [4, 5]
+def test_the_cut_gets_what_it_assigns(tracker):
+    assign(tracker, 2, 0)
+    assert tracker.on_checkpoint(100) == {0: [0], 1: [1, 2]}
 
 
 def test_a_reopened_checkpoint_goes_into_the_next_one_ahead_of_later_assignments(two_checkpoints):

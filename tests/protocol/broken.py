@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
+from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommit
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.enumerator.acknowledgements import Acknowledgements
 from pyspark_sluice.enumerator.context import CoordinatorContext
 from pyspark_sluice.enumerator.coordinator import Coordinator
 from pyspark_sluice.enumerator.cut import CheckpointCutter
 from pyspark_sluice.enumerator.events import Inboxes
+from pyspark_sluice.enumerator.in_flight import CutAhead, InFlight
+from pyspark_sluice.enumerator.open_coordinator import OpenCoordinator
 from pyspark_sluice.enumerator.restore import RestoredState
 from pyspark_sluice.enumerator.room import BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.tracker import SplitAssignmentTracker
+
+Opened = OpenCoordinator[Any, Any]
 
 
-class OffsetBeforePublish(Coordinator[Any, Any]):
+class Planted(Coordinator[Any, Any]):
+    """Puts a broken part in the place of a sound one, before anything happens."""
+
+    def _build(self, restored: RestoredState[Any], flight: InFlight) -> Opened:
+        opened = super()._build(restored, flight)
+        self.plant(opened)
+        return opened
+
+    def plant(self, opened: Opened) -> None:
+        """Break it."""
+        raise NotImplementedError
+
+
+# Durability and restore ---------------------------------------------------------------------
+
+
+class OffsetBeforePublish(Planted):
     """Hands out the offset first and writes the checkpoint when it next has a moment."""
 
+    def plant(self, opened: Opened) -> None:
+        opened.__class__ = _WritesLater
+
+
+class _WritesLater(Opened):
     _unwritten: Checkpoint | None = None
 
-    def _publish(self, checkpoint: Checkpoint, taken: BatchRoom) -> None:
-        self._unwritten = checkpoint
-        self._history._remember(checkpoint)
-        self._cutter.published()
-        self._next = checkpoint.ref
+    def _publish(self, ahead: CutAhead) -> None:
+        self._unwritten = ahead.checkpoint
+        self.history._remember(ahead.checkpoint)
+        self.flight.is_published = True
 
-    def _background(self) -> None:
+    def background(self) -> None:
         if self._unwritten is not None:
-            self._history.publish(self._unwritten)
+            self.history.publish(self._unwritten)
             self._unwritten = None
-        super()._background()
+        super().background()
 
 
-class CutOutsideTheLock(Coordinator[Any, Any]):
+class CutOutsideTheLock(Planted):
     """Takes the snapshot, lets another thread in, and only then rotates and closes."""
 
-    def _build(self, restored: RestoredState[Any]) -> None:
-        super()._build(restored)
-        self._cutter._enumerator = _Interrupted(self._enumerator)  # type: ignore[assignment]
+    def plant(self, opened: Opened) -> None:
+        opened.cutter._enumerator = cast(Any, _Interrupted(opened.enumerator))
 
 
 class _Interrupted:
@@ -48,7 +74,6 @@ class _Interrupted:
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
         state = self._enumerator.snapshot_state(checkpoint_id)
-        self._enumerator.wanted.append(0)
         self._enumerator.plan_batch(BatchRoom(BatchLimits(bytes=2)))
         return state
 
@@ -56,28 +81,26 @@ class _Interrupted:
         self._enumerator.notify_checkpoint_aborted(checkpoint_id)
 
 
-class CommitCountedTwice(Coordinator[Any, Any]):
+class CommitCountedTwice(Planted):
     """Forgets, between two looks at the reader commits, which it has counted."""
 
-    def _build(self, restored: RestoredState[Any]) -> None:
-        super()._build(restored)
-        self._acknowledgements.__class__ = _Forgetful
+    def plant(self, opened: Opened) -> None:
+        opened.acknowledgements.__class__ = _Forgetful
 
 
 class _Forgetful(Acknowledgements[Any]):
     def take_in(self, ref: CheckpointRef) -> None:
-        self._counted.clear()
+        if ref in self._open:
+            self._open[ref].clear()
         super().take_in(ref)
 
 
 class CommitForgottenAtRestart(Coordinator[Any, Any]):
     """Believes that what stands in the restored checkpoint includes its reader commits."""
 
-    def _begin(self, ref: CheckpointRef) -> None:
-        was_begun = self._begun
-        super()._begin(ref)
-        if not was_begun:
-            self._acknowledgements._completed = ref
+    def _expect(self, opened: Opened, newest: CheckpointRef, restored: RestoredState[Any]) -> None:
+        if newest == opened.flight.running:
+            super()._expect(opened, newest, restored)
 
 
 class OrphanForParent(Coordinator[Any, Any]):
@@ -94,58 +117,210 @@ class _ById(CheckpointHistory):
         return super().load(same_id[0] if same_id else ref)
 
 
-class AbortOfTheLast(Coordinator[Any, Any]):
-    """Undoes the last checkpoint it knows of, not the one that could not be published."""
+class OrphanGoesOn(Coordinator[Any, Any]):
+    """Restores the newest checkpoint that descends from Spark's, be it handed out or not."""
 
-    def _build(self, restored: RestoredState[Any]) -> None:
-        super()._build(restored)
-        self._cutter.__class__ = _AbortsTheLast
-
-
-class _AbortsTheLast(CheckpointCutter[Any, Any]):
-    _latest: Checkpoint | None = None
-    _last: Checkpoint | None = None
-
-    def cut(self, parent: CheckpointRef, ref: CheckpointRef, created: int) -> Checkpoint:
-        self._latest = super().cut(parent, ref, created)
-        return self._latest
-
-    def published(self) -> None:
-        self._last = self._latest
-        super().published()
-
-    def abort(self, checkpoint: Checkpoint) -> None:
-        super().abort(self._last or checkpoint)
+    def _open(self, complete: CheckpointRef, running: CheckpointRef | None = None) -> Opened:
+        if self._opened is None and running is None and complete != NO_CHECKPOINT:
+            for ref in self._history.checkpoints():
+                if self._history.load(ref).header.parent == complete:
+                    opened = super()._open(ref)
+                    opened.flight.complete = complete
+                    return opened
+        return super()._open(complete, running)
 
 
-class GatewaysLeftOpen(Coordinator[Any, Any]):
-    """Marks checkpoints and never closes: events pass the cut."""
+# Several checkpoints in flight ----------------------------------------------------------------
 
-    def _build(self, restored: RestoredState[Any]) -> None:
-        super()._build(restored)
-        self._context.__class__ = _NeverCloses
+
+class GatewaysLeftOpen(Planted):
+    """Never closes a gateway: events pass the cut."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.context.__class__ = _NeverCloses
 
 
 class _NeverCloses(CoordinatorContext[Any]):
-    def mark_and_close(self, checkpoint_id: int) -> None:
-        for gateway in self.gateways:
-            gateway.mark(checkpoint_id)
+    def close(self, checkpoint_id: int) -> None:
+        """Not at all."""
 
 
-class EventsWithoutTask(Coordinator[Any, Any]):
+class GatewaysLeftOpenAtRestart(Coordinator[Any, Any]):
+    """Forgets at a restart that the batch Spark replays is in flight."""
+
+    def _expect(self, opened: Opened, newest: CheckpointRef, restored: RestoredState[Any]) -> None:
+        super()._expect(opened, newest, restored)
+        for checkpoint_id in list(opened.context._closed):
+            opened.context.open(checkpoint_id)
+
+
+class OpenedByAnyReader(Planted):
+    """The first reader that acknowledges opens the gateways of all."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.context.__class__ = _OpensAll
+
+
+class _OpensAll(CoordinatorContext[Any]):
+    def acknowledge(self, reader: int, checkpoint_id: int) -> None:
+        self.open(checkpoint_id)
+
+
+class OpenedBeforeItsCommitIsCounted(Planted):
+    """Opens a reader's gateway first and hears what it has to say afterwards."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.acknowledgements.__class__ = _OpensFirst
+
+
+class _OpensFirst(Acknowledgements[Any]):
+    def count(self, commit: ReaderCommit, checkpoint: Checkpoint) -> None:
+        self._context.acknowledge(commit.reader, commit.checkpoint)
+        super().count(commit, checkpoint)
+
+
+class OnlyOneClosed(Planted):
+    """Knows one closed checkpoint at a time: closing the next one releases what is held."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.context.__class__ = _ClosesOne
+
+
+class _ClosesOne(CoordinatorContext[Any]):
+    def close(self, checkpoint_id: int) -> None:
+        for older in list(self._closed):
+            self.open(older)
+        super().close(checkpoint_id)
+
+    def open(self, checkpoint_id: int) -> None:
+        # Whatever completes, the one that is closed is opened.
+        for closed in list(self._closed):
+            super().open(closed)
+
+    def acknowledge(self, reader: int, checkpoint_id: int) -> None:
+        for closed in self._closed:
+            super().acknowledge(reader, closed)
+
+
+class CutOverHeldEvents(Planted):
+    """Cuts while events are held, without a word about them in the checkpoint."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.context.__class__ = _HidesWhatIsHeld
+
+
+class _HidesWhatIsHeld(CoordinatorContext[Any]):
+    @property
+    def held_events(self) -> int:
+        return 0
+
+
+class TrackerNotRotated(Planted):
+    """The cut copies what was assigned, and leaves it to the next one as well."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.context.tracker.__class__ = _NeverRotates
+
+
+class _NeverRotates(SplitAssignmentTracker[Any]):
+    def on_checkpoint(self, checkpoint_id: int) -> Mapping[int, Sequence[Any]]:
+        assigned = super().on_checkpoint(checkpoint_id)
+        self.record(assigned)
+        return assigned
+
+
+class AbortOfTheLast(Planted):
+    """Takes back the last checkpoint that was handed out, not the one it is told to."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.cutter.__class__ = _AbortsTheLast
+
+
+class _AbortsTheLast(CheckpointCutter[Any, Any]):
+    _cuts: list[Checkpoint] | None = None
+
+    def cut(self, *arguments: Any) -> Checkpoint:
+        self._cuts = [*(self._cuts or []), super().cut(*arguments)][-2:]
+        return self._cuts[-1]
+
+    def abort(self, checkpoint: Checkpoint) -> None:
+        assert self._cuts is not None
+        super().abort(self._cuts[0])
+
+
+class AbortForgotten(Planted):
+    """What was cut and is not handed out is dropped, and what it held with it."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.cutter.__class__ = _ForgetsAborts
+
+
+class _ForgetsAborts(CheckpointCutter[Any, Any]):
+    def abort(self, checkpoint: Checkpoint) -> None:
+        self._context.open(checkpoint.ref.checkpoint)
+
+
+class CountedAfterTheCut(Planted):
+    """A checkpoint claims commits that were counted only after its cut."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.__class__ = _ClaimsTooMuch
+
+
+class _ClaimsTooMuch(Opened):
+    def _publish(self, ahead: CutAhead) -> None:
+        running = self.flight.running
+        if running is not None:
+            self.acknowledgements.take_in(running)
+            claimed = {running.name: sorted(self.acknowledgements.counted[running])}
+            header = ahead.checkpoint.header.model_copy(update={"counted": claimed})
+            object.__setattr__(ahead.checkpoint, "header", header)
+        super()._publish(ahead)
+
+
+class CutBeforeTheLastIsCounted(Planted):
+    """Cuts the next checkpoint but one while commits of the one before are not counted."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.acknowledgements.__class__ = _CountsOnlyTheRunning
+
+
+class _CountsOnlyTheRunning(Acknowledgements[Any]):
+    def expect(self, ref: CheckpointRef, counted: Any = ()) -> None:
+        self._open.clear()
+        super().expect(ref, counted)
+
+
+class PlansTwoInOneRoom(Planted):
+    """Plans the checkpoint after the one that is not handed out yet, which may come back."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.__class__ = _PlansOn
+
+
+class _PlansOn(Opened):
+    def _plan(self) -> None:
+        if not self.room.is_full:
+            self.enumerator.plan_batch(self.room)
+
+    def _take_back(self, ahead: CutAhead) -> None:
+        later = self.room
+        super()._take_back(ahead)
+        self.room.add(later)
+
+
+class EventsWithoutTask(Planted):
     """Writes events for readers that have no splits in the checkpoint, and no task to get them."""
 
-    def _build(self, restored: RestoredState[Any]) -> None:
-        super()._build(restored)
-        self._context.inboxes.__class__ = _Careless
+    def plant(self, opened: Opened) -> None:
+        opened.context.inboxes.__class__ = _Careless
 
 
 class _Careless(Inboxes):
-    def empty(self) -> Any:
-        assigned = [(r, batch) for r in sorted(self._splits) for batch in self._splits[r]]
-        events = {str(reader): values for reader, values in sorted(self._events.items())}
-        self._splits, self._events = {}, {}
-        return assigned, events
+    def take(self, readers: Any) -> Mapping[str, list[Any]]:
+        taken = self.waiting
+        self._events = {}
+        return taken
 
 
 BROKEN = (
@@ -154,7 +329,18 @@ BROKEN = (
     CommitCountedTwice,
     CommitForgottenAtRestart,
     OrphanForParent,
-    AbortOfTheLast,
+    OrphanGoesOn,
     GatewaysLeftOpen,
+    GatewaysLeftOpenAtRestart,
+    OpenedByAnyReader,
+    OpenedBeforeItsCommitIsCounted,
+    OnlyOneClosed,
+    CutOverHeldEvents,
+    TrackerNotRotated,
+    AbortOfTheLast,
+    AbortForgotten,
+    CountedAfterTheCut,
+    CutBeforeTheLastIsCounted,
+    PlansTwoInOneRoom,
     EventsWithoutTask,
 )

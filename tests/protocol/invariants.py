@@ -9,14 +9,16 @@ from hypothesis.stateful import (
 )
 
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
+from pyspark_sluice.enumerator.events import AddSplits
+from pyspark_sluice.tests.protocol.opened import opened
 
 from .query import Query
-from .rows import Row
+from .rows import Row, is_lane
 from .spark_model import rows_of
 
 
 class Invariants(Query):
-    """Invariants I3 to I5 of the protocol, seen from outside and, for I3 and I4, from inside."""
+    """Invariants I3 to I5 of the protocol, seen from outside and, for I3, from inside too."""
 
     @invariant()
     def nothing_is_counted_twice(self) -> None:
@@ -29,17 +31,20 @@ class Invariants(Query):
         for ref in self.spark.offsets:
             for reader, events in self.spark.events[ref].items():
                 assert reader in self.spark.plans[ref], "an event for a reader without a task"
-                arrived.setdefault(reader, []).extend(events)
+                numbers = [event for event in events if isinstance(event, int)]
+                arrived.setdefault(reader, []).extend(numbers)
         for events in arrived.values():
             assert events == list(range(1, len(events) + 1)), f"events out of order: {arrived}"
 
     def _is_alive(self) -> bool:
         coordinator = self.coordinator
-        return coordinator._begun and coordinator._failure is None and not self.run.store.dead
+        if coordinator._opened is None or self.run.store.dead:
+            return False
+        return coordinator._threads.failure is None
 
     @invariant()
     def every_split_is_in_one_place(self) -> None:
-        """I3, seen from inside: pending, held or in an inbox, and nowhere else."""
+        """I3, seen from inside: pending, held, or tracked for the next checkpoint."""
         if not self._is_alive():
             return
         with_coordinator = self._rows_with_the_coordinator()
@@ -47,7 +52,8 @@ class Invariants(Query):
         assigned, back, surely_back = self._rows_assigned()
         for row in with_coordinator:
             assert assigned[row] <= back[row], f"I3: {row} is assigned and pending"
-        if self.coordinator._next in (None, *self.spark.offsets):
+        flight = opened(self.coordinator).flight
+        if flight.ahead is None and flight.running in (None, *self.spark.offsets):
             for path in self.enumerator.inner._seen:
                 size = next(file.size for file in self.world.files if file.path == path)
                 for row in rows_of((path, 0, size)):
@@ -56,16 +62,20 @@ class Invariants(Query):
 
     def _rows_with_the_coordinator(self) -> Counter[Row]:
         coordinator = self.coordinator
-        context = coordinator._context
+        context = opened(coordinator).context
         serializer = FileSplitSerializer()
         splits = list(self.enumerator.inner._pending)
-        batches = [batch for of in context.inboxes._splits.values() for batch in of]
+        batches = [batch for of in context.tracker.uncheckpointed.values() for batch in of]
         for gateway in context.gateways:
             for events in gateway._held.values():
-                batches.extend(e.splits for e, _ in events if hasattr(e, "splits"))
+                batches.extend(event.splits for event in events if isinstance(event, AddSplits))
         for batch in batches:
             splits.extend(serializer.deserialize(1, batch))
-        ranges = [(split.file.path, split.start, split.end) for split in splits]
+        ranges = [
+            (split.file.path, split.start, split.end)
+            for split in splits
+            if not is_lane(split.file.path)
+        ]
         return Counter(row for split in ranges for row in rows_of(split))
 
     def _rows_assigned(self) -> tuple[Counter[Row], Counter[Row], Counter[Row]]:
@@ -74,10 +84,13 @@ class Invariants(Query):
         back: Counter[Row] = Counter()
         surely_back: Counter[Row] = Counter()
         given_up = [row for batch in self.spark.sink for row in batch.given_up]
+        open_ = opened(self.coordinator).acknowledgements.counted
         for number, ref in enumerate(self.spark.offsets):
             for reader, ranges in self.spark.plans[ref].items():
                 verdicts = self.spark.commits.of(ref, reader)
                 for index, (file, start, end) in enumerate(ranges):
+                    if is_lane(file):
+                        continue
                     assigned.update(rows_of((file, start, end)))
                     if verdicts is None:
                         continue
@@ -85,20 +98,7 @@ class Invariants(Query):
                     first = verdicts.remainders.get(index, first)
                     rows = rows_of((file, first, end))
                     back.update(rows)
-                    last = self.spark.committed - (0 if self.acknowledged else 1)
-                    if number < last:
+                    if number < self.spark.committed and ref not in open_:
                         surely_back.update(rows)
         surely_back.subtract(given_up)
         return assigned, back, surely_back
-
-    @invariant()
-    def nothing_passes_a_closed_gateway(self) -> None:
-        """I4: in an inbox is only what its reader may have: it acknowledged, or came later."""
-        if not self._is_alive() or not self.spark.is_running:
-            return
-        running = self.spark.offsets[-1]
-        if self.coordinator._next != running or self.readers_at_cut == 0:
-            return
-        for reader in self.coordinator._context.inboxes._splits:
-            acknowledged = self.spark.commits.of(running, reader) is not None
-            assert acknowledged or reader >= self.readers_at_cut, "I4: released too early"

@@ -19,6 +19,7 @@ from pyspark_sluice.enumerator.api import (
 )
 from pyspark_sluice.enumerator.room import BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
+from pyspark_sluice.tests.protocol.opened import opened
 
 
 @dataclass(frozen=True)
@@ -149,17 +150,17 @@ class Harness:
 
     def start(self, ref: CheckpointRef = NO_CHECKPOINT) -> None:
         """Open the state without cutting anything."""
-        self.coordinator._begin(ref)
+        self.coordinator._open(ref)
 
     @property
     def enumerator(self) -> NumberEnumerator:
-        found = self.coordinator._enumerator
+        found = opened(self.coordinator).enumerator
         assert isinstance(found, NumberEnumerator)
         return found
 
     @property
     def calls(self) -> HandCrankedCalls:
-        found = self.coordinator._calls
+        found = self.coordinator._threads.calls
         assert isinstance(found, HandCrankedCalls)
         return found
 
@@ -202,9 +203,13 @@ class Harness:
             self.acknowledge(ref, reader)
 
     def inbox(self) -> dict[int, list[int]]:
-        """Delivered to readers since the last cut."""
+        """Assigned and delivered to readers since the last cut."""
         read = self.source.split_serializer.read
         return {
             reader: [split.value for batch in batches for split in read(1, batch)]
-            for reader, batches in self.coordinator._context.inboxes._splits.items()
+            for reader, batches in opened(self.coordinator).context.tracker.uncheckpointed.items()
         }
+
+    def events(self) -> dict[str, list[Any]]:
+        """Custom events delivered to readers since the last cut."""
+        return dict(opened(self.coordinator).context.inboxes.waiting)

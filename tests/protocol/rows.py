@@ -2,13 +2,17 @@
 
 The real file enumerator finds and cuts the files. Around it are two ledgers that are part of the
 state, one for each direction of events: what readers told, and what was sent to them.
+
+Besides files there are lanes, which grow. A lane is one split that never ends; while a reader has
+it, growth is granted by an event to that reader, once. So an event that does not arrive together
+with its lane costs rows: that is what gateways are for.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +42,14 @@ from pyspark_sluice.reader.api import (
 
 Row = tuple[str, int]
 
+LANE = "lane"
+
+
+def is_lane(path: str) -> bool:
+    """True for the split of a lane; all others are of files."""
+    return path.startswith(LANE)
+
+
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64())])
 
 
@@ -46,11 +58,18 @@ class World:
     """The directory that is ingested."""
 
     files: list[FileVersion] = field(default_factory=list)
+    lanes: dict[str, int] = field(default_factory=dict)
+    """Lane -> rows so far."""
     listing_failures: int = 0
 
     def land(self, rows: int, modified: int) -> None:
         """One more file."""
         self.files.append(FileVersion(f"f{len(self.files)}", rows, modified))
+
+    def grow(self, lane: int, rows: int) -> None:
+        """More rows in a lane, which may be new."""
+        name = f"{LANE}{lane}"
+        self.lanes[name] = self.lanes.get(name, 0) + rows
 
     def list_unknown(self, known: Container[str]) -> list[FileVersion]:
         """A FileLister."""
@@ -61,16 +80,30 @@ class World:
 
     def rows(self) -> list[Row]:
         """The model: a plain list of everything that has landed."""
-        return [(file.path, i) for file in self.files for i in range(file.size)]
+        files = [(file.path, i) for file in self.files for i in range(file.size)]
+        return files + [(name, i) for name, size in self.lanes.items() for i in range(size)]
+
+
+@dataclass
+class Lane:
+    """What the enumerator knows of a lane."""
+
+    position: int = 0
+    """First row that is not assigned; meaningless while a reader has the lane."""
+    granted: int = 0
+    """After the last row that a split or an event has granted."""
+    owner: int | None = None
+    """The reader that has it."""
 
 
 @dataclass
 class Ledger:
-    """The enumerator's state; `told` holds what is new, `sent` everything."""
+    """The enumerator's state; `told` holds what is new, the others everything."""
 
     files: Sequence[FileSplit] = ()
     told: list[str] = field(default_factory=list)
     sent: dict[str, int] = field(default_factory=dict)
+    lanes: dict[str, Lane] = field(default_factory=dict)
 
 
 class LedgerSerializer(VersionedSerializer[Ledger]):
@@ -80,13 +113,14 @@ class LedgerSerializer(VersionedSerializer[Ledger]):
 
     def serialize(self, value: Ledger) -> pa.RecordBatch:
         files = [(s.file.path, s.file.size, s.file.modified, s.start, s.end) for s in value.files]
-        text = json.dumps([files, value.told, value.sent], sort_keys=True)
+        lanes = {name: [x.position, x.granted, x.owner] for name, x in value.lanes.items()}
+        text = json.dumps([files, value.told, value.sent, lanes], sort_keys=True)
         return pa.record_batch({"json": pa.array([text])})
 
     def deserialize(self, version: int, batch: pa.RecordBatch) -> Ledger:
-        files, told, sent = json.loads(batch.column("json")[0].as_py())
+        files, told, sent, lanes = json.loads(batch.column("json")[0].as_py())
         splits = [FileSplit(FileVersion(f[0], f[1], f[2]), f[3], f[4]) for f in files]
-        return Ledger(splits, told, sent)
+        return Ledger(splits, told, sent, {name: Lane(*of) for name, of in lanes.items()})
 
 
 class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
@@ -94,30 +128,74 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         self,
         context: SplitEnumeratorContext[FileSplit],
         inner: FileSplitEnumerator,
+        world: World,
         state: Ledger | None,
     ) -> None:
         self._context = context
+        self._world = world
         self.inner = inner
         state = state or Ledger()
         self.told = list(state.told)
         self._new = 0
         self.sent = dict(state.sent)
+        self.lanes = {name: replace(lane) for name, lane in state.lanes.items()}
+        self._sizes: dict[str, int] = {}
         self.wanted: list[int] = []
         self.notified: list[tuple[str, int]] = []
 
     def start(self) -> None:
         self.inner.start()
+        self._context.call_async(lambda: dict(self._world.lanes), self._measured)
 
-    def plan_batch(self, room: BatchRoom) -> None:
-        self.inner.plan_batch(room)
+    def _measured(self, sizes: dict[str, int] | None, error: BaseException | None) -> None:
+        if sizes is None:
+            raise error or AssertionError
+        self._sizes = sizes
         wanted, self.wanted = self.wanted, []
         for reader in wanted:
             if reader < self._context.parallelism:
                 number = self.sent[str(reader)] = self.sent.get(str(reader), 0) + 1
                 self._context.send_event(reader, number)
+        for name, size in sorted(sizes.items()):
+            lane = self.lanes.setdefault(name, Lane())
+            if lane.owner is None or lane.granted >= size:
+                continue
+            if lane.owner < self._context.parallelism:
+                lane.granted = size
+                self._context.send_event(lane.owner, [name, size])
+        if not self._context.bounded:
+            self._context.call_async(lambda: dict(self._world.lanes), self._measured)
+
+    def plan_batch(self, room: BatchRoom) -> None:
+        for name, size in sorted(self._sizes.items()):
+            lane = self.lanes[name]
+            if lane.owner is None and lane.position < size and not room.is_full:
+                lane.granted = size
+                self._assign_lane(name, lane, int(name[len(LANE) :]) % self._context.parallelism)
+                room.take(name, 1)
+        self.inner.plan_batch(room)
+
+    def _assign_lane(self, name: str, lane: Lane, reader: int, end: int | None = None) -> None:
+        lane.owner = reader
+        stop = lane.granted if end is None else end
+        split = FileSplit(FileVersion(name, 0, 0), lane.position, stop)
+        self._context.assign_splits({reader: [split]})
+
+    def is_decided(self, room: BatchRoom) -> bool:
+        return self.inner.is_decided(room)
 
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
-        self.inner.add_splits_back(splits, reader)
+        files = [split for split in splits if not is_lane(split.file.path)]
+        if files:
+            self.inner.add_splits_back(files, reader)
+        for split in splits:
+            if not is_lane(split.file.path):
+                continue
+            lane = self.lanes[split.file.path]
+            lane.position, lane.owner = split.start, None
+            if lane.granted > split.end and reader < self._context.parallelism:
+                # The event that grants the rest is under way to this reader: the lane follows it.
+                self._assign_lane(split.file.path, lane, reader, split.end)
 
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         self.told.append(value)
@@ -126,7 +204,8 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
     def snapshot_state(self, checkpoint_id: int) -> Ledger:
         told = self.told[len(self.told) - self._new :]
         self._new = 0
-        return Ledger(self.inner.snapshot_state(checkpoint_id), told, dict(self.sent))
+        lanes = {name: replace(lane) for name, lane in self.lanes.items()}
+        return Ledger(self.inner.snapshot_state(checkpoint_id), told, dict(self.sent), lanes)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self.notified.append(("complete", checkpoint_id))
@@ -170,7 +249,7 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
             cores=2,
             state=state.files if state else None,
         )
-        return LedgerEnumerator(context, inner, state)
+        return LedgerEnumerator(context, inner, self._world, state)
 
     @property
     def split_serializer(self) -> FileSplitSerializer:
@@ -192,8 +271,9 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
         self, state: Ledger | None, changes: Ledger, assigned: Sequence[FileSplit]
     ) -> Ledger:
         state = state or Ledger()
-        files = advance(state.files, changes.files, assigned)
-        return Ledger(files, [*state.told, *changes.told], changes.sent)
+        of_files = [split for split in assigned if not is_lane(split.file.path)]
+        files = advance(state.files, changes.files, of_files)
+        return Ledger(files, [*state.told, *changes.told], changes.sent, changes.lanes)
 
 
 READ = "read"
@@ -214,7 +294,8 @@ class RowReader(SplitReader[FileSplit]):
 
     def read(self, splits: Sequence[FileSplit]) -> Iterator[pa.RecordBatch | Report]:
         for index, split in enumerate(splits):
-            yield from self._read(split, self._word(index))
+            read = self._read_lane if is_lane(split.file.path) else self._read
+            yield from read(split, self._word(index))
         if self._tell is not None:
             yield ReaderEvent("told", self._tell)
 
@@ -223,6 +304,19 @@ class RowReader(SplitReader[FileSplit]):
         if word == FAIL or not self._context.must_finish:
             return word
         return READ
+
+    def _read_lane(self, split: FileSplit, word: str) -> Iterator[pa.RecordBatch | Report]:
+        name, end = split.file.path, split.end
+        for event in self._context.events:
+            if isinstance(event, list) and event[0] == name:
+                end = max(end, event[1])
+        stop = split.start + (end - split.start) // 2 if word == PART else end
+        remainder = self._context.until.get(split.split_id, split._replace(start=stop, end=end))
+        for row in range(split.start, remainder.start):
+            yield batch_of([(name, row)])
+        if word == FAIL:
+            raise MalformedDataError("the disk crackles", split.split_id)
+        yield SplitUnfinished(split.split_id, remainder.start - split.start, remainder)
 
     def _read(self, split: FileSplit, word: str) -> Iterator[pa.RecordBatch | Report]:
         if word == RETURN and self._context.may_return:

@@ -22,13 +22,15 @@ from pyspark_sluice.checkpoint_meta.testing import (
     MemoryStateStore,
 )
 from pyspark_sluice.enumerator import StartingState
+from pyspark_sluice.enumerator.room import BatchLimits
 from pyspark_sluice.errors import (
     FencedError,
     SluiceError,
 )
 
 from .invariants import Invariants
-from .query import MAX_ATTEMPTS, RETAINED, Incarnation
+from .opened import opened
+from .query import LIMITS, MAX_ATTEMPTS, RETAINED, Incarnation
 from .rows import Row
 from .spark_model import Spark
 
@@ -39,21 +41,44 @@ WORDS = st.lists(st.sampled_from(["read", "read", "return", "part", "fail", "sto
 SCRIPTS = st.lists(WORDS, max_size=6)
 FILES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=3)
 PARALLELISM = st.sampled_from([None, 1, 2, 3])
+MOVES = st.lists(
+    st.sampled_from(["t", "gt", "tg", "1gt", "g1t", "tg1t", "1tgt", "t1t"]), max_size=4
+)
+LANES = st.tuples(st.integers(0, 2), st.integers(1, 3))
+OTHER_LIMITS = st.sampled_from(
+    [LIMITS, LIMITS, BatchLimits(files=1), BatchLimits(bytes=2), BatchLimits()]
+)
 
 
 class Simulation(Invariants):
     """One query over one state directory, with all that can happen to it."""
 
-    @initialize(files=FILES, batches=st.integers(0, 6), scripts=SCRIPTS)
-    def begin(self, files: list[tuple[int, int]], batches: int, scripts: list[list[str]]) -> None:
+    @initialize(files=FILES, batches=st.integers(0, 6), scripts=SCRIPTS, moves=MOVES, lane=LANES)
+    def begin(
+        self,
+        files: list[tuple[int, int]],
+        batches: int,
+        scripts: list[list[str]],
+        moves: list[str],
+        lane: tuple[int, int],
+    ) -> None:
         self.land(files)
-        self.some_batches(batches, scripts)
+        if moves:
+            self.grow(lane, discover=False)
+        self.some_batches(batches, scripts, moves, lane)
 
     @rule(files=FILES)
     def land(self, files: list[tuple[int, int]]) -> None:
         if len(self.world.files) < 20:
             for rows, modified in files:
                 self.world.land(rows, modified)
+
+    @rule(lane=LANES, discover=st.booleans())
+    def grow(self, lane: tuple[int, int], discover: bool) -> None:
+        """A lane grows; where a reader has it, an event is sent at once."""
+        self.world.grow(*lane)
+        if discover and self.coordinator._opened:
+            self._guarded(self.run.discover)
 
     @rule(times=st.integers(1, 2))
     def stop_listing(self, times: int) -> None:
@@ -78,19 +103,23 @@ class Simulation(Invariants):
 
     @rule(reader=st.integers(0, 2))
     def ask_for_an_event(self, reader: int) -> None:
-        if self.coordinator._begun:
+        if self.coordinator._opened:
             self.enumerator.wanted.append(reader)
 
     @precondition(lambda self: not self.spark.is_running)
-    @rule(crash_before_log=st.sampled_from([False, False, False, True]), again=st.booleans())
-    def trigger(self, crash_before_log: bool, again: bool) -> None:
-        self._guarded(lambda: self._trigger(crash_before_log, again))
+    @rule(
+        crash_before_log=st.sampled_from([False, False, False, True]),
+        again=st.booleans(),
+        once=st.sampled_from([False, False, False, True]),
+    )
+    def trigger(self, crash_before_log: bool, again: bool, once: bool) -> None:
+        self._guarded(lambda: self._trigger(crash_before_log, again, once))
 
     @precondition(lambda self: not self.spark.is_running)
     @rule(kind=st.sampled_from(["error before", "error after"]), meanwhile=st.booleans())
     def fail_to_publish(self, kind: Any, meanwhile: bool) -> None:
         """A checkpoint is aborted; its coordinator goes on."""
-        self._guarded(lambda: self.coordinator._begin(self.spark.start))
+        self._guarded(lambda: self.coordinator._open(self.spark.start))
         self.run.store.fault = Fault(kind, times=2, verb="publish")
         self._guarded(self._discover_and_trigger)
         self.run.store.fault = None
@@ -104,18 +133,18 @@ class Simulation(Invariants):
             self.coordinator.commit(self.spark.start)
             self.run.discover()
 
-        if self.coordinator._begun:
+        if self.coordinator._opened:
             self._guarded(let_go)
 
-    @rule(parallelism=PARALLELISM, leave_zombie=st.booleans())
-    def restart(self, parallelism: int | None, leave_zombie: bool) -> None:
-        if leave_zombie and self.coordinator._begun:
+    @rule(parallelism=PARALLELISM, limits=OTHER_LIMITS, leave_zombie=st.booleans())
+    def restart(self, parallelism: int | None, limits: BatchLimits, leave_zombie: bool) -> None:
+        if leave_zombie and self.coordinator._opened:
             self.zombie = self.run
             self.zombie.store.fault = None
-        self._restart(parallelism)
+        self._restart(parallelism, limits)
         if leave_zombie:
             last = self.spark.offsets[-1] if self.spark.offsets else NO_CHECKPOINT
-            self._guarded(lambda: self.coordinator._begin(last))
+            self._guarded(lambda: self.coordinator._open(last))
 
     @precondition(lambda self: self.spark.is_running and self._open_tasks())
     @rule(pick=st.integers(0, 5), script=WORDS, fault=st.none() | FAULTS)
@@ -145,7 +174,6 @@ class Simulation(Invariants):
             self._restart(None)
             return
         self.spark.committed += 1
-        self.acknowledged = False
 
     @precondition(lambda self: self.spark.is_running)
     @rule()
@@ -155,6 +183,8 @@ class Simulation(Invariants):
     @rule(
         batches=st.integers(1, 4),
         scripts=SCRIPTS,
+        moves=MOVES,
+        lane=LANES,
         let_go=st.booleans(),
         stop_short=st.booleans(),
     )
@@ -162,6 +192,8 @@ class Simulation(Invariants):
         self,
         batches: int,
         scripts: list[list[str]],
+        moves: list[str],
+        lane: tuple[int, int],
         let_go: bool = False,
         stop_short: bool = False,
     ) -> None:
@@ -171,6 +203,8 @@ class Simulation(Invariants):
                 self._guarded(self._discover_and_trigger)
             if not self.spark.is_running:
                 return
+            for move in moves.pop() if moves else "":
+                self._move(move, scripts, lane)
             if stop_short and number == batches - 1:
                 return
             self._run_tasks(scripts)
@@ -178,7 +212,16 @@ class Simulation(Invariants):
             if let_go and not self.spark.is_running:
                 self.let_old_state_go()
 
-    @precondition(lambda self: self.zombie is not None and self.coordinator._begun)
+    def _move(self, move: str, scripts: list[list[str]], lane: tuple[int, int]) -> None:
+        """While a batch runs: the background has a turn, a lane grows, or one task ends."""
+        if move == "t":
+            self.tick()
+        elif move == "g":
+            self.grow(lane, discover=True)
+        else:
+            self._run_tasks(scripts, at_most=1)
+
+    @precondition(lambda self: self.zombie is not None and self.coordinator._opened)
     @rule(deed=st.sampled_from(["tick", "latest", "prune"]))
     def zombie_acts(self, deed: str) -> None:
         """The older of two coordinators stops, and harms nobody (I6)."""
@@ -186,22 +229,26 @@ class Simulation(Invariants):
         old = self.zombie.coordinator
         if deed == "tick":
             self.zombie.tick()
-            assert isinstance(old._failure, SluiceError)
+            assert isinstance(old._threads.failure, SluiceError)
         elif deed == "prune":
             self.zombie.discover()
-            old.commit(old._head)
+            old.commit(opened(old).flight.complete)
             self.zombie.discover()
             return
         else:
+            flight = opened(old).flight
+            # What it made before it was superseded it may still hand out.
+            known = {flight.complete, flight.running}
+            if flight.ahead is not None:
+                known.add(flight.ahead.checkpoint.ref)
             try:
-                returned = old.latest(old._head)
+                returned = old.latest(flight.complete)
             except FencedError as error:
                 message = str(error)
                 assert f"epoch {old.epoch} (this query)" in message
             except SluiceError:
                 pass
             else:
-                known = (old._head, old._next)
                 assert returned in known, "I6: a superseded coordinator made a new checkpoint"
                 return
         self.zombie = None
@@ -215,7 +262,7 @@ class Simulation(Invariants):
 
         def replay() -> None:
             coordinator = self.coordinator
-            if not coordinator._begun:
+            if not coordinator._opened:
                 return
             found = self.spark.plan(coordinator.assignments(offsets[low], offsets[high]))
             assert [task.ref for task in found] == [
@@ -247,7 +294,7 @@ class Simulation(Invariants):
         self.world.listing_failures = 0
         self._kill_attempts()
         self.run.store.fault = None
-        if self.coordinator._failure is not None or self.run.store.dead:
+        if self.coordinator._threads.failure is not None or self.run.store.dead:
             self._restart(None)
         if self.spark.is_running:
             for task in self.spark.tasks:
@@ -255,8 +302,8 @@ class Simulation(Invariants):
                     self._read_through(self.spark, task)
             self.spark.finish_sink()
             self.spark.committed += 1
-        if not self.coordinator._begun:
-            self._latest(self.spark.start) if self.spark.committed else None
+        if not self.coordinator._opened:
+            self.coordinator._open(self.spark.start) if self.spark.committed else None
         self._drain(self.run, self.spark)
         self._check_all()
         # What is on disk has to say the same.

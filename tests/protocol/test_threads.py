@@ -14,6 +14,7 @@ from pyspark_sluice.checkpoint_meta.splits import FileSplit
 from pyspark_sluice.checkpoint_meta.store import LocalStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
+from pyspark_sluice.tests.protocol.opened import opened
 from pyspark_sluice.tests.protocol.rows import (
     Ledger,
     LedgerEnumerator,
@@ -104,7 +105,7 @@ def test_rows_and_events_are_exact_while_files_land_and_all_threads_run(tmp_path
         assert query.batches > 20
         driver = query.drivers[-1]
         assert driver.latest(query.start) == query.start
-        enumerator = driver._enumerator
+        enumerator = opened(driver).enumerator
         assert isinstance(enumerator, LedgerEnumerator)
         assert sorted(enumerator.told) == sorted(query.told)
     finally:

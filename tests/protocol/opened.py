@@ -1,0 +1,14 @@
+"""A look inside a coordinator, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark_sluice.enumerator.coordinator import Coordinator
+from pyspark_sluice.enumerator.open_coordinator import OpenCoordinator
+
+
+def opened(coordinator: Coordinator[Any, Any]) -> OpenCoordinator[Any, Any]:
+    """What Spark's first call has made of it."""
+    assert coordinator._opened is not None
+    return coordinator._opened
