@@ -11,6 +11,14 @@ from pathlib import Path
 
 from .bench import WARM_UPS, Bench, Result, median
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
+from .flight import (
+    BATCHES,
+    batch_milliseconds,
+    bucket_state,
+    latest_offset,
+    loopback_bucket,
+    percentile,
+)
 from .memory import PythonMemory
 from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
@@ -192,6 +200,24 @@ def planning(bench: Bench) -> list[Result]:
     return results
 
 
+def flight(bench: Bench) -> list[Result]:
+    """What latestOffset and 200 small batches cost with a local state, a slow one, and in S3."""
+    results = []
+    for name, seconds in (("a local state", 0.0), ("a state whose writes take 100 ms", 0.1)):
+        calls = latest_offset(seconds)
+        for part in (50, 99):
+            work = f"latestOffset under a backlog, {name}, p{part}"
+            results.append(Result(work, percentile(calls, part), None, "ms", "", "100 batches"))
+    with loopback_bucket() as options:
+        states = {"a directory": {}, "S3 on loopback": bucket_state(options, "flight")}
+        for name, state in states.items():
+            found = batch_milliseconds(bench.spark, state)
+            for phase, value in found.items():
+                work = f"batch of one row, state in {name}, {phase}"
+                results.append(Result(work, value, None, "ms", "", f"median of {BATCHES - 20}"))
+    return results
+
+
 def _shapes_of(kind: str) -> Callable[[Bench], list[Result]]:
     def row(bench: Bench) -> list[Result]:
         return shapes(bench, kind)
@@ -208,6 +234,7 @@ ALL: dict[str, Callable[[Bench], list[Result]]] = {
     "floor": floor,
     "fixed": fixed,
     "planning": planning,
+    "flight": flight,
     "small20k": small20k,
     "big": big,
     "small100k": small100k,
