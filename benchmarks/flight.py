@@ -1,8 +1,8 @@
 """What `latestOffset` and a small batch cost, above all where a write to the state takes time.
 
-The coordinator's figures are without Spark: the real coordinator, enumerator and listing over a real
-directory, readers that acknowledge, and a state whose writes take as long as they are told to. The
-batches are real queries, with state in a directory or in S3 on loopback.
+The figures of the call are without Spark: the real coordinator, enumerator and listing over a
+directory, readers that acknowledge, and a state whose writes take as long as they are told to.
+The batches are real queries, with state in a directory or in S3 on loopback.
 """
 
 from __future__ import annotations
