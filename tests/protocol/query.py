@@ -95,7 +95,7 @@ class Query(RuleBasedStateMachine):
         return CoordinatorSettings(
             limits=self.limits,
             parallelism=parallelism,
-            at_least_readers=1,
+            at_least_readers=2,
             max_split_attempts=MAX_ATTEMPTS,
             retained_checkpoints=RETAINED,
             deltas_per_base=2,
@@ -274,8 +274,11 @@ class Query(RuleBasedStateMachine):
                 attempt.batches.close()
                 self.attempts.remove(attempt)
 
-    def _run_tasks(self, scripts: list[list[str]], at_most: int = 1000) -> None:
-        for task in [task for task in self.spark.tasks if task.outcome is None][:at_most]:
+    def _run_tasks(self, scripts: list[list[str]]) -> None:
+        self._run([task for task in self.spark.tasks if task.outcome is None], scripts)
+
+    def _run(self, tasks: list[Task], scripts: list[list[str]]) -> None:
+        for task in tasks:
             while task.outcome is None:
                 script = scripts.pop() if scripts else []
                 if "stop" in script:

@@ -42,7 +42,7 @@ SCRIPTS = st.lists(WORDS, max_size=6)
 FILES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=3)
 PARALLELISM = st.sampled_from([None, 1, 2, 3])
 MOVES = st.lists(
-    st.sampled_from(["t", "gt", "tg", "1gt", "g1t", "tg1t", "1tgt", "t1t"]), max_size=4
+    st.sampled_from(["t", "gt", "tg", "1gt", "g1t", "g2t", "tg1t", "2tgt", "t2t"]), max_size=4
 )
 LANES = st.tuples(st.integers(0, 2), st.integers(1, 3))
 OTHER_LIMITS = st.sampled_from(
@@ -213,13 +213,14 @@ class Simulation(Invariants):
                 self.let_old_state_go()
 
     def _move(self, move: str, scripts: list[list[str]], lane: tuple[int, int]) -> None:
-        """While a batch runs: the background has a turn, a lane grows, or one task ends."""
+        """While a batch runs: the background has a turn, a lane grows, or the first or last task ends."""
         if move == "t":
             self.tick()
         elif move == "g":
             self.grow(lane, discover=True)
         else:
-            self._run_tasks(scripts, at_most=1)
+            tasks = [task for task in self.spark.tasks if task.outcome is None]
+            self._run(tasks[:1] if move == "1" else tasks[-1:], scripts)
 
     @precondition(lambda self: self.zombie is not None and self.coordinator._opened)
     @rule(deed=st.sampled_from(["tick", "latest", "prune"]))
