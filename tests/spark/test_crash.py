@@ -1,4 +1,4 @@
-"""SIGKILL to the whole driver at five moments; after each, a restart and a row-exact comparison.
+"""SIGKILL to the whole driver at six moments; after each, a restart and a row-exact comparison.
 
 The query is the demo's own program. An outside watcher reads nothing but files; it freezes the
 driver when the moment seems to have come, looks again, and kills only if it really has.
@@ -32,13 +32,20 @@ def discovering(watch: Watch) -> bool:
     return bool(epochs) and nothing and not watch.writing_offset()
 
 
+def cut_ahead(watch: Watch) -> bool:
+    """Two checkpoints are in flight: a batch runs, and the one after it is durable already."""
+    batch = watch.running()
+    return batch is not None and batch > 1 and _is_ahead(watch)
+
+
 def published_only(watch: Watch) -> bool:
-    """The newest checkpoint is durable, and Spark's offset log does not know it."""
+    """Spark has finished a batch; the next one is durable, and not in the offset log."""
+    return watch.running() is None and len(watch.offsets()) > 2 and _is_ahead(watch)
+
+
+def _is_ahead(watch: Watch) -> bool:
     published = watch.checkpoints()
-    offsets = watch.offsets()
-    if len(published) <= 2 or not offsets:
-        return False
-    return all(watch.of_batch(batch) != published[-1] for batch in offsets)
+    return all(watch.of_batch(batch) != published[-1] for batch in watch.offsets())
 
 
 def in_the_tasks(watch: Watch) -> bool:
@@ -141,7 +148,8 @@ def _land(path: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "moment", [discovering, published_only, in_the_tasks, between_tasks_and_commit, idle]
+    "moment",
+    [discovering, cut_ahead, published_only, in_the_tasks, between_tasks_and_commit, idle],
 )
 def test_a_kill_loses_nothing_and_doubles_nothing(spark, program, moment):
     # A first discovery takes milliseconds: too short to be hit. One that finds nothing goes on.
