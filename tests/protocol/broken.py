@@ -261,21 +261,29 @@ class _ForgetsAborts(CheckpointCutter[Any, Any]):
 
 
 class CountedAfterTheCut(Planted):
-    """A checkpoint claims commits that were counted only after its cut."""
+    """A checkpoint claims commits of the one before it that come only after its cut."""
 
     def plant(self, opened: Opened) -> None:
-        opened.__class__ = _ClaimsTooMuch
+        opened.cutter.__class__ = _ClaimsAll
 
 
-class _ClaimsTooMuch(Opened):
-    def _publish(self, ahead: CutAhead) -> None:
-        running = self.flight.running
-        if running is not None:
-            self.acknowledgements.take_in(running)
-            claimed = {running.name: sorted(self.acknowledgements.counted[running])}
-            header = ahead.checkpoint.header.model_copy(update={"counted": claimed})
-            object.__setattr__(ahead.checkpoint, "header", header)
-        super()._publish(ahead)
+class _ClaimsAll(CheckpointCutter[Any, Any]):
+    def cut(self, *arguments: Any) -> Checkpoint:
+        parent, ref, created, _ = arguments
+        return super().cut(parent, ref, created, {})
+
+
+class CountedBeforeTheCutAndAfter(Planted):
+    """A checkpoint does not say which commits of the one before it are in it."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.cutter.__class__ = _ClaimsNothing
+
+
+class _ClaimsNothing(CheckpointCutter[Any, Any]):
+    def cut(self, *arguments: Any) -> Checkpoint:
+        parent, ref, created, counted = arguments
+        return super().cut(parent, ref, created, {name: [] for name in counted})
 
 
 class CutBeforeTheLastIsCounted(Planted):
@@ -340,6 +348,7 @@ BROKEN = (
     AbortOfTheLast,
     AbortForgotten,
     CountedAfterTheCut,
+    CountedBeforeTheCutAndAfter,
     CutBeforeTheLastIsCounted,
     PlansTwoInOneRoom,
     EventsWithoutTask,
