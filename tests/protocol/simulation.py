@@ -213,7 +213,7 @@ class Simulation(Invariants):
                 self.let_old_state_go()
 
     def _move(self, move: str, scripts: list[list[str]], lane: tuple[int, int]) -> None:
-        """While a batch runs: the background has a turn, a lane grows, or the first or last task ends."""
+        """While a batch runs: the background's turn, growth, the end of the first or last task."""
         if move == "t":
             self.tick()
         elif move == "g":
