@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
@@ -19,6 +20,7 @@ from .options import Compression, ReaderOptions
 
 __all__ = [
     "LineBlock",
+    "content",
     "is_ascii_superset",
     "line_blocks",
     "overlaps_itself",
@@ -212,6 +214,24 @@ def _from_stream(
         parts, length = [whole[cut:]], length - cut
     if length:
         yield position, b"".join(parts)
+
+
+def content(file: FileVersion, options: ReaderOptions, step: int) -> Iterator[bytes]:
+    """All of a file in pieces of about `step` bytes, cut anywhere, decompressed and in UTF-8.
+
+    A byte order mark is left out. Raises what opening, reading and decompressing raise.
+    """
+    whole = FileSplit(file, 0, file.size)
+    with open_file(file, options.storage_options) as source, ExitStack() as stack:
+        codec = codec_of(file.path, options.compression)
+        stream: Readable = _Sequential(source)
+        if codec is not Compression.NONE:
+            stream = stack.enter_context(decompressed(file, source, codec))
+        stream = _decoded(stream, whole, options)
+        data = stream.read(step)
+        yield without_mark(data)
+        while data := stream.read(step):
+            yield data
 
 
 def whole_content(file: FileVersion, options: ReaderOptions) -> bytes:

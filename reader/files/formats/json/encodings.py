@@ -5,7 +5,12 @@ Not here: the option `encoding`, by which whole files are decoded.
 
 from __future__ import annotations
 
-__all__ = ["recoded"]
+__all__ = ["is_wide", "recoded"]
+
+
+def is_wide(data: bytes) -> bool:
+    """True if a record that begins so is in UTF-16 or UTF-32."""
+    return bool(_wide_encoding(data[:4]))
 
 
 def recoded(data: bytes) -> tuple[bytes, bool]:

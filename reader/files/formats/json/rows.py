@@ -6,7 +6,8 @@ Not here: cutting into records, the fast paths (`format.py`), single values (`va
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from .characters import MalformedText
 from .encodings import recoded
 from .scalars import Misfit, misfit
 from .tokens import TokenStream
-from .values import Partial, converters, rows_of, variant_of
+from .values import Partial, converters, rows_of, struct_of, variant_of
 from .variant import is_variant
 
 __all__ = ["JsonRows", "Row"]
@@ -47,6 +48,11 @@ class JsonRows:
         known = {f.name: f for f in data}
         self.out_schema = pa.schema([known.get(f.name, f.with_nullable(True)) for f in schema])
 
+    @property
+    def keeps_text(self) -> bool:
+        """True if the schema has a column for the text of malformed records."""
+        return bool(self._corrupt)
+
     def of_record(self, record: bytes, where: Callable[[], str]) -> tuple[list[Row], int]:
         """The rows of one record, and how many records were dropped.
 
@@ -64,12 +70,46 @@ class JsonRows:
         except ValueError as err:
             return self._bad([{}], record, str(err), where)
 
+    def of_element(self, element: bytes) -> Row:
+        """The row of one element of a document that is an array.
+
+        Raises:
+            Partial: with the row, of which a value does not fit.
+            ValueError: it is no object, or none by itself.
+        """
+        if element.lstrip()[:1] != b"{":
+            raise MalformedText("an element that is no object")
+        with suppress(*trees.REFUSALS):
+            return self._plain(element)[0]
+        stream = TokenStream(element, self._options)
+        stream.next()
+        try:
+            row = self._rescued_row(stream) if self._rescued else struct_of(stream, self._fields)
+        except Partial:
+            self._require_end(stream)
+            raise
+        self._require_end(stream)
+        return row
+
     def batch(self, rows: list[Row]) -> pa.RecordBatch:
         """Rows as Arrow."""
         arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in self.out_schema]
         if not arrays:
             return empty_columns(self.out_schema, len(rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
+
+    def with_text(
+        self, batch: pa.RecordBatch, text: str | None, most: int
+    ) -> Iterator[pa.RecordBatch]:
+        """`batch` with the text of the record that all of it comes from, of `most` bytes each."""
+        if text is None:
+            yield batch
+            return
+        index = batch.schema.get_field_index(self._corrupt)
+        step = max(1, most // max(1, len(text)))
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            yield part.set_column(index, batch.schema.field(index), pa.array([text] * len(part)))
 
     def _plain(self, record: bytes) -> list[Row]:
         value = trees.parsed(record, self._options)
@@ -90,9 +130,12 @@ class JsonRows:
             rows = self._rescuing(stream)
         else:
             rows = rows_of(stream, self._fields)
+        self._require_end(stream)
+        return rows
+
+    def _require_end(self, stream: TokenStream) -> None:
         if not stream.ends():
             raise MalformedText("more text after the record's end")
-        return rows
 
     def _rescuing(self, stream: TokenStream) -> list[Row]:
         if stream.found == "{":

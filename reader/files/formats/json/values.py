@@ -19,7 +19,7 @@ from .scalars import Misfit, Number, clean, misfit, scalar
 from .tokens import TokenStream
 from .variant import encode, is_variant
 
-__all__ = ["Convert", "Partial", "converter", "converters", "rows_of", "variant_of"]
+__all__ = ["Convert", "Partial", "converter", "converters", "rows_of", "struct_of", "variant_of"]
 
 Convert = Callable[[TokenStream], Any]
 _types = pa.types

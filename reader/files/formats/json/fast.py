@@ -1,0 +1,153 @@
+"""Blocks of whole lines as columns, by the two fast parsers; each refuses what it is not sure of.
+
+msgspec takes flat records (`structs.py`), pyarrow's parser with an explicit schema nested ones.
+What they are known to read otherwise than Spark is looked for here: a negative zero that is an integer,
+bytes that are not UTF-8, words for no number, decimals with too many digits.
+
+Why pyarrow for nested records: Rust's arrow-json (arro3-io) is no faster, takes text for numbers,
+cuts decimals, and accepts `01` and trailing commas, all without a word; pyarrow raises.
+
+Not here: whether each line held one record (`borders.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pa_json
+
+from ...options import ReaderOptions
+from ..columns import empty_columns
+from ..strings import is_utf8
+from ..times.temporal import Temporal
+from .structs import REFUSALS, FlatRecords
+from .wire import finish, wire_schema
+
+__all__ = ["FastRecords"]
+
+_types = pa.types
+_NOT_A_STRING = re.compile(r"Column\(/([^/)]+)\) changed from string to (?:number|boolean)")
+_MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
+_NO_NUMBER = re.compile(rb"[:\[,][ \t]*-?(?:NaN|Inf)")
+
+
+class FastRecords:
+    """The fast parsers for one schema."""
+
+    def __init__(
+        self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
+    ) -> None:
+        """`schema` is that of the batches, `data` that of what records hold."""
+        self._schema, self._data = schema, data
+        self._options, self._temporal = options, temporal
+        self._wire = wire_schema(data)
+        self._flat = FlatRecords.of(self._wire, known_only=bool(options.rescued_data_column))
+
+    def batch(self, data: bytes) -> pa.RecordBatch | None:
+        """The records in `data`; None where a parser refuses or might be wrong."""
+        if not is_utf8(data) or _has_word_for_no_number(data):
+            return None
+        parsed = self._by_msgspec(data) or self._by_pyarrow(data)
+        if parsed is None:
+            return None
+        wire, rows = parsed
+        if any(map(_has_minus_zero, wire)) and _integer_minus_zero(data):
+            return None
+        try:
+            return self._assembled(wire, rows)
+        except (ValueError, pa.ArrowException):
+            return None
+
+    def _by_msgspec(self, data: bytes) -> tuple[list[pa.Array], int] | None:
+        if self._flat is None:
+            return None
+        try:
+            return self._flat.columns(data)
+        except (*REFUSALS, pa.ArrowException):
+            return None
+
+    def _by_pyarrow(self, data: bytes) -> tuple[list[pa.Array], int] | None:
+        if self._wire is None or False:
+            return None
+        try:
+            table = self._table(data, self._wire).select(self._data.names)
+        except (ValueError, pa.ArrowException):
+            return None
+        return [column.combine_chunks() for column in table.columns], table.num_rows
+
+    def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
+        """Parse with `wire`, without the string columns that turn out to hold something else."""
+        ignored = "error" if self._options.rescued_data_column else "ignore"
+        while True:
+            complete = len(wire) == len(self._data)
+            options = pa_json.ParseOptions(
+                explicit_schema=wire,
+                unexpected_field_behavior=ignored if complete else "infer",
+            )
+            reading = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+            try:
+                table = pa_json.read_json(pa.BufferReader(data), reading, options)
+            except pa.ArrowInvalid as err:
+                found = _NOT_A_STRING.search(str(err))
+                index = wire.get_field_index(found[1]) if found else -1
+                if index < 0 or self._options.rescued_data_column:
+                    raise
+                if not _types.is_string(self._data.field(wire.field(index).name).type):
+                    raise
+                wire = wire.remove(index)
+                continue
+            if complete:
+                return table
+            return _with_strings(table, self._data, wire, _integer_minus_zero(data))
+
+    def _assembled(self, wire: list[pa.Array], rows: int) -> pa.RecordBatch:
+        if not len(self._schema):
+            return empty_columns(self._schema, rows)
+        columns = []
+        for field in self._schema:
+            index = self._data.get_field_index(field.name)
+            if index < 0:
+                columns.append(pa.nulls(rows, field.type))
+            else:
+                kind = self._data.field(index).type
+                columns.append(finish(wire[index], kind, self._temporal))
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _with_strings(table: pa.Table, data: pa.Schema, wire: pa.Schema, minus_zero: bool) -> pa.Table:
+    """Inferred columns as text. Raises ValueError where their text is not what was written."""
+    columns = []
+    for field in data:
+        index = table.schema.get_field_index(field.name)
+        column = table.column(index) if index >= 0 else pa.nulls(table.num_rows, field.type)
+        if wire.get_field_index(field.name) < 0:
+            exact = (pa.int64(), pa.bool_(), pa.string(), pa.null())
+            if column.type not in exact or (minus_zero and column.type == pa.int64()):
+                raise ValueError(f"{column.type} does not keep how it was written")
+            column = column.cast(pa.string())
+        columns.append(pa.chunked_array([column]) if isinstance(column, pa.Array) else column)
+    return pa.table(columns, names=data.names)
+
+
+def _integer_minus_zero(data: bytes) -> bool:
+    """True if an integer may be written -0 in `data`."""
+    return b"-0" in data and _MINUS_ZERO.search(data) is not None
+
+
+def _has_word_for_no_number(data: bytes) -> bool:
+    found = b"NaN" in data or b"Inf" in data
+    return found and _NO_NUMBER.search(data) is not None
+
+
+def _has_minus_zero(array: pa.Array) -> bool:
+    """True if a float is -0.0. For Spark the integer -0 in a column of floats is 0.0."""
+    if _types.is_struct(array.type):
+        return any(_has_minus_zero(array.field(index)) for index in range(array.type.num_fields))
+    if _types.is_list(array.type):
+        return _has_minus_zero(array.values)
+    if not _types.is_floating(array.type):
+        return False
+    values = array.drop_null().to_numpy(zero_copy_only=False)
+    return bool((np.signbit(values) & (values == 0)).any())
