@@ -37,6 +37,7 @@ print(json.dumps([rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - bef
 ROWS = 1_500_000
 CASES = [
     ("json", '{{"a":{0},"b":"some text of a row, number {0}"}}\n', {}),
+    ("json", '{{"a":{0},\n"b":"some text of a row, number {0}"}}', {"multi_line": True}),
     ("json.gz", '{{"a":{0},"b":"some text of a row, number {0}"}}\n', {}),
     ("csv", '{0},"some text of a row, number {0}, and a little more"\n', {}),
     ("csv", '{0},"some text\nof a row, number {0}, and a little more"\n', {"multi_line": True}),
@@ -65,6 +66,9 @@ def test_resident_memory_does_not_follow_the_size_of_the_file(tmp_path, suffix, 
 
 def _write(path: Path, line: str, rows: int) -> None:
     lines = (line.format(number) for number in range(rows))
+    if not line.endswith("\n"):
+        path.write_text("[" + ",\n".join(lines) + "]")
+        return
     if path.suffix == ".gz":
         with gzip.open(path, "wt", compresslevel=1) as file:
             file.writelines(lines)

@@ -8,12 +8,37 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
+import numpy as np
+
 from .characters import Characters
 
-__all__ = ["Literals"]
+__all__ = ["MAX_DIGITS", "Literals", "has_long_number"]
+
+MAX_DIGITS = 1000
+"""Characters of a number that Jackson allows by default."""
+
+_LONG = re.compile(rb"[0-9.eE+-]{%d}" % MAX_DIGITS)
+_STEP, _SAMPLES = 64, MAX_DIGITS // 64 - 1
+_IN_NUMBERS = np.zeros(256, np.int32)
+_IN_NUMBERS[list(b"0123456789.eE+-")] = 1
+
 
 _BLANKS = re.compile(rb"[ \t\r\n]*")
 _DIGITS = re.compile(rb"[0-9]*")
+
+
+def has_long_number(data: bytes) -> bool:
+    """True if a number in `data` may be longer than any that Spark reads."""
+    if len(data) < MAX_DIGITS:
+        return False
+    # So many characters in a row hold so many samples in a row.
+    sums = np.cumsum(_IN_NUMBERS[np.frombuffer(data, np.uint8)[::_STEP]])
+    if (
+        not (sums[_SAMPLES:] - sums[:-_SAMPLES] == _SAMPLES).any()
+        and sums[_SAMPLES - 1] != _SAMPLES
+    ):
+        return False
+    return _LONG.search(data) is not None
 
 
 class Literals(Characters):
@@ -98,6 +123,7 @@ class Literals(Characters):
 
     def number(self, char: int) -> str:
         """Take the rest of a number: `int` or `float`. A word for no number is a float."""
+        begin = self.at - 1
         if char in b"NI":
             return self._non_number("NaN" if char == ord("N") else "Infinity", 1)
         if char in b"-+":
@@ -108,7 +134,10 @@ class Literals(Characters):
             self._leading_zeros()
         self._digits()
         has_fraction = self._fraction()
-        return "float" if self._exponent() or has_fraction else "int"
+        has_exponent = self._exponent()
+        if self.at - begin > MAX_DIGITS:
+            self.fail(f"a number of more than {MAX_DIGITS} digits")
+        return "float" if has_exponent or has_fraction else "int"
 
     def _fraction(self) -> bool:
         if self.data[self.at : self.at + 1] != b".":

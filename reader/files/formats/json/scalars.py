@@ -18,6 +18,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ..times.temporal import Temporal
 from .characters import HALVES
+from .literals import MAX_DIGITS
 
 __all__ = ["Misfit", "Number", "Scalar", "clean", "misfit", "plain_base64", "rounded", "scalar"]
 
@@ -26,10 +27,7 @@ Scalar = Callable[[str, str], object]
 
 _types = pa.types
 
-_MAX_DIGITS = 1000
-"""Digits of a number that Jackson allows by default."""
-
-_EXACT = Context(prec=_MAX_DIGITS + 76)
+_EXACT = Context(prec=MAX_DIGITS + 76)
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
 
 _BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -117,7 +115,7 @@ def _boolean(found: str, text: str) -> bool:
 
 
 def _integer(found: str, text: str, bound: int, kind: pa.DataType) -> int:
-    if found == "int" and len(text) <= _MAX_DIGITS:
+    if found == "int" and len(text) <= MAX_DIGITS:
         number = int(text)
         if -bound <= number < bound:
             return number
@@ -131,7 +129,7 @@ def _floating(kind: pa.DataType, options: ReaderOptions) -> Scalar:
     def converted(found: str, text: str) -> float:
         if found in ("float", "string") and text in words:
             return words[text]
-        if found not in ("int", "float") or len(text) > _MAX_DIGITS:
+        if found not in ("int", "float") or len(text) > MAX_DIGITS:
             raise misfit(text, kind)
         # Spark makes an integer of it first, and integers have one zero only.
         return 0.0 if found == "int" and text == "-0" else convert(text)
@@ -157,7 +155,7 @@ def _single(text: str) -> float:
 def _decimal(found: str, text: str, kind: pa.DataType) -> Decimal:
     # Java's decimals take from strings what they take from numbers, and a plus sign.
     known = found in ("int", "float", "string") and _DECIMAL.fullmatch(text)
-    if known and (found == "string" or len(text) <= _MAX_DIGITS):
+    if known and (found == "string" or len(text) <= MAX_DIGITS):
         try:
             return rounded(Decimal(str(text)), kind)
         except (DecimalException, ValueError):
@@ -176,7 +174,7 @@ def _temporal(kind: pa.DataType, temporal: Temporal) -> Scalar:
                 made = temporal.value(text, kind)
             except (ValueError, OverflowError):
                 raise misfit(text, kind) from None
-        elif found == "int" and takes_numbers and len(text) <= _MAX_DIGITS:
+        elif found == "int" and takes_numbers and len(text) <= MAX_DIGITS:
             # Spark takes a number for seconds since the epoch.
             made = int(text) * 1_000_000
         # Beyond the type Spark's arithmetic would wrap around to another time.

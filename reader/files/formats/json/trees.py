@@ -15,6 +15,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ..times.temporal import Temporal
 from .characters import HALVES
+from .literals import has_long_number
 from .scalars import Number, clean, plain_base64, scalar
 from .variant import encode, is_variant
 
@@ -52,6 +53,8 @@ _DECODER, _CAREFUL = _decoder(_object), _decoder(_object_of_whole_names)
 def parsed(data: bytes, options: ReaderOptions) -> Any:
     """The one value that `data` is, with the digits of its numbers. Raises one of `REFUSALS`."""
     text = data.decode()
+    if has_long_number(data):
+        raise ValueError
     if not options.allow_non_numeric_numbers and ("NaN" in text or "Infinity" in text):
         raise ValueError
     escaped_pair = "\\ud" in text or "\\uD" in text

@@ -1,0 +1,146 @@
+"""Any JSON record gives the rows that Spark's own reader gives: alone, packed, on every path."""
+
+# ruff: noqa: E501 - texts that belong together are read at one glance
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pyspark_sluice.reader.files.formats.json import format as json_format
+from pyspark_sluice.tests.reader.files.json.comparing import (
+    ALL,
+    BORDER,
+    CORRUPT,
+    NESTED,
+    ZONE,
+    arrow_schema,
+    our_rows,
+    plain_rows,
+    spark_files,
+    spark_lines,
+)
+from pyspark_sluice.tests.reader.files.json.comparing import (
+    json_format as reader_of,
+)
+from pyspark_sluice.tests.reader.files.json.records import record
+from pyspark_sluice.tests.reader.files.reading import read, whole
+
+pytestmark = pytest.mark.spark
+
+SEARCHES = max(1, settings().max_examples // 100)
+RECORDS = 250
+MALFORMED = b'{"s":"cut off","a"'
+WRAPS_AROUND = re.compile(rb'"ts" ?:[ \t]?-?\d{13,}')
+"""Seconds beyond the type: another time in Spark, no time here. Stands in docs/reading.md."""
+
+
+@pytest.mark.parametrize("ddl", ALL.values(), ids=ALL)
+@settings(max_examples=SEARCHES)
+@given(seed=st.integers(0, 2**32))
+@example(seed=0)
+def test_a_record_gives_the_rows_of_spark_whatever_stands_beside_it(spark, ddl, seed):
+    schema, chance = arrow_schema(ddl), random.Random(seed)
+    names = [*(n for n in schema.names if n != CORRUPT), "unknown"]
+    distinct = dict.fromkeys(record(chance, names) for _ in range(RECORDS))
+    records = [r for r in distinct if not WRAPS_AROUND.search(r) and b"\n" not in r]
+    with tempfile.TemporaryDirectory() as folder:
+        expected = spark_lines(spark, Path(folder), records, ddl)
+        dropped = spark_lines(spark, Path(folder), records, ddl, mode="DROPMALFORMED")
+    permissive, dropping = reader_of(schema), reader_of(schema, mode="DROPMALFORMED")
+    failing = reader_of(schema, mode="FAILFAST")
+    border, malformed = our_rows(permissive, BORDER), our_rows(permissive, MALFORMED)
+    for data, rows, good in zip(records, expected, dropped, strict=True):
+        assert our_rows(permissive, data) == rows, data
+        assert _exact(permissive, data) == rows, data
+        packed = BORDER + b"\n" + data + b"\n" + BORDER + b"\n"
+        assert our_rows(permissive, packed) == [*border, *rows, *border], data
+        beside = our_rows(permissive, data + b"\n" + MALFORMED)
+        assert beside == [*rows, *malformed], data
+        assert our_rows(dropping, data) == good, data
+        is_bad = any(row[CORRUPT] is not None for row in rows)
+        assert our_rows(failing, data) == ("malformed" if is_bad else rows), data
+
+
+def _exact(reader, data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_format, "parseable", lambda _: False)
+        return our_rows(reader, data)
+
+
+NEST = b'{"s":%s}'
+TEXTS = {
+    "y": [
+        b'{"a":1}', b' \t{"a" : 1 } \r', b"{}", b"[]", b'[{"a":1},{"a":2}]', b'{"d":1E+2}', b'{"d":-0.0}', b'{"d":-0}',
+        b'{"s":-0}', b'{"s":"\\u0000"}', b'{"s":"\\ud83d\\ude00"}', b'{"\\u0073":"x"}', b'{"s":"\x7f"}',
+        b'{"s":"\xf4\x8f\xbf\xbf"}', b'{"s":"\xe2\x80\xa8"}', b'{"":1,"a":2}', b'{"s":"a\\/b"}', b'{"a":1,"b":[[],{}]}',
+        NEST % (b"[" * 500 + b"]" * 500), NEST % (b'{"k":' * 450 + b"1" + b"}" * 450), b'{"s":' + b"9" * 1000 + b"}",
+        b'{"db":' + b"9" * 38 + b"}", b'{"db":"' + b"9" * 38 + b'"}', b'{"s":[1, 2 ,{"k" :"v"}]}', b'{"s":["\\ud83d"]}',
+    ],
+    "n": [
+        b'{"a":1', b'{"a":}', b'{"a"}', b'{"a":1,}', b"{,}", b"{a:1}", b'{"a":01}', b'{"a":1.}', b'{"a":.5}', b'{"a":+1}',
+        b'{"a":0x1}', b'{"a":1_000}', b'{"de":"1_000"}', b'{"a":1e}', b'{"a":--1}', b'{"a":tru}', b'{"a":True}', b'{"s":"x',
+        b'{"s":"\\x"}', b'{"s":"\\u12"}', b'{"s":"a\tb"}', b'{"s":"\x00"}', b'{"s":"\xff"}', b'{"s":"\xc0\xaf"}',
+        b'{"s":"\xed\xa0\x80"}', b'[{"a":1}', b'[{"a":1},]', b"[,]", b'[{"a":1}}', b'{"a":1]', b'{"a":[1}}', b"null", b"5",
+        b'"x"', b"[1]", b"[null]", b'[[{"a":1}]]', b'[{"a":1},{"a":"x"}]', b'[{"a":1},{"b":tru}]', b'{"s":/*c*/1}', b"//",
+        b'{"x":5}', b'{"x":true}', b'{"x":"aGk"}', b'{"d":INF}', b'{"d":"INF"}', b'{"db":' + b"9" * 39 + b"}",
+        b'{"d":' + b"9" * 1001 + b"}", b'{"s":' + b"9" * 4300 + b"}", b'{"unknown":' + b"9" * 4300 + b',"a":1}', b'{"a":' + b"9" * 4300 + b',"s":"kept"}', b'{"o":{"x":1,"s":"\xff"},"a":1}',
+        b'{"a":1,"o":{"s":"kept","x":tru},"s":"lost"}', b'{"s":"kept","o":{"x":' + b"9" * 60 + b',"s":"kept"},"a":1}',
+        NEST % (b"[" * 1001 + b"]" * 1001), b'{"\\ud83d":1}',
+    ],
+    "i": [
+        b'{"s":"\\ud83d"}', b'{"s":"\\ude00\\ud83d"}', b'{"a":1,"a":2}', b'{"a":1,"a":"x"}', b'{"a":1,"a":null}',
+        b'{"s":{"k":1,"k":2}}', b'{"o":{"x":1,"x":2}}', b'{"d":1e400}', b'{"f":1e40}', b'{"d":1e-400}', b'{"d":NaN}',
+        b'{"d":-Infinity}', b'{"d":"-INF"}', b"{'a':1}", b'{"s":\'x"y\'}', b'{"db":1e37}', b'{"de":1.005}', b'{"f":16777217}',
+        b'{"f":1.00000017881393432617187499}', b'{"l":9223372036854775808}', b'\xef\xbb\xbf{"a":1}',
+    ],
+}  # fmt: skip
+WIDE = ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be"]
+CASES = [text for texts in TEXTS.values() for text in texts]
+
+
+def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_lines(spark, tmp_path):
+    schema = arrow_schema(NESTED)
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        expected = spark_lines(spark, tmp_path, CASES, NESTED, mode=mode)
+        reader = reader_of(schema, mode=mode)
+        for data, rows in zip(CASES, expected, strict=True):
+            assert our_rows(reader, data) == rows, (mode, data[:80])
+    # What is expected above is what the letters say: nothing that is valid is malformed.
+    valid = reader_of(schema, mode="FAILFAST")
+    assert [data for data in TEXTS["y"] if our_rows(valid, data) == "malformed"] == []
+    assert [data for data in TEXTS["n"] if our_rows(valid, data) != "malformed"] == []
+
+
+def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_documents(spark, tmp_path):
+    schema = arrow_schema(NESTED)
+    pretty = [
+        b'[\n  {"a":1,\r\n "s":"x"},\n{"o":{"x":[1]},"s":"y"} ,\n {}]\n',
+        b"",
+        b"\n [ ] \n",
+        b'{"a":\n1}\n',
+    ]
+    wide = ['[{"a":1},{"s":"\U0001f600"}]'.encode(encoding) for encoding in WIDE]
+    documents = [*CASES, *pretty, *wide]
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        (folder := tmp_path / mode).mkdir()
+        expected = spark_files(spark, folder, documents, NESTED, mode=mode, multiLine="true")
+        for number, (data, rows) in enumerate(zip(documents, expected, strict=True)):
+            splits = [whole(folder / f"{number:06d}.json")]
+            table, _ = read(splits, schema, time_zone=ZONE, mode=mode, multi_line=True)
+            ours = plain_rows(table)
+            assert ours == rows, (mode, data[:80])
+
+
+def test_failfast_fails_where_spark_does(spark, tmp_path):
+    bad = [b'{"a":"x"}', b'{"a":1', b"null", b'[{"a":1},5]']
+    for number, data in enumerate(bad):
+        (folder := tmp_path / str(number)).mkdir()
+        with pytest.raises(Exception, match="MALFORMED_RECORD"):
+            spark_files(spark, folder, [data], NESTED, mode="FAILFAST")
+        assert our_rows(reader_of(arrow_schema(NESTED), mode="FAILFAST"), data) == "malformed"
