@@ -24,7 +24,14 @@ from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.units import ByteSize
 
-__all__ = ["Compression", "FileFormatName", "ParseMode", "ReaderOptions", "Secret"]
+__all__ = [
+    "Compression",
+    "FileFormatName",
+    "ParseMode",
+    "ReaderOptions",
+    "RebaseMode",
+    "Secret",
+]
 
 
 class FileFormatName(StrEnum):
@@ -89,6 +96,18 @@ class Compression(StrEnum):
         text = str(value).lower()
         names = {"gz": "gzip", "bz2": "bzip2", "zst": "zstd", "uncompressed": "none", "": "auto"}
         return next((member for member in cls if member.value == names.get(text, text)), None)
+
+
+class RebaseMode(StrEnum):
+    """The calendar of files that do not say which one they keep."""
+
+    CORRECTED = "CORRECTED"
+    LEGACY = "LEGACY"
+    EXCEPTION = "EXCEPTION"
+
+    @classmethod
+    def _missing_(cls, value: object) -> RebaseMode | None:
+        return cls.__members__.get(str(value).upper())
 
 
 class Secret(dict[str, Any]):
@@ -310,6 +329,16 @@ class ReaderOptions(BaseModel):
         "",
         description="Zone of timestamps that name none; empty for the session's time zone, which "
         "the connector fills in.",
+    )
+    datetime_rebase_mode: RebaseMode = Field(
+        RebaseMode.CORRECTED,
+        description="Parquet and Avro: calendar of dates and timestamps in files that do not name "
+        "their writer's: CORRECTED (proleptic Gregorian, as in Spark 3 and later), LEGACY (hybrid "
+        "Julian, as in Spark 2 and Hive: rebased), EXCEPTION (values that differ are refused).",
+    )
+    int96_rebase_mode: RebaseMode = Field(
+        RebaseMode.CORRECTED,
+        description="Parquet: the same for timestamps kept in INT96.",
     )
     locale: Annotated[str, AfterValidator(_english)] = Field(
         "en-US", description="Language of month and day names; only English is supported."

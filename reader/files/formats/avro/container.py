@@ -27,6 +27,9 @@ class Header:
     schema: str
     codec: str
     sync: bytes
+    notes: dict[bytes, bytes]
+    """All key-value pairs, the writer's own included."""
+
     end: int
     """Position of the first block."""
 
@@ -82,7 +85,7 @@ def _parse_header(data: bytes) -> Header:
         raise IndexError
     schema = metadata.get(b"avro.schema", b"")
     codec = metadata.get(b"avro.codec", b"null")
-    return Header(schema.decode(), codec.decode(), sync, at + _SYNC)
+    return Header(schema.decode(), codec.decode(), sync, metadata, at + _SYNC)
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:

@@ -23,6 +23,8 @@ from ..api import Block, Splittability
 from ..blocks import BlockFormat, contiguous, malformed
 from ..columns import empty_columns
 from ..convert import Misfit, find_name
+from ..leaves import Change, on_columns
+from ..spark_notes import calendar_of
 from .container import (
     MAGIC,
     Header,
@@ -66,6 +68,7 @@ class AvroFormat(BlockFormat):
         header = read_header(source)
         expand = decompressor(header.codec)
         decoder = self._decoder(split.file, header)
+        changes = self._rebasing(split.file, header, decoder.schema)
         at = first_block(source, header, split.start)
         if at >= split.end and split.start > 0:
             return
@@ -80,9 +83,15 @@ class AvroFormat(BlockFormat):
                 raise malformed(split.file, self.what, found) from err
             rows, size = rows + block.rows, size + len(pending[-1][1])
             if rows >= _ROWS or size >= limit:
-                yield from decoder.batches(split.file, pending)
+                for batch in decoder.batches(split.file, pending):
+                    yield on_columns(batch, changes)
                 pending, rows, size = [], 0, 0
-        yield from decoder.batches(split.file, pending)
+        for batch in decoder.batches(split.file, pending):
+            yield on_columns(batch, changes)
+
+    def _rebasing(self, file: FileVersion, header: Header, found: pa.Schema) -> dict[str, Change]:
+        calendar = calendar_of(header.notes, self._options, file.path)
+        return {} if calendar is None else calendar.changes(found)
 
     def _decoder(self, file: FileVersion, header: Header) -> _Decoder:
         # Files of one source mostly share their schema, and parsing it is most of a tiny file.

@@ -7,6 +7,7 @@ protocol, which can only raise. Follows `parquet.thrift`; data is decoded by Arr
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,7 +59,8 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
     except (IndexError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as err:
         reason = f"the Parquet footer does not parse ({err})"
         raise ValueError(reason) from err
-    if sum(group.rows for group in groups) != footer.get(3):
+    # Some writers leave the file's own count at 0; no reader but this one looks at it.
+    if footer.get(3) not in (0, sum(group.rows for group in groups)):
         _fail(f"row groups of other than the {footer.get(3)} rows of the file")
     return groups
 
@@ -175,7 +177,9 @@ def bound(raw: bytes | None, found: pa.DataType) -> pa.Scalar | None:
         number = int.from_bytes(raw, "little", signed=signed)
         return pa.scalar(number, pa.int64() if signed else pa.uint64()).cast(found)
     if types.is_floating(found) and len(raw) in (4, 8):
-        return pa.scalar(struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0], found)
+        number = struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0]
+        # Writers that counted NaN in may have lost the bounds of the numbers beside it.
+        return None if math.isnan(number) else pa.scalar(number, found)
     if types.is_date32(found) or (types.is_timestamp(found) and found.unit != "s"):
         width = 4 if types.is_date32(found) else 8
         if len(raw) == width:

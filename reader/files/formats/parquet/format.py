@@ -14,6 +14,8 @@ from ..api import Block
 from ..blocks import BlockFormat, contiguous, malformed, rows_within, starting_in
 from ..columns import only_rows
 from ..filter.predicate import Range
+from ..leaves import Change, on_columns
+from .calendars import rebasing
 from .footer import RowGroup, Statistics, bound, row_groups
 
 _PROBE_ROWS = 1024
@@ -44,12 +46,13 @@ class ParquetFormat(BlockFormat):
             page_checksum_verification=True,
         )
         groups = self._groups(split.file, source, parquet)
+        changes = rebasing(parquet, self._options, split.file.path)
         chosen = starting_in(split, _layout(groups, split.file.size), len(groups))
         paths = self._fitter.paths(parquet.schema_arrow, split.file.path)
         batch_rows = 0
         for index in chosen:
             group = groups[index]
-            if not self._may_hold(parquet.schema_arrow, group):
+            if not self._may_hold(parquet.schema_arrow, group, changes):
                 continue
             if not paths:
                 yield from only_rows(group.rows)
@@ -58,7 +61,7 @@ class ParquetFormat(BlockFormat):
             read = 0
             for batch in _read(parquet, index, batch_rows, paths):
                 read += batch.num_rows
-                yield batch
+                yield on_columns(batch, changes)
             if read != group.rows:
                 found = f"{read} rows in row group {index}, where the footer says {group.rows}"
                 raise malformed(split.file, self.what, found)
@@ -77,7 +80,7 @@ class ParquetFormat(BlockFormat):
     ) -> list[RowGroup]:
         if parquet.num_row_groups == 1 and not self._predicate:
             # The usual small file: nothing in it has to be found.
-            return [RowGroup(0, parquet.metadata.num_rows, {})]
+            return [RowGroup(0, parquet.metadata.row_group(0).num_rows, {})]
         groups = self._row_groups(file, source)
         if len(groups) != parquet.num_row_groups:
             found = f"{len(groups)} row groups here and {parquet.num_row_groups} for Arrow"
@@ -102,11 +105,14 @@ class ParquetFormat(BlockFormat):
         probe = next(_read(parquet, index, _PROBE_ROWS, paths))
         return rows_within(self._options.batch_bytes, probe.nbytes, probe.num_rows)
 
-    def _may_hold(self, found: pa.Schema, group: RowGroup) -> bool:
+    def _may_hold(self, found: pa.Schema, group: RowGroup, changes: dict[str, Change]) -> bool:
         ranges: dict[str, Range] = {}
         for name in self._predicate.columns():
             source = self._fitter.source_of(name, found)
-            if source is not None and source.name in group.columns:
+            # Bounds that are rebased may come out in another order.
+            if source is None or source.name in changes:
+                continue
+            if source.name in group.columns:
                 target = self._schema.field(name).type
                 ranges[name] = _range(group.columns[source.name], source.type, target, group.rows)
         return self._predicate.may_hold(ranges)

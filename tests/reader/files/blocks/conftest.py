@@ -168,3 +168,15 @@ def sample() -> Callable[[int], list[dict[str, Any]]]:
 def version_of() -> Callable[[Path], FileVersion]:
     """The version of a local file as it is now."""
     return version
+
+
+@pytest.fixture(scope="session")
+def read_table(version_of: Callable[[Path], FileVersion]) -> Callable[..., pa.Table]:
+    """All rows of some files, as a table of the given schema."""
+
+    def read_files(fmt: FileFormat, paths: list[Path], schema: pa.Schema) -> pa.Table:
+        files = [version_of(path) for path in paths]
+        parts = [part for f in files for part in fmt.decode(FileSplit(f, 0, f.size))]
+        return pa.Table.from_batches([part.batch for part in parts], schema)
+
+    return read_files

@@ -1,0 +1,135 @@
+"""Rebases dates and instants of the hybrid Julian and Gregorian calendar, as Spark rebases them.
+
+Until 3.0 Spark and until 4.0 Hive counted days before 15 October 1582 by the Julian calendar, and
+found the instants of wall clocks before 1901 with other zone rules than today's. Files keep such
+numbers; which files do is for the formats to know. A date keeps its year, month and day here, an
+instant its wall clock in the zone that it was written in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .times.instants import zone_of
+
+_FIRST_GREGORIAN_DAY = -141_427
+"""15 October 1582, in days since 1970."""
+
+_JULIAN_MARCH_0 = -719_470
+"""1 March of the year 0 of the Julian calendar; years from March on have their leap day last."""
+
+_FOUR_YEARS = 1461
+_DAY = 86_400
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class _ZoneRules:
+    """What Java's older zone rules did differently; everything in seconds."""
+
+    offset: int
+    """Of local time from UTC before 1900, as the older rules have it."""
+
+    amount: int
+    """What is added to instants, besides the days of the calendar."""
+
+    starts: tuple[int, ...] = ()
+    amounts: tuple[int, ...] = ()
+    """From when on which other amount is added."""
+
+
+class HybridCalendar:
+    """The hybrid calendar as it was kept in one time zone."""
+
+    def __init__(self, zone: str) -> None:
+        """`zone` is the one that the writer's virtual machine was in.
+
+        Raises:
+            ValueError: a zone whose old rules are not known.
+        """
+        self._rules = _rules_of(zone)
+        cutover = _FIRST_GREGORIAN_DAY * _DAY - self._rules.offset
+        # In Spark's table the last amount of every zone is none.
+        self._same_from = self._rules.starts[-1] if self._rules.starts else cutover
+
+    def dates(self, array: pa.Array) -> pa.Array:
+        """`date32` with the same year, month and day in the proleptic Gregorian calendar."""
+        if not _any_below(array, _FIRST_GREGORIAN_DAY, pa.int32()):
+            return array
+        days = _numbers(array)
+        return _like(array, days + _calendar_days(days), pa.int32())
+
+    def instants(self, array: pa.Array) -> pa.Array:
+        """Timestamps of any unit with the same wall clock in the proleptic Gregorian calendar."""
+        unit = _PER_SECOND[array.type.unit]
+        rules = self._rules
+        if not _any_below(array, self._same_from * unit, pa.int64()):
+            return array
+        found = _numbers(array)
+        seconds = found // unit
+        local_days = (seconds + rules.offset) // _DAY
+        old = local_days < _FIRST_GREGORIAN_DAY
+        amounts = np.array((rules.amount, *rules.amounts), np.int64)
+        added = amounts[np.searchsorted(np.array(rules.starts, np.int64), seconds, side="right")]
+        days = np.where(old, _calendar_days(local_days), 0)
+        added = np.where(old, rules.amount + days * _DAY, added)
+        return _like(array, found + added * unit, pa.int64())
+
+
+def _calendar_days(days: np.ndarray) -> np.ndarray:
+    """What to add to a day of the Julian calendar; nothing from 15 October 1582 on."""
+    year = (4 * (days - _JULIAN_MARCH_0) + 3) // _FOUR_YEARS
+    # The Gregorian calendar has no leap days in full centuries but for every fourth.
+    return np.where(days < _FIRST_GREGORIAN_DAY, 2 - year // 100 + year // 400, 0)
+
+
+def _any_below(array: pa.Array, bound: int, raw: pa.DataType) -> bool:
+    lowest = pc.min(array.view(raw)).as_py()
+    return lowest is not None and lowest < bound
+
+
+def _numbers(array: pa.Array) -> np.ndarray:
+    raw = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
+    filled = array.view(raw).fill_null(0).to_numpy(zero_copy_only=False)
+    return np.asarray(filled, np.int64)
+
+
+def _like(array: pa.Array, numbers: np.ndarray, raw: pa.DataType) -> pa.Array:
+    mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    return pa.array(numbers, pa.int64(), mask=mask).cast(raw).view(array.type)
+
+
+@lru_cache(maxsize=64)
+def _rules_of(zone: str) -> _ZoneRules:
+    known = _known_zones().get(zone)
+    if known is not None:
+        return known
+    # Zones without a name are as far from UTC as ever.
+    fixed = zone_of(zone).utcoffset(None)
+    if fixed is None:
+        reason = f"the zone {zone!r}, whose rules before 1901 are not known"
+        raise ValueError(reason)
+    return _ZoneRules(int(fixed / timedelta(seconds=1)), 0)
+
+
+@cache
+def _known_zones() -> dict[str, _ZoneRules]:
+    """Spark's table of zones; see the file's head."""
+    text = files(__package__).joinpath("calendar_zones.txt").read_text("utf-8")
+    known: dict[str, _ZoneRules] = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        offset, amount, *rest = line.split()
+        later = [part.split(":") for part in rest if ":" in part]
+        starts, amounts = (tuple(int(pair[i]) for pair in later) for i in (0, 1))
+        rules = _ZoneRules(int(offset), int(amount), starts, amounts)
+        known |= dict.fromkeys((part for part in rest if ":" not in part), rules)
+    return known

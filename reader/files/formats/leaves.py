@@ -1,0 +1,111 @@
+"""Changes the innermost values of a column, however deep they lie, and leaves its shape alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from .casts import plain
+
+__all__ = ["Change", "Path", "on_columns", "on_leaves"]
+
+Change = Callable[[pa.Array], pa.Array]
+Path = tuple[str, ...]
+Leaf = Callable[[pa.DataType, Path], Change | None]
+
+
+def on_columns(batch: pa.RecordBatch, changes: dict[str, Change]) -> pa.RecordBatch:
+    """`batch` with the named columns changed; their types may change as well."""
+    if not changes:
+        return batch
+    arrays, fields = [], []
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        change = changes.get(field.name)
+        changed = array if change is None else change(array)
+        arrays.append(changed)
+        fields.append(field.with_type(changed.type))
+    schema = pa.schema(fields, batch.schema.metadata)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def on_leaves(found: pa.DataType, leaf: Leaf, path: Path = ()) -> Change | None:
+    """The change of a column of type `found`, made of what `leaf` says of the types in it.
+
+    `leaf` gets a type without children and its path, and answers None where nothing is to be done;
+    so does this if it always did. Elements of lists are called `element`, of maps `key` and
+    `value`.
+    """
+    simple, unwrap = plain(found)
+    if unwrap is not None:
+        beneath = on_leaves(simple, leaf, path)
+        return None if beneath is None else _after(unwrap, beneath)
+    if pa.types.is_struct(found):
+        changes = {f.name: on_leaves(f.type, leaf, (*path, f.name)) for f in found}
+        return _on_struct(changes) if any(changes.values()) else None
+    if pa.types.is_map(found):
+        key = on_leaves(found.key_type, leaf, (*path, "key"))
+        value = on_leaves(found.item_type, leaf, (*path, "value"))
+        return _on_map(key or _same, value or _same) if key or value else None
+    if pa.types.is_list(found) or pa.types.is_large_list(found):
+        element = on_leaves(found.value_type, leaf, (*path, "element"))
+        return None if element is None else _on_list(element)
+    if pa.types.is_fixed_size_list(found) or _is_list_view(found):
+        # Seldom, so by way of plain lists.
+        plain_list = pa.list_(found.value_field)
+        inner = on_leaves(plain_list, leaf, path)
+        return None if inner is None else _after(lambda array: array.cast(plain_list), inner)
+    return leaf(found, path)
+
+
+def _after(first: Change, then: Change) -> Change:
+    return lambda array: then(first(array))
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
+
+
+def _is_list_view(found: pa.DataType) -> bool:
+    return bool(pa.types.is_list_view(found) or pa.types.is_large_list_view(found))
+
+
+def _on_struct(changes: dict[str, Change | None]) -> Change:
+    def change(array: pa.StructArray) -> pa.StructArray:
+        # By name: fields that nobody wants are not decoded.
+        fields = list(array.type)
+        children = [
+            (changes[field.name] or _same)(array.field(i)) for i, field in enumerate(fields)
+        ]
+        changed = [
+            field.with_type(child.type) for field, child in zip(fields, children, strict=True)
+        ]
+        return pa.StructArray.from_arrays(children, fields=changed, mask=array.is_null())
+
+    return change
+
+
+def _on_list(element: Change) -> Change:
+    def change(array: pa.ListArray) -> pa.ListArray:
+        values = element(array.values)
+        field = array.type.value_field.with_type(values.type)
+        kind = pa.large_list(field) if pa.types.is_large_list(array.type) else pa.list_(field)
+        own = array.buffers()[:2]
+        return pa.Array.from_buffers(kind, len(array), own, -1, array.offset, [values])
+
+    return change
+
+
+def _on_map(key: Change, value: Change) -> Change:
+    def change(array: pa.MapArray) -> pa.MapArray:
+        keys, items = key(array.keys), value(array.items)
+        kind = pa.map_(
+            array.type.key_field.with_type(keys.type), array.type.item_field.with_type(items.type)
+        )
+        entries = pa.StructArray.from_arrays(
+            [keys, items], fields=[kind.key_field, kind.item_field]
+        )
+        own = array.buffers()[:2]
+        return pa.Array.from_buffers(kind, len(array), own, -1, array.offset, [entries])
+
+    return change
