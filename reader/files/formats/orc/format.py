@@ -9,16 +9,20 @@ import pyarrow as pa
 from pyarrow import orc
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
+from .....errors import SchemaMismatchError
 from ...opening import is_local
 from ...options import ReaderOptions
 from ..api import Block
 from ..blocks import BlockFormat, contiguous, in_bounds, malformed, opened, reading, starting_in
 from ..child_process import ChildDecoder, ChildDied, Produce
 from ..columns import ColumnFitter, only_rows
-from . import tail
+from ..leaves import on_columns
+from .meaning import UTC_NAMES, as_meant, changes, has_timestamps, unscaled_decimals
+from .patched import patched
+from .tail import Tail, read_tail, writer_zone
 
-_NOTE = b"spark.sql.catalyst.type"
-_LOCAL = pa.timestamp("us")
+_POSITION = "_col"
+_RANGE = "out of range for nanosecond"
 
 
 class OrcFormat(BlockFormat):
@@ -26,14 +30,13 @@ class OrcFormat(BlockFormat):
 
     The ORC decoder within Arrow can crash on damaged stripes, so local files are decoded in a child
     process; nothing but the tail, by a parser of our own, is read in this one. ORC's plain
-    timestamp is a wall clock, which hangs in `timeZone` where the schema asks for an instant.
+    timestamp is a wall clock in the zone that its stripe names: the instant is what counts here.
     """
 
     what = "ORC file"
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
-        self._fitter = ColumnFitter(schema, options.time_zone or "UTC")
         produce = partial(_produce, self._fitter, options)
         self._decode: Produce = produce
         if ChildDecoder.supported:
@@ -41,12 +44,12 @@ class OrcFormat(BlockFormat):
             self._decode = self._child.batches
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
-        return _layout(tail.stripes(source), file.size)
+        return _layout(read_tail(source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         if not is_local(split.file.path):
             # Object stores are read by threads, which do not live on in a child.
-            yield from _stripes(self._fitter, split, source)
+            yield from _stripes(self._fitter, self._options, split, source)
             return
         try:
             yield from self._decode(split)
@@ -59,7 +62,7 @@ def _produce(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a split, in pieces that go through a pipe; runs in the child."""
     with reading(split.file, OrcFormat.what), opened(split.file, options) as source:
-        for batch in _stripes(fitter, split, source):
+        for batch in _stripes(fitter, options, split, source):
             if len(batch.schema):
                 yield from in_bounds(batch, options.batch_bytes)
             else:
@@ -67,60 +70,100 @@ def _produce(
 
 
 def _stripes(
-    fitter: ColumnFitter, split: FileSplit, source: pa.NativeFile
+    fitter: ColumnFitter, options: ReaderOptions, split: FileSplit, source: pa.NativeFile
 ) -> Iterator[pa.RecordBatch]:
-    found = tail.stripes(source)
+    path = split.file.path
+    tail = read_tail(source)
+    if tail is None:
+        found = "compression with LZO or Brotli, which Arrow does not decode"
+        raise malformed(split.file, OrcFormat.what, found)
+    names = _by_position(tail, fitter.schema, path)
+    chosen = starting_in(split, _layout(tail, split.file.size), len(tail.stripes))
+    zones = _zones(source, tail, chosen, options)
+    instants = any(zone not in UTC_NAMES for zone in zones.values())
+    if names is not None or instants:
+        source = patched(source, tail, names, instants=instants)
     source.seek(0)
     reader = orc.ORCFile(source)
-    if found is not None and (len(found), sum(s.rows for s in found)) != (
-        reader.nstripes,
-        reader.nrows,
-    ):
+    rows = sum(stripe.rows for stripe in tail.stripes)
+    if (len(tail.stripes), rows) != (reader.nstripes, reader.nrows):
         counted = f"stripes of other than the {reader.nrows} rows of the file"
         raise malformed(split.file, OrcFormat.what, counted)
-    blocks = _layout(found, split.file.size)
-    paths = fitter.paths(_as_meant(reader.schema), split.file.path)
-    chosen = starting_in(split, blocks, reader.nstripes)
-    if found is not None and not paths:
-        for stripe in chosen:
-            yield from only_rows(found[stripe].rows)
-        return
-    read = 0
-    for stripe in chosen:
-        batch = reader.read_stripe(stripe, paths or None)
-        read += batch.num_rows
-        yield _with_local_times(batch)
-    whole = reader.nrows if split.start == 0 else 0
-    expected = whole if found is None else sum(found[stripe].rows for stripe in chosen)
-    if read != expected:
-        counted = f"{read} rows where the footer says {expected}"
-        raise malformed(split.file, OrcFormat.what, counted)
+    made = {zone: changes(reader.schema, tail, zone, path) for zone in set(zones.values())}
+    meant = as_meant(reader.schema, next(iter(made.values()))) if made else reader.schema
+    paths = fitter.paths(meant, path)
+    _refuse_unscaled(tail, reader.schema, paths, path)
+    for index in chosen:
+        stripe = tail.stripes[index]
+        if not paths:
+            yield from only_rows(stripe.rows)
+            continue
+        batch = _read(reader, index, paths, path)
+        if batch.num_rows != stripe.rows:
+            counted = f"{batch.num_rows} rows where the footer says {stripe.rows}"
+            raise malformed(split.file, OrcFormat.what, counted)
+        yield on_columns(batch, made[zones[index]])
 
 
-def _as_meant(found: pa.Schema) -> pa.Schema:
-    """Spark writes timestamps without zone as numbers of microseconds, with a note on the column.
+def _zones(
+    source: pa.NativeFile, tail: Tail, chosen: range, options: ReaderOptions
+) -> dict[int, str]:
+    """The writer's zone of each stripe; where it says none, or none matters, the session's."""
+    session = options.time_zone or "UTC"
+    if not has_timestamps(tail):
+        return dict.fromkeys(chosen, "UTC")
+    return {i: writer_zone(source, tail, tail.stripes[i]) or session for i in chosen}
 
-    Columns within structs, lists and maps carry no note that Arrow would show: those are refused.
+
+def _by_position(tail: Tail, schema: pa.Schema, path: str) -> list[str] | None:
+    """Names for the columns of a file of Hive, which says `_col0`, `_col1`; else None.
+
+    Raises:
+        SchemaMismatchError: more columns than the schema has, so nobody knows which those are.
     """
-    local = [field.with_type(_LOCAL) if _is_local(field) else field for field in found]
-    return pa.schema(local)
+    found = tail.types[0].names if tail.types else ()
+    if not found or not all(name.startswith(_POSITION) for name in found):
+        return None
+    if len(found) > len(schema):
+        raise SchemaMismatchError(
+            "columns that are named by position do not fit the schema",
+            path,
+            f"{len(found)} columns, {found[0]} to {found[-1]}",
+            f"at most {len(schema)}: {', '.join(schema.names)}",
+            "Give all columns of the file in .schema(...), in the order in which Hive has them.",
+        )
+    return list(schema.names[: len(found)])
 
 
-def _is_local(field: pa.Field) -> bool:
-    noted: bytes = (field.metadata or {}).get(_NOTE, b"")
-    return noted == b"timestamp_ntz" and bool(field.type == pa.int64())
+def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[str], path: str) -> None:
+    for at in unscaled_decimals(tail):
+        name = ".".join((found.field(int(at[0])).name, *at[1:]))
+        if any(name == wanted or name.startswith(f"{wanted}.") for wanted in paths):
+            raise SchemaMismatchError(
+                f"column {name!r} cannot be read without loss",
+                path,
+                "a decimal without precision and scale, as Hive 0.11 wrote it",
+                "a decimal that says how many digits it has",
+                "Write the file again with a newer Hive or with Spark, or leave the column out.",
+            )
 
 
-def _with_local_times(batch: pa.RecordBatch) -> pa.RecordBatch:
-    schema = _as_meant(batch.schema)
-    arrays = [
-        array.view(_LOCAL) if field.type == _LOCAL and array.type != _LOCAL else array
-        for array, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch
+def _read(reader: orc.ORCFile, stripe: int, paths: list[str], path: str) -> pa.RecordBatch:
+    try:
+        return reader.read_stripe(stripe, paths)
+    except pa.ArrowInvalid as err:
+        if _RANGE not in str(err):
+            raise
+        raise SchemaMismatchError(
+            "an ORC timestamp cannot be read",
+            path,
+            str(err).splitlines()[0],
+            "years 1677 to 2262, as Arrow decodes ORC in nanoseconds",
+            "Write the column as a date, or the file as Parquet, or leave the column out.",
+        ) from err
 
 
-def _layout(found: Sequence[tail.Stripe] | None, size: int) -> list[Block]:
-    if found is None:
+def _layout(tail: Tail | None, size: int) -> list[Block]:
+    if tail is None:
         return [Block(0, size, -1)]
-    return contiguous([s.offset for s in found], [s.rows for s in found], size)
+    return contiguous([s.offset for s in tail.stripes], [s.rows for s in tail.stripes], size)

@@ -1,21 +1,23 @@
-"""Where the stripes of an ORC file lie: the part of its tail that Arrow does not hand out.
+"""What the tail of an ORC file says: stripes, types, calendar, and the zone of each stripe.
 
 Follows the ORC v1 specification, "File Tail": a postscript that is never compressed, before it the
-footer. Only what is needed of both is parsed. Data is decoded by Arrow, not here.
+footer. Arrow hands out too little of it. Data is decoded by Arrow, not here.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-_MAGIC = b"ORC"
+from .compression import UNKNOWN_HERE, expand
+from .protobuf import Field, fields, number, numbers, text
+
+MAGIC = b"ORC"
 _MAX_FOOTER = 256 * 1024 * 1024
-_UNKNOWN_HERE = (3, 6)
-"""LZO and Brotli."""
+_MOST_POSTSCRIPT = 256
+_PROLEPTIC_GREGORIAN = 2
+_WHOLE_BLOCK = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,123 +26,124 @@ class Stripe:
 
     offset: int
     rows: int
+    footer: int = 0
+    """Where the stripe's own footer begins."""
+
+    footer_length: int = 0
 
 
-def stripes(source: pa.NativeFile) -> list[Stripe] | None:
-    """The stripes of the file, as its footer lists them; None if LZO or Brotli hides it.
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One node of the tree of types; a file's columns are below the first."""
+
+    kind: int
+    children: tuple[int, ...]
+    names: tuple[str, ...]
+    notes: dict[str, str]
+    """The writer's own key-value pairs."""
+
+    precision: int
+    """Digits of a decimal; 0 if Hive 0.11 wrote it, which did not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The parsed tail of one file."""
+
+    stripes: list[Stripe]
+    types: list[Type]
+    is_proleptic: bool
+    """Whether dates and timestamps are of the proleptic Gregorian calendar, not the hybrid one."""
+
+    codec: int
+    block: int
+    footer: list[Field]
+    postscript: list[Field]
+    start: int
+    """Where the footer begins."""
+
+
+def read_tail(source: pa.NativeFile) -> Tail | None:
+    """The tail of the file; None if LZO or Brotli hides it.
 
     Raises:
         ValueError: the tail is not that of an ORC file.
     """
     size = source.size()
-    source.seek(max(0, size - 256))
+    source.seek(max(0, size - _MOST_POSTSCRIPT))
     end = source.read()
     length = end[-1] if end else 0
     postscript = end[-1 - length : -1]
-    if len(end) <= length or _MAGIC not in postscript:
+    # Files of the oldest version say what they are at their beginning only.
+    if len(end) <= length or not (postscript.endswith(MAGIC) or _begins_with_magic(source)):
         reason = "no ORC postscript at the end"
         raise ValueError(reason)
-    fields = dict(_fields(postscript))
-    footer_length = _number(fields.get(1))
+    found = list(fields(postscript))
+    noted = dict(found)
+    footer_length = number(noted.get(1))
     start = size - 1 - length - footer_length
     if not 0 <= start < size or footer_length > _MAX_FOOTER:
         reason = f"a footer of {footer_length} bytes in a file of {size}"
         raise ValueError(reason)
-    codec = _number(fields.get(2))
-    if codec in _UNKNOWN_HERE:
+    codec = number(noted.get(2))
+    if codec in UNKNOWN_HERE:
         return None
     source.seek(start)
-    footer = _expand(source.read(footer_length), codec, _number(fields.get(3, 256 * 1024)))
-    parsed = list(_fields(footer))
-    found = [_stripe(value) for number, value in parsed if number == 3]
-    totals = dict(parsed)
-    if not found and _number(totals.get(2)) > _number(totals.get(1)):
+    block = number(noted.get(3)) or _WHOLE_BLOCK
+    footer = list(fields(expand(source.read(footer_length), codec, block)))
+    totals = dict(footer)
+    stripes = [_stripe(value) for field, value in footer if field == 3]
+    if not stripes and number(totals.get(2)) > number(totals.get(1)):
         reason = "a footer without stripes, before which there is content"
         raise ValueError(reason)
-    return found
+    return Tail(
+        stripes,
+        [_type(value) for field, value in footer if field == 4],
+        number(totals.get(10)) == _PROLEPTIC_GREGORIAN,
+        codec,
+        block,
+        footer,
+        found,
+        start,
+    )
+
+
+def writer_zone(source: pa.NativeFile, tail: Tail, stripe: Stripe) -> str:
+    """The zone that the writer of a stripe was in; nothing if the stripe does not say.
+
+    Raises:
+        ValueError: the stripe's footer does not parse.
+    """
+    source.seek(stripe.footer)
+    data = source.read(stripe.footer_length)
+    return text(dict(fields(expand(data, tail.codec, tail.block))).get(3))
+
+
+def _begins_with_magic(source: pa.NativeFile) -> bool:
+    source.seek(0)
+    return bool(source.read(len(MAGIC)) == MAGIC)
 
 
 def _stripe(value: int | bytes) -> Stripe:
     if isinstance(value, int):
         reason = "a stripe that is a number"
         raise ValueError(reason)
-    fields = dict(_fields(value))
-    return Stripe(_number(fields.get(1)), _number(fields.get(5)))
+    found = dict(fields(value))
+    offset, index, data, footer, rows = (number(found.get(i)) for i in range(1, 6))
+    return Stripe(offset, rows, offset + index + data, footer)
 
 
-def _number(value: int | bytes | None) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers and values of a Protocol Buffers message."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield key >> 3, value
-            continue
-        if kind == 2:
-            length, at = _varint(data, at)
-        elif kind in (1, 5):
-            length = 8 if kind == 1 else 4
-        else:
-            reason = f"wire type {kind} in the ORC footer"
-            raise ValueError(reason)
-        if at + length > len(data):
-            reason = "the ORC footer ends within a field"
-            raise ValueError(reason)
-        yield key >> 3, data[at : at + length]
-        at += length
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 64:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    reason = "a number in the ORC footer does not end"
-    raise ValueError(reason)
-
-
-def _expand(data: bytes, codec: int, block: int) -> bytes:
-    """Undo ORC's chunked compression: three bytes of length and a mark for stored chunks."""
-    if codec == 0:
-        return data
-    parts = []
-    at = 0
-    while at + 3 <= len(data):
-        header = int.from_bytes(data[at : at + 3], "little")
-        chunk = data[at + 3 : at + 3 + (header >> 1)]
-        at += 3 + (header >> 1)
-        parts.append(chunk if header & 1 else _decompress(chunk, codec, block))
-    return b"".join(parts)
-
-
-def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
-    if codec == 1:
-        try:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, block)
-        except zlib.error as err:
-            reason = f"the ORC footer does not decompress ({err})"
-            raise ValueError(reason) from err
-    if codec == 2:
-        size, _ = _varint(chunk, 0)
-        return _whole(pa.Codec("snappy").decompress(chunk, min(size, block)))
-    if codec == 4:
-        return _whole(pa.Codec("lz4_raw").decompress(chunk, block))
-    if codec == 5:
-        with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
-            return _whole(stream.read(block))
-    reason = f"ORC compression kind {codec}"
-    raise ValueError(reason)
-
-
-def _whole(data: pa.Buffer | bytes) -> bytes:
-    return data if isinstance(data, bytes) else bytes(data.to_pybytes())
+def _type(value: int | bytes) -> Type:
+    if isinstance(value, int):
+        reason = "a type that is a number"
+        raise ValueError(reason)
+    found = list(fields(value))
+    noted = dict(found)
+    pairs = [dict(fields(pair)) for i, pair in found if i == 7 and isinstance(pair, bytes)]
+    return Type(
+        number(noted.get(1)),
+        tuple(numbers(found, 2)),
+        tuple(text(name) for i, name in found if i == 3),
+        {text(pair.get(1)): text(pair.get(2)) for pair in pairs},
+        number(noted.get(5)),
+    )

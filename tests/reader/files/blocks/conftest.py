@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pyarrow as pa
@@ -17,6 +18,9 @@ from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.reader.files.formats.api import FileFormat
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCHEMA = pa.schema(
     [
@@ -180,3 +184,22 @@ def read_table(version_of: Callable[[Path], FileVersion]) -> Callable[..., pa.Ta
         return pa.Table.from_batches([part.batch for part in parts], schema)
 
     return read_files
+
+
+@pytest.fixture
+def in_zones(spark: SparkSession) -> Callable[[str, str], AbstractContextManager[None]]:
+    """For a while, another zone of the session and of the virtual machine itself."""
+
+    @contextmanager
+    def set_zones(session: str, machine: str) -> Iterator[None]:
+        zone = spark._jvm.java.util.TimeZone
+        before = str(spark.conf.get("spark.sql.session.timeZone")), zone.getDefault().getID()
+        spark.conf.set("spark.sql.session.timeZone", session)
+        zone.setDefault(zone.getTimeZone(machine))
+        try:
+            yield
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", before[0])
+            zone.setDefault(zone.getTimeZone(before[1]))
+
+    return set_zones

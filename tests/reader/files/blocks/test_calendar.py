@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib.util
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.reader.files.formats import calendar as under_test
@@ -81,20 +80,6 @@ def test_days_before_the_year_one_keep_their_month_and_day() -> None:
     ).to_pylist() == [-719_468]
 
 
-@contextmanager
-def _zones(spark: SparkSession, session: str, machine: str) -> Iterator[None]:
-    """The session's zone and the virtual machine's own, which legacy writers use."""
-    zone = spark._jvm.java.util.TimeZone
-    before = spark.conf.get("spark.sql.session.timeZone"), zone.getDefault().getID()
-    spark.conf.set("spark.sql.session.timeZone", session)
-    zone.setDefault(zone.getTimeZone(machine))
-    try:
-        yield
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", str(before[0]))
-        zone.setDefault(zone.getTimeZone(before[1]))
-
-
 NUMBERS = [
     "id",
     "unix_date(d) AS d",
@@ -159,31 +144,32 @@ def _ours(fmt: Any, read_table: Any, folder: Path, kind: str, **options: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("mode", "stored", "session"),
+    "case",
     [
         ("LEGACY", "INT96", "America/Los_Angeles"),
         ("LEGACY", "TIMESTAMP_MICROS", "Europe/Amsterdam"),
         ("LEGACY", "TIMESTAMP_MILLIS", "UTC"),
         ("CORRECTED", "INT96", "America/Los_Angeles"),
     ],
+    ids=" ".join,
 )
 def test_parquet_of_spark_s_writers_reads_as_spark_reads_it(
-    mode: str,
-    stored: str,
-    session: str,
+    case: tuple[str, str, str],
     spark: SparkSession,
+    in_zones: Any,
     fmt: Any,
     read_table: Any,
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "x"
+    mode, stored, session = case
     keys = {
         "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
         "spark.sql.parquet.int96RebaseModeInWrite": mode,
         "spark.sql.parquet.outputTimestampType": stored,
     }
     before = {key: str(spark.conf.get(key)) for key in keys}
-    with _zones(spark, session, "Asia/Kolkata"):
+    with in_zones(session, "Asia/Kolkata"):
         try:
             for key, value in keys.items():
                 spark.conf.set(key, value)
@@ -295,3 +281,25 @@ def test_avro_with_spark_s_marks_is_rebased_like_parquet(
     parquet = _parquet(tmp_path / "x.parquet", LEGACY)
     (expected,) = read(fmt("parquet", DAY_AND_TIME), version_of(parquet))
     assert found["legacy"] == {**expected, "many": [expected["t"]]}
+
+
+def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(
+    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    rows = _over_the_centuries(spark).select("id", "d", "deep")
+    rows.write.orc(str(tmp_path / "spark"))
+    days = pa.array(range(-719_000, -141_000, 601), pa.int32()).view(pa.date32())
+    # Arrow says nothing of the calendar, which is taken to be the hybrid one.
+    (tmp_path / "arrow").mkdir()
+    deep = pa.array([[{"d": day}] for day in days.to_pylist()])
+    table = pa.table({"id": list(range(len(days))), "d": days, "deep": deep})
+    orc.write_table(table, tmp_path / "arrow" / "x.orc")
+    schema = pa.schema([SCHEMA.field(name) for name in ("id", "d", "deep")])
+    for folder in (tmp_path / "spark", tmp_path / "arrow"):
+        paths = sorted(folder.glob("*.orc"))
+        found = read_table(fmt("orc", schema), paths, schema).sort_by("id")
+        expected = spark.read.schema(rows.schema).orc(str(folder)).orderBy("id")
+        numbers = expected.selectExpr("unix_date(d) d", "unix_date(deep[0].d) e").toArrow()
+        assert found["d"].cast(pa.int32()).to_pylist() == numbers["d"].to_pylist()
+        deep = pa.array([row[0]["d"] for row in found["deep"].to_pylist()], pa.date32())
+        assert deep.cast(pa.int32()).to_pylist() == numbers["e"].to_pylist()

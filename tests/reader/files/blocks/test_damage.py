@@ -133,8 +133,8 @@ def test_a_decoder_that_crashes_is_an_error_with_the_file_s_name_and_the_next_fi
     file, good = write("orc", COUNT, 100), write("orc", COUNT, 100)
     stripes = module._stripes
 
-    def crash_half_way(fitter: Any, split: FileSplit, source: Any) -> Any:
-        batches = stripes(fitter, split, source)
+    def crash_half_way(fitter: Any, options: Any, split: FileSplit, source: Any) -> Any:
+        batches = stripes(fitter, options, split, source)
         yield next(batches)
         if split.file == file:
             os.kill(os.getpid(), signal.SIGSEGV)

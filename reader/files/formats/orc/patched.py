@@ -1,0 +1,95 @@
+"""Hands an ORC file to Arrow with another footer, where Arrow's reading of the types would lose.
+
+Arrow turns ORC's timestamps into wall clocks by the writer's zone, after which the two hours of a
+clock set back are one. As a timestamp of an instant, which differs by one number in the footer, the
+same bytes come out as they are stored. And names that stand for positions are given in the footer.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pyarrow as pa
+from typing_extensions import override
+
+from .compression import stored
+from .protobuf import Field, Value, fields, message, number
+from .tail import Tail
+
+TIMESTAMP = 9
+INSTANT = 18
+_TYPES = 4
+_NAMES = 3
+
+
+def patched(
+    source: pa.NativeFile, tail: Tail, names: Sequence[str] | None, *, instants: bool
+) -> pa.NativeFile:
+    """The file with its columns called `names`, and its timestamps as instants if so asked."""
+    found: list[Field] = []
+    root = True
+    for field, value in tail.footer:
+        if field == _TYPES and isinstance(value, bytes):
+            pairs = list(fields(value))
+            if root and names is not None:
+                pairs = [pair for pair in pairs if pair[0] != _NAMES]
+                pairs += [(_NAMES, name.encode()) for name in names]
+            root = False
+            found.append((field, message(_type(pairs) if instants else pairs)))
+        else:
+            found.append((field, value))
+    footer = stored(message(found), tail.codec, tail.block)
+    lengths: dict[int, Value] = {1: len(footer)}
+    postscript = message([(field, lengths.get(field, value)) for field, value in tail.postscript])
+    end = footer + postscript + bytes([len(postscript)])
+    if isinstance(source, pa.BufferReader):
+        source.seek(0)
+        return pa.BufferReader(source.read(tail.start) + end)
+    return pa.PythonFile(_Spliced(source, tail.start, end), "r")
+
+
+def _type(pairs: list[Field]) -> list[Field]:
+    is_timestamp = number(dict(pairs).get(1)) == TIMESTAMP
+    return [(1, INSTANT) if is_timestamp and pair[0] == 1 else pair for pair in pairs]
+
+
+class _Spliced(io.RawIOBase):
+    """The beginning of a file, and another end."""
+
+    def __init__(self, source: pa.NativeFile, start: int, end: bytes) -> None:
+        super().__init__()
+        self._source = source
+        self._start = start
+        self._end = end
+        self._at = 0
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def seekable(self) -> bool:
+        return True
+
+    @override
+    def tell(self) -> int:
+        return self._at
+
+    @override
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence, self._start + len(self._end))
+        self._at = base + offset
+        return self._at
+
+    @override
+    def read(self, size: int = -1, /) -> bytes:
+        stop = self._start + len(self._end) if size < 0 else self._at + size
+        data = b""
+        if self._at < self._start:
+            self._source.seek(self._at)
+            data = self._source.read(min(stop, self._start) - self._at)
+        if stop > self._start:
+            data += self._end[max(0, self._at - self._start) : stop - self._start]
+        self._at += len(data)
+        return data

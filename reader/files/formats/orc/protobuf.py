@@ -1,0 +1,99 @@
+"""Protocol Buffers messages as pairs of field number and value, read and written.
+
+ORC's metadata is made of them. What the fields mean is in `tail.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+Value = int | bytes
+Field = tuple[int, Value]
+
+
+def fields(data: bytes) -> Iterator[Field]:
+    """Field numbers and values of a message; fixed-width numbers are left as bytes.
+
+    Raises:
+        ValueError: `data` is no message.
+    """
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = varint(data, at)
+            yield key >> 3, value
+            continue
+        if kind == 2:
+            length, at = varint(data, at)
+        elif kind in (1, 5):
+            length = 8 if kind == 1 else 4
+        else:
+            reason = f"wire type {kind} in the ORC footer"
+            raise ValueError(reason)
+        if at + length > len(data):
+            reason = "the ORC footer ends within a field"
+            raise ValueError(reason)
+        yield key >> 3, data[at : at + length]
+        at += length
+
+
+def message(pairs: Iterable[Field]) -> bytes:
+    """The inverse of `fields`, for messages without numbers of fixed width."""
+    parts = []
+    for number, value in pairs:
+        if isinstance(value, int):
+            parts += [_encoded(number << 3), _encoded(value)]
+        else:
+            parts += [_encoded(number << 3 | 2), _encoded(len(value)), value]
+    return b"".join(parts)
+
+
+def number(value: Value | None, otherwise: int = 0) -> int:
+    """A field as a number."""
+    return value if isinstance(value, int) else otherwise
+
+
+def text(value: Value | None) -> str:
+    """A field as text."""
+    return value.decode() if isinstance(value, bytes) else ""
+
+
+def numbers(found: Iterable[Field], wanted: int) -> list[int]:
+    """A repeated number, packed or not."""
+    values: list[int] = []
+    for field, value in found:
+        if field != wanted:
+            continue
+        if isinstance(value, int):
+            values.append(value)
+            continue
+        at = 0
+        while at < len(value):
+            one, at = varint(value, at)
+            values.append(one)
+    return values
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length and the position after it."""
+    value = shift = 0
+    while at < len(data) and shift < 64:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    reason = "a number in the ORC footer does not end"
+    raise ValueError(reason)
+
+
+def _encoded(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,186 @@
+"""ORC files of other writers and versions: zones, names by position, odd tails."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc
+
+from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
+from pyspark_sluice.reader.files.formats.orc.compression import stored
+from pyspark_sluice.reader.files.formats.orc.protobuf import Field, fields, message
+from pyspark_sluice.reader.files.formats.orc.tail import read_tail
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INSTANT = pa.timestamp("us", "UTC")
+LOCAL = pa.timestamp("us")
+
+
+@pytest.mark.parametrize("writer", ["America/Los_Angeles", "Europe/Paris", "UTC"])
+def test_timestamps_are_the_writer_s_instants_whatever_the_session_s_zone(
+    writer: str, spark: SparkSession, in_zones: Any, fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    # Years 1680 to 2250, the hours around 1970, and a night when the clocks are set back.
+    query = """
+        SELECT id, t, CAST(t AS TIMESTAMP_NTZ) AS n,
+            STRUCT(t AS a, CAST(t AS TIMESTAMP_NTZ) AS b) AS s, ARRAY(t) AS l
+        FROM (SELECT id, CASE
+                WHEN id % 10 = 9 THEN NULL
+                WHEN id < 300 THEN TIMESTAMP_MICROS(-9100000000000000 + id * 60000000321000)
+                WHEN id < 600 THEN TIMESTAMP_MICROS((id - 450) * 400137123)
+                ELSE TIMESTAMP_MICROS(1793500000000000 + (id - 600) * 300000000) END AS t
+              FROM RANGE(0, 900, 1, 1))"""
+    with in_zones("UTC", writer):
+        spark.sql(query).write.orc(str(tmp_path / "x"))
+        numbers = spark.read.orc(str(tmp_path / "x")).orderBy("id")
+        local = "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', {})"
+        expected = numbers.selectExpr(
+            "unix_micros(t) t",
+            f"{local.format('n')} n",
+            "unix_micros(s.a) a",
+            f"{local.format('s.b')} b",
+            "unix_micros(l[0]) l",
+        ).toArrow()
+    inner = pa.struct([("a", INSTANT), ("b", LOCAL)])
+    schema = pa.schema(
+        [("id", pa.int64()), ("t", INSTANT), ("n", LOCAL), ("s", inner), ("l", pa.list_(INSTANT))]
+    )
+    reader = fmt("orc", schema, timeZone="Pacific/Auckland")
+    table = read_table(reader, sorted((tmp_path / "x").glob("*.orc")), schema).sort_by("id")
+    found = table.select(["t", "n"]).to_pydict()
+    found |= {name: [row[name] for row in table["s"].to_pylist()] for name in "ab"}
+    found["l"] = [row[0] for row in table["l"].to_pylist()]
+    kinds = {"t": INSTANT, "n": LOCAL, "a": INSTANT, "b": LOCAL, "l": INSTANT}
+    for name, kind in kinds.items():
+        values = pa.array(found[name], kind).cast(pa.int64()).to_pylist()
+        assert values == expected[name].to_pylist(), name
+
+
+def _hive(path: Path, rows: int = 3) -> Path:
+    columns = {"_col0": list(range(rows)), "_col1": [f"text {i:0100}" for i in range(rows)]}
+    orc.write_table(pa.table(columns), path, compression="uncompressed")
+    return path
+
+
+POSITIONS = pa.schema([("id", pa.int64()), ("text", pa.string()), ("later", pa.int64())])
+
+
+def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(
+    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    path = _hive(tmp_path / "x.orc")
+    expected = spark.read.schema("id long, text string, later long").orc(str(path)).toArrow()
+    found = read_table(fmt("orc", POSITIONS), [path], POSITIONS)
+    assert found.to_pydict() == expected.to_pydict()
+    assert found["text"][2].as_py().endswith("2")
+    only = pa.schema([("text", pa.string()), ("id", pa.int64())])
+    with pytest.raises(SchemaMismatchError, match="string"):
+        read_table(fmt("orc", only), [path], only)
+
+
+def test_names_by_position_in_a_file_too_large_to_be_read_at_once(
+    fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    path = _hive(tmp_path / "x.orc", 40_000)
+    assert path.stat().st_size > 2 << 20
+    found = read_table(fmt("orc", POSITIONS), [path], POSITIONS)
+    assert found["id"].to_pylist() == list(range(40_000))
+    assert found["text"][39_999].as_py() == f"text {39_999:0100}"
+
+
+def test_more_columns_by_position_than_the_schema_has_are_refused(
+    fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    path = _hive(tmp_path / "x.orc")
+    schema = pa.schema([("id", pa.int64())])
+    with pytest.raises(SchemaMismatchError, match="_col0 to _col1"):
+        read_table(fmt("orc", schema), [path], schema)
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("file_version", ["0.11", "0.12"])
+def test_footers_of_every_size_are_read_in_every_codec_and_version(
+    codec: str, file_version: str, fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    schema = pa.schema([("c0", pa.int64())])
+    for columns in (1, 2, 7, 60, 300):
+        table = pa.table({f"c{i}": [i, None] for i in range(columns)})
+        path = tmp_path / f"{columns}.orc"
+        orc.write_table(table, path, compression=codec, file_version=file_version)
+        assert read_table(fmt("orc", schema), [path], schema)["c0"].to_pylist() == [0, None]
+
+
+def _with_tail(
+    path: Path,
+    footer: Callable[[list[Field]], list[Field]] = list,
+    postscript: Callable[[list[Field]], list[Field]] = list,
+) -> Path:
+    """The file with other fields in its tail."""
+    with pa.OSFile(str(path)) as source:
+        tail = read_tail(source)
+    assert tail is not None
+    data = path.read_bytes()[: tail.start]
+    made = stored(message(footer(tail.footer)), tail.codec, tail.block)
+    lengths = [(i, len(made) if i == 1 else value) for i, value in tail.postscript]
+    end = message(postscript(lengths))
+    path.write_bytes(data + made + end + bytes([len(end)]))
+    return path
+
+
+def test_a_file_that_says_orc_only_where_it_begins_is_read(
+    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.orc"
+    orc.write_table(pa.table({"id": [1, 2]}), path, file_version="0.11")
+    _with_tail(path, postscript=lambda found: [pair for pair in found if pair[0] != 8000])
+    schema = pa.schema([("id", pa.int64())])
+    assert spark.read.schema("id long").orc(str(path)).count() == 2
+    assert read_table(fmt("orc", schema), [path], schema)["id"].to_pylist() == [1, 2]
+
+
+def test_decimals_that_do_not_say_their_digits_are_refused_where_they_are_wanted(
+    fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.orc"
+    price = pa.array(["1.123456789"]).cast(pa.decimal128(12, 9))
+    orc.write_table(pa.table({"id": [1], "price": price}), path)
+
+    def unscaled(found: list[Field]) -> list[Field]:
+        types = [[p for p in fields(v) if p[0] < 5] for i, v in found if i == 4]  # type: ignore[arg-type]
+        return [pair for pair in found if pair[0] != 4] + [(4, message(t)) for t in types]
+
+    _with_tail(path, footer=unscaled)
+    schema = pa.schema([("id", pa.int64()), ("price", pa.decimal128(12, 9))])
+    with pytest.raises(SchemaMismatchError, match=r"column 'price'.*Hive 0\.11"):
+        read_table(fmt("orc", schema), [path], schema)
+    assert read_table(fmt("orc", schema.remove(1)), [path], schema.remove(1)).num_rows == 1
+
+
+def test_timestamps_that_arrow_cannot_decode_are_named(
+    fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.orc"
+    far = pa.array([dt.datetime(9999, 12, 31)], LOCAL)  # noqa: DTZ001
+    orc.write_table(pa.table({"t": far}), path)
+    schema = pa.schema([("t", INSTANT)])
+    with pytest.raises(SchemaMismatchError, match="years 1677 to 2262"):
+        read_table(fmt("orc", schema), [path], schema)
+
+
+@pytest.mark.parametrize("codec", [3, 6])
+def test_codecs_that_arrow_does_not_know_are_named(
+    codec: int, fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.orc"
+    orc.write_table(pa.table({"id": [1]}), path)
+    _with_tail(path, postscript=lambda found: [(i, codec if i == 2 else v) for i, v in found])
+    schema = pa.schema([("id", pa.int64())])
+    with pytest.raises(MalformedDataError, match="LZO or Brotli"):
+        read_table(fmt("orc", schema), [path], schema)
