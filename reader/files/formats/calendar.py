@@ -9,7 +9,6 @@ instant its wall clock in the zone that it was written in.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .times.instants import zone_of
+from .times.zones import zone_of
 
 _FIRST_GREGORIAN_DAY = -141_427
 """15 October 1582, in days since 1970."""
@@ -112,11 +111,11 @@ def _rules_of(zone: str) -> _ZoneRules:
     if known is not None:
         return known
     # Zones without a name are as far from UTC as ever.
-    fixed = zone_of(zone).utcoffset(None)
+    fixed = zone_of(zone).fixed
     if fixed is None:
         reason = f"the zone {zone!r}, whose rules before 1901 are not known"
         raise ValueError(reason)
-    return _ZoneRules(int(fixed / timedelta(seconds=1)), 0)
+    return _ZoneRules(fixed, 0)
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -11,14 +10,16 @@ import pyarrow as pa
 
 from ..leaves import Change, Path, on_leaves
 from ..spark_notes import hybrid_calendar
-from ..times.instants import zone_of
+from ..times.zones import zone_of
 from .patched import TIMESTAMP
 from .tail import Tail, Type
 
 _NOTE = "spark.sql.catalyst.type"
 _LOCAL = pa.timestamp("us")
 _LONG, _DECIMAL, _DATE = 4, 14, 15
-_BASE = datetime(2015, 1, 1)  # noqa: DTZ001 - what timestamps are counted from, in any zone
+_BASE = 1_420_070_400
+"""1 January 2015 in seconds, what timestamps are counted from, in any zone."""
+
 _SECOND = 1_000_000_000
 _MILLISECOND = 1_000_000
 UTC_NAMES = ("UTC", "GMT", "Etc/UTC", "Z")
@@ -104,8 +105,7 @@ def _moved(array: pa.Array, offset: int) -> pa.Array:
 
 
 def _offset_of(zone: str) -> int:
-    offset = zone_of(zone).utcoffset(_BASE)
-    return 0 if offset is None else int(offset.total_seconds())
+    return _BASE - zone_of(zone).instant(_BASE * 1_000_000) // 1_000_000
 
 
 def _leaves(tail: Tail) -> Iterator[tuple[Path, Type]]:
