@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from .convert import Convert, Misfit, converter, find_name, require_nullable, same
+from .json.variant import is_variant
 
 _ROWS = 65_536
 
@@ -92,7 +93,8 @@ def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
 
 
 def _struct_paths(found: pa.Field, target: pa.DataType) -> list[str]:
-    if not (pa.types.is_struct(found.type) and pa.types.is_struct(target)):
+    both = pa.types.is_struct(found.type) and pa.types.is_struct(target)
+    if not both or is_variant(target):
         return [found.name]
     names = [found.type.field(i).name for i in range(found.type.num_fields)]
     below: list[str] = []

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
 from .casts import castable, plain
+from .json.variant import is_variant
+from .variants import is_shredded, reassembler
 
 Convert = Callable[[pa.Array], pa.Array]
 
@@ -84,6 +86,8 @@ def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: 
         return lambda array: inner(unwrap(array))
     if pa.types.is_null(found):
         return lambda array: pa.nulls(len(array), target)
+    if is_variant(target) and is_shredded(found):
+        return _variant_converter(found, target, column)
     if pa.types.is_struct(target) and pa.types.is_struct(found):
         return _struct_converter(found, target, column, zone)
     if pa.types.is_map(target) and pa.types.is_map(found):
@@ -126,6 +130,22 @@ def _leaf_converter(found: pa.DataType, target: pa.DataType, column: str, zone: 
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as err:
             reason = str(err).splitlines()[0]
             raise Misfit(column, f"{found} ({reason})", f"{target}, without loss") from err
+
+    return convert
+
+
+def _variant_converter(found: pa.StructType, target: pa.StructType, column: str) -> Convert:
+    expected = "a variant of types that Spark knows"
+    try:
+        reassemble = reassembler(found, target)
+    except ValueError as err:
+        raise Misfit(column, str(err), expected) from err
+
+    def convert(array: pa.StructArray) -> pa.StructArray:
+        try:
+            return reassemble(array)
+        except ValueError as err:
+            raise Misfit(column, str(err), expected) from err
 
     return convert
 

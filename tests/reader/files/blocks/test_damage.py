@@ -99,14 +99,18 @@ def test_no_damage_to_a_parquet_footer_aborts_the_process(
         assert isinstance(found, int) or found == str(path)
 
 
-def test_a_stream_without_its_end_mark_is_not_taken_for_whole(
-    write: Any, fmt: Any, version_of: Any
+def test_a_stream_without_its_end_mark_is_read_if_it_ends_between_messages(
+    write: Any, fmt: Any, read: Any, version_of: Any
 ) -> None:
     path = Path(write("stream", COUNT, 100).path)
-    path.write_bytes(path.read_bytes()[:-8])
-    file = version_of(path)
-    with pytest.raises(MalformedDataError, match="end-of-stream"):
-        list(fmt("stream").decode(FileSplit(file, 0, file.size)))
+    data = path.read_bytes()
+    assert data[-8:] == b"\xff\xff\xff\xff" + bytes(4)
+    path.write_bytes(data[:-8])
+    assert len(read(fmt("stream"), version_of(path))) == COUNT
+    for end in (*range(len(data) - 16, len(data) - 8), *range(len(data) - 7, len(data))):
+        path.write_bytes(data[:end])
+        with pytest.raises(MalformedDataError):
+            read(fmt("stream"), version_of(path))
 
 
 def test_a_broken_sync_marker_is_named_with_its_position(
