@@ -31,6 +31,8 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     "empty_value nan_value positive_inf negative_inf ignore_leading_white_space "
     "ignore_trailing_white_space unescaped_quote_handling",
     _TEXT: "wholetext",
+    (FileFormatName.PARQUET, FileFormatName.AVRO): "datetime_rebase_mode",
+    (FileFormatName.PARQUET,): "int96_rebase_mode",
 }
 _FORMATS = {name: formats for formats, names in _KNOWN.items() for name in names.split()}
 

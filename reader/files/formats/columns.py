@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from .convert import Convert, Misfit, converter, find_name, require_nullable, same
-from .json.variant import is_variant
+from .variants import is_variant
 
 _ROWS = 65_536
 

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
 from .casts import castable, plain
-from .json.variant import is_variant
-from .variants import is_shredded, reassembler
+from .variants import is_shredded, is_variant, reassembler
 
 Convert = Callable[[pa.Array], pa.Array]
 

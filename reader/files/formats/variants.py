@@ -26,9 +26,16 @@ from .variant_bytes import (
     scalar_of,
 )
 
-__all__ = ["is_shredded", "reassembler"]
+__all__ = ["is_shredded", "is_variant", "reassembler"]
 
 Build = Callable[[int, list[str], Names], bytes | None]
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """True for the struct, marked in its metadata, as which Spark hands variants to Arrow."""
+    if not pa.types.is_struct(kind) or {child.name for child in kind} != {"value", "metadata"}:
+        return False
+    return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
 
 
 def is_shredded(found: pa.DataType) -> bool:

@@ -14,9 +14,9 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Any
 
-import pyarrow as pa
 from typing_extensions import override
 
+from ..variants import is_variant
 from .scalars import Number
 
 __all__ = ["encode", "is_variant"]
@@ -36,13 +36,6 @@ _FEW = 255
 
 _END = object()
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
-
-
-def is_variant(kind: pa.DataType) -> bool:
-    """True for the struct, marked in its metadata, as which Spark hands variants to Arrow."""
-    if not pa.types.is_struct(kind) or {child.name for child in kind} != {"value", "metadata"}:
-        return False
-    return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
 
 
 def encode(value: Any) -> dict[str, bytes]:
