@@ -33,15 +33,15 @@ class Data:
 
     def csv(self) -> Path:
         """4 M rows in 16 files with a header."""
-        return self._made("csv", lambda folder: _files(folder, "csv", _write_csv))
+        return self.made("csv", lambda folder: _files(folder, "csv", _write_csv))
 
     def json(self) -> Path:
         """The same rows, one object per line."""
-        return self._made("json", lambda folder: _files(folder, "json", _write_json))
+        return self.made("json", lambda folder: _files(folder, "json", _write_json))
 
     def parquet(self) -> Path:
         """The same rows."""
-        return self._made("parquet", lambda folder: _files(folder, "parquet", _write_parquet))
+        return self.made("parquet", lambda folder: _files(folder, "parquet", _write_parquet))
 
     def gzip_json(self) -> Path:
         """The JSON files, each compressed."""
@@ -52,7 +52,7 @@ class Data:
                 with path.open("rb") as plain, gzip.open(target, "wb", compresslevel=3) as packed:
                     shutil.copyfileobj(plain, packed, 1 << 20)
 
-        return self._made("gzip_json", make)
+        return self.made("gzip_json", make)
 
     def one_csv(self, gigabytes: float = 2.0) -> Path:
         """One CSV file of at least that size: the same rows again and again."""
@@ -66,7 +66,7 @@ class Data:
                         # One header is enough.
                         out.write(content[content.index(b"\n") + 1 if out.tell() else 0 :])
 
-        return self._made(f"one_csv_{gigabytes:g}", make)
+        return self.made(f"one_csv_{gigabytes:g}", make)
 
     def small_json(self, count: int, folders: int = 200) -> Path:
         """One-line JSON files spread over directories."""
@@ -77,14 +77,14 @@ class Data:
             for number in range(count):
                 write_small(folder / f"d{number % folders:04}" / f"{number:07}.json", number)
 
-        return self._made(f"small_json_{count}", make)
+        return self.made(f"small_json_{count}", make)
 
     def shape(self, shape: Shape) -> Path:
         """The files of a shape."""
         name = "".join(c if c.isalnum() else "_" for c in shape.name)
-        return self._made(f"{shape.file_format}_{name}_{shape.rows}", shape.make)
+        return self.made(f"{shape.file_format}_{name}_{shape.rows}", shape.make)
 
-    def _made(self, name: str, make: Callable[[Path], None]) -> Path:
+    def made(self, name: str, make: Callable[[Path], None]) -> Path:
         """The folder `name`; renamed into place when complete, so an aborted run leaves no half."""
         folder = self.home / name
         if not folder.exists():

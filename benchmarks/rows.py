@@ -26,6 +26,7 @@ from .ready import ready_rows_source
 from .shape_rows import shapes
 from .shapes import SHAPES
 from .streams import PATIENCE, Input, Run, available_now, drained, load, started
+from .type_rows import types
 
 _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
 """`SMALL_SCHEMA` in Flink's SQL."""
@@ -239,6 +240,7 @@ ALL: dict[str, Callable[[Bench], list[Result]]] = {
     "big": big,
     "small100k": small100k,
     "shapes": shapes,
+    "types": types,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
 USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "planning", "small20k")
