@@ -20,9 +20,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import override
 
+from pyspark_sluice.checkpoint_meta.local_store import LocalStateStore
 from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.store import LocalStateStore
+from pyspark_sluice.checkpoint_meta.state_store import StateStore
 from pyspark_sluice.connector.file_source import FileSource
 from pyspark_sluice.connector.options import parse_options
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
@@ -46,6 +47,13 @@ class SlowStore(LocalStateStore):
         super().publish(name, data)
 
 
+@contextmanager
+def local_state(write_seconds: float) -> Iterator[tuple[StateStore, StateStore]]:
+    """A directory whose writes take so much longer for the driver, and as readers see it."""
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as home:
+        yield SlowStore(home, write_seconds), LocalStateStore(home)
+
+
 def small_files(home: Path, count: int = BATCHES) -> Path:
     """A directory of files of one row."""
     landing = home / "landing"
@@ -55,22 +63,26 @@ def small_files(home: Path, count: int = BATCHES) -> Path:
     return landing
 
 
-def latest_offset(write_seconds: float, batch_seconds: float = 0.3) -> Sequence[float]:
+def latest_offset(
+    state: StateStore, readers: StateStore, batches: int = 101, batch_seconds: float = 0.3
+) -> Sequence[float]:
     """Milliseconds on Spark's thread of each `latestOffset` under a backlog, without the first.
 
     Args:
-        write_seconds: how much longer than usual a write to the state takes.
-        batch_seconds: how long the batch runs that is handed out.
+        state: the store as the driver sees it.
+        readers: the same as readers see it.
+        batches: how many to run.
+        batch_seconds: how long a batch takes that is handed out.
     """
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as home:
-        landing = small_files(Path(home), 110)
+        landing = small_files(Path(home), batches + 10)
         given = {"path": str(landing), "checkpointlocation": "/unused", "fileformat": "json"}
         source = FileSource(parse_options(given, streaming=True), pa.schema([("id", pa.int64())]))
-        commits = ReaderCommits(LocalStateStore(f"{home}/state"))
+        commits = ReaderCommits(readers)
         settings = CoordinatorSettings(limits=BatchLimits(files=1))
-        coordinator = Coordinator(source, SlowStore(f"{home}/state", write_seconds), settings)
+        coordinator = Coordinator(source, state, settings)
         ref, calls = NO_CHECKPOINT, []
-        for _ in range(101):
+        for _ in range(batches):
             began = time.perf_counter()
             end = coordinator.latest(ref)
             calls.append((time.perf_counter() - began) * 1000)

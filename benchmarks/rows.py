@@ -9,6 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from pyspark_sluice.checkpoint_meta.state_store import StateStore
+from pyspark_sluice.checkpoint_meta.store import open_store
+
 from .bench import WARM_UPS, Bench, Result, median
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
 from .flight import (
@@ -16,6 +19,7 @@ from .flight import (
     batch_milliseconds,
     bucket_state,
     latest_offset,
+    local_state,
     loopback_bucket,
     percentile,
 )
@@ -204,15 +208,23 @@ def planning(bench: Bench) -> list[Result]:
 def flight(bench: Bench) -> list[Result]:
     """What latestOffset and 200 small batches cost with a local state, a slow one, and in S3."""
     results = []
-    for name, seconds in (("a local state", 0.0), ("a state whose writes take 100 ms", 0.1)):
-        calls = latest_offset(seconds)
+
+    def calls(name: str, state: StateStore, readers: StateStore) -> None:
+        found = latest_offset(state, readers)
         for part in (50, 99):
-            work = f"latestOffset under a backlog, {name}, p{part}"
-            results.append(Result(work, percentile(calls, part), None, "ms", "", "100 batches"))
+            work = f"latestOffset under a backlog, state in {name}, p{part}"
+            results.append(Result(work, percentile(found, part), None, "ms", "", "100 batches"))
+
+    with local_state(0.0) as (state, readers):
+        calls("a directory", state, readers)
+    with local_state(0.1) as (state, readers):
+        calls("a store whose writes take 100 ms", state, readers)
     with loopback_bucket() as options:
+        bucket = open_store("s3://state/calls", options)
+        calls("S3 on loopback", bucket, bucket)
         states = {"a directory": {}, "S3 on loopback": bucket_state(options, "flight")}
-        for name, state in states.items():
-            found = batch_milliseconds(bench.spark, state)
+        for name, location in states.items():
+            found = batch_milliseconds(bench.spark, location)
             for phase, value in found.items():
                 work = f"batch of one row, state in {name}, {phase}"
                 results.append(Result(work, value, None, "ms", "", f"median of {BATCHES - 20}"))

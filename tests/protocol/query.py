@@ -305,8 +305,9 @@ class Query(RuleBasedStateMachine):
                 self._read_through(spark, task)
             spark.finish_sink()
             spark.committed += 1
-        missing = Counter(self.world.rows()) - spark.accounted()
-        raise AssertionError(f"rows are lost, or the stream does not come to rest: {missing}")
+        landed, found = Counter(self.world.rows()), spark.accounted()
+        message = f"no end: rows lost {landed - found}, doubled {found - landed}"
+        raise AssertionError(message)
 
     def _read_through(self, spark: Spark, task: Task) -> None:
         store = self.objects if spark is self.spark else spark.commits._store

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from pyspark_sluice.errors import SluiceError
-from pyspark_sluice.tests.protocol.broken import BROKEN
-from pyspark_sluice.tests.protocol.simulation import Simulation
+from pyspark_sluice.tests.protocol.broken import BROKEN, IN_FLIGHT
+from pyspark_sluice.tests.protocol.simulation import RowsOnly, Simulation
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
@@ -25,11 +25,8 @@ def test_every_row_is_read_exactly_once_whatever_happens():
     run_state_machine_as_test(Simulation, settings=examples)
 
 
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
-def test_a_planted_bug_is_caught(broken):
-    class Planted(Simulation):
-        make_coordinator = broken
-
+def _search(simulation, broken):
+    planted = type("Planted", (simulation,), {"make_coordinator": broken})
     search = settings(
         max_examples=1000,
         stateful_step_count=30,
@@ -38,5 +35,16 @@ def test_a_planted_bug_is_caught(broken):
         phases=[Phase.generate],
         suppress_health_check=_CHECKS,
     )
+    run_state_machine_as_test(planted, settings=search)
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
+def test_a_planted_bug_is_caught(broken):
     with pytest.raises((AssertionError, SluiceError)):
-        run_state_machine_as_test(Planted, settings=search)
+        _search(Simulation, broken)
+
+
+@pytest.mark.parametrize("broken", IN_FLIGHT, ids=lambda broken: broken.__name__)
+def test_a_bug_of_what_is_in_flight_loses_or_doubles_rows(broken):
+    with pytest.raises(AssertionError, match=r"lost|doubled|more than once"):
+        _search(RowsOnly, broken)
