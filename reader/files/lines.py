@@ -87,7 +87,7 @@ def _numbered(file: FileVersion, pieces: Iterator[tuple[int, bytes]]) -> Iterato
     for position, data in pieces:
         content = data if position else without_mark(data)
         if content:
-            yield LineBlock(file, content, position)
+            yield LineBlock(file, content, position + len(data) - len(content))
 
 
 def _in_place(

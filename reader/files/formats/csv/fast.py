@@ -16,6 +16,7 @@ import pyarrow.csv as pa_csv
 from ...options import ReaderOptions
 from ..strings import has_lone_return
 from ..times.temporal import Temporal
+from .shape import are_regular, has_blank_line, has_doubtful_numbers, places_of
 
 _types = pa.types
 _TRUE = ["true", "True", "TRUE"]
@@ -29,32 +30,47 @@ class CsvFast:
         self._data = data
         self._options = options
         self._temporal = temporal
+        trims = options.ignore_leading_white_space or options.ignore_trailing_white_space
         self.is_possible = (
             len(data) > 0
             and len(options.sep) == 1
             and ord(options.sep) < 128
             and options.quote != options.sep
-            and (options.sep not in " \t" or not _trims(options))
+            and not (
+                trims and (ord(options.sep) <= 32 or options.null_value or options.empty_value)
+            )
             and max(map(ord, options.quote + options.escape), default=0) < 128
+            and not _has_numeric_words(data, options)
         )
         self._blanks = _edge_blanks(options) if self.is_possible else None
         self._double = bool(options.quote) and options.escape == options.quote
+        self._numbers = {f.name for f in data if _is_exact_number(f.type)}
         self._wire = {f.name: _wire_type(f.type, options) for f in data}
 
-    def parse(self, data: bytes, names: Sequence[str], lines: bool) -> list[pa.Array] | None:
+    def parse(self, data: bytes, names: Sequence[str], *, lines: bool) -> list[pa.Array] | None:
         """Columns of the data schema; `lines` is true where a record cannot span lines."""
         if not self.is_possible or has_lone_return(data):
             return None
         options = self._options
-        quoted = bool(options.quote) and options.quote.encode() in data
-        if quoted and not self._is_regular(data, lines):
+        if b"\0" in data and not (options.quote and options.escape):
+            # Spark's parser takes a zero byte for the character that is not set.
+            return None
+        blank_lines_count = len(names) == 1 or ord(options.sep) <= 32
+        if (blank_lines_count or (self._blanks and not lines)) and has_blank_line(data):
+            return None
+        quotes = places_of(data, options.quote)
+        if len(quotes) and not self._is_regular(data, quotes, lines=lines):
             return None
         if self._blanks is not None:
-            if not quoted:
+            if not len(quotes):
                 data = self._blanks.sub(b"", data)
             elif self._blanks.search(data):
                 return None
-        kept = [f.name for f in self._data if f.name in self._wire and f.name in names]
+        in_doubt = bool(self._numbers) and has_doubtful_numbers(
+            data, quotes, options.sep, options.quote
+        )
+        wire = self._wire | dict.fromkeys(self._numbers if in_doubt else (), pa.string())
+        kept = [f.name for f in self._data if f.name in wire and f.name in names]
         try:
             table = pa_csv.read_csv(
                 pa.BufferReader(data),
@@ -64,14 +80,14 @@ class CsvFast:
                 pa_csv.ParseOptions(
                     delimiter=options.sep,
                     # Without quotes to look for, the parser is a tenth faster.
-                    quote_char=options.quote if quoted else False,
+                    quote_char=options.quote if len(quotes) else False,
                     double_quote=self._double,
                     escape_char=False,
                     newlines_in_values=not lines,
                 ),
                 pa_csv.ConvertOptions(
                     check_utf8=False,
-                    column_types={name: self._wire[name] for name in kept},
+                    column_types={name: wire[name] for name in kept},
                     include_columns=kept,
                     null_values=["", options.null_value],
                     true_values=_TRUE,
@@ -94,50 +110,50 @@ class CsvFast:
             if not pc.all(pc.is_finite(column), min_count=0).as_py():
                 raise ValueError("not a finite number")
             return column
-        return column if column.type == field.type else self._temporal.column(column, field.type)
+        if column.type == field.type:
+            return column
+        if field.name in self._numbers:
+            return _exact_numbers(column, field.type)
+        return self._temporal.column(column, field.type)
 
-    def _is_regular(self, data: bytes, lines: bool) -> bool:
-        """True if every quote opens or closes a field, so that both parsers agree."""
+    def _is_regular(self, data: bytes, quotes: np.ndarray, *, lines: bool) -> bool:
         options = self._options
-        quote = options.quote.encode()
-        escape = options.escape.encode()
-        if escape and not self._double and escape in data:
-            return False
-        if (options.null_value or options.empty_value) and quote * 2 in data:
-            return False
-        raw = np.frombuffer(data, np.uint8)
-        at = np.flatnonzero(raw == quote[0])
-        if len(at) % 2:
-            return False
-        opens, closes = at[0::2], at[1::2]
-        sep = ord(options.sep)
-        before = raw[np.maximum(opens - 1, 0)]
-        opened = (before == sep) | (before == 10) | (opens == 0)
-        after = raw[np.minimum(closes + 1, len(raw) - 1)]
-        closed = (after == sep) | (after == 10) | (after == 13) | (closes == len(raw) - 1)
         if self._double:
-            # The second of a doubled pair looks like an opening quote.
-            pairs = np.zeros(len(opens), np.bool_)
-            pairs[1:] = opens[1:] == closes[:-1] + 1
-            opened |= pairs
-            closed[:-1] |= pairs[1:]
-        if not (opened.all() and closed.all()):
+            if options.char_to_escape_quote_escaping:
+                return False
+        elif options.escape and options.escape.encode() in data:
             return False
-        if lines:
-            feeds = np.flatnonzero(raw == 10)
-            return bool((np.searchsorted(feeds, opens) == np.searchsorted(feeds, closes)).all())
-        return True
+        if (options.null_value or options.empty_value) and options.quote.encode() * 2 in data:
+            return False
+        return are_regular(data, quotes, options.sep, double=self._double, lines=lines)
 
 
-def _trims(options: ReaderOptions) -> bool:
-    return options.ignore_leading_white_space or options.ignore_trailing_white_space
+def _is_exact_number(kind: pa.DataType) -> bool:
+    return bool(_types.is_integer(kind) or _types.is_decimal(kind))
+
+
+def _exact_numbers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Numbers of a column in which some might be written as Java reads none."""
+    data = texts.buffers()[2]
+    raw = np.frombuffer(data if data is not None else b"", np.uint8)
+    if np.isin(raw, np.frombuffer(b" \txX", np.uint8)).any():
+        raise ValueError("a number with blanks or in hexadecimal digits")
+    return texts.cast(kind)
+
+
+def _has_numeric_words(data: pa.Schema, options: ReaderOptions) -> bool:
+    """True if what stands for infinity or not-a-number would be read as a number."""
+    if not any(_types.is_floating(kind) for kind in data.types):
+        return False
+    words = (options.nan_value, options.positive_inf, options.negative_inf)
+    return any(character.isdigit() for word in words for character in word)
 
 
 def _edge_blanks(options: ReaderOptions) -> re.Pattern[bytes] | None:
     """Blanks at the edges of fields, which are to be dropped; None if none are."""
     sep = re.escape(options.sep.encode())
-    leading = rb"(?:(?<=[\r\n%s])|\A)[ \t]+" % sep
-    trailing = rb"[ \t]+(?=[\r\n%s]|\Z)" % sep
+    leading = rb"(?:(?<=[\r\n%s])|\A)[\x00-\x09\x0b\x0c\x0e-\x20]+" % sep
+    trailing = rb"[\x00-\x09\x0b\x0c\x0e-\x20]+(?=[\r\n%s]|\Z)" % sep
     wanted = [
         pattern
         for pattern, is_wanted in (

@@ -1,31 +1,25 @@
-"""CSV fields as values of a schema by the rules of Spark's reader: the exact path.
+"""CSV records as rows, and what becomes of those that do not fit: the exact path.
 
-Not here: cutting into fields (`tokens.py`), the fast path (`format.py`).
+Not here: cutting into fields (`tokens.py`), single values (`values.py`), the fast path (`fast.py`).
 """
 
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 from typing import Any
 
 import pyarrow as pa
 
 from ...options import ParseMode, ReaderOptions
 from ..columns import empty_columns
-from ..json.scalars import rounded
 from ..records import malformed
 from ..times.temporal import Temporal
 from .tokens import Token
+from .values import converter
 
 Row = dict[str, Any]
-_types = pa.types
-_INTEGER = re.compile(r"[+-]?\d+\Z", re.ASCII)
-_FLOAT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[dDfF]?\s*\Z", re.ASCII)
-_JAVA = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class CsvRows:
@@ -67,7 +61,8 @@ class CsvRows:
                 rescued[name] = token
                 kind = self.out_schema.field(name).type
                 problem = problem or f"column {name}: {token[:100]!r} where {kind} is expected"
-        if len(tokens) != len(names):
+        # Where no column is asked for, Spark counts lines and looks into none of them.
+        if len(tokens) != len(names) and self._converters:
             problem = f"{len(tokens)} fields where {len(names)} are expected"
             rescued |= {f"_c{i}": tokens[i] for i in range(len(names), len(tokens))}
         if self._rescued:
@@ -75,6 +70,15 @@ class CsvRows:
                 row[self._rescued] = json.dumps(rescued, ensure_ascii=False, separators=(",", ":"))
             return row
         return self._bad(row, text, problem, where) if problem else row
+
+    def of_columns(self, columns: Sequence[pa.Array], rows: int) -> pa.RecordBatch:
+        """Columns of the fast path with those that only a bad record has a value for."""
+        by_name = dict(zip(self._converters, columns, strict=True))
+        arrays = [
+            by_name[f.name] if f.name in by_name else pa.nulls(rows, f.type)
+            for f in self.out_schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
 
     def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
         """Rows as Arrow."""
@@ -89,56 +93,6 @@ class CsvRows:
         if self._mode is ParseMode.DROPMALFORMED:
             return None
         return {**row, self._corrupt: text} if self._corrupt else row
-
-
-def converter(
-    kind: pa.DataType, options: ReaderOptions, temporal: Temporal
-) -> Callable[[str], Any]:
-    """A function from a field's text to what `pa.array` takes; raises ValueError where it fails."""
-    if _types.is_string(kind):
-        return str
-    if _types.is_binary(kind):
-        return str.encode
-    if _types.is_boolean(kind):
-        return lambda text: {"true": True, "false": False}.get(text.lower()) or _false(text)
-    if _types.is_integer(kind):
-        return lambda text: _integer(text, 1 << (kind.bit_width - 1))
-    if _types.is_floating(kind):
-        words = {
-            options.nan_value: math.nan,
-            options.positive_inf: math.inf,
-            options.negative_inf: -math.inf,
-        }
-        return lambda text: _float(text, words)
-    if _types.is_decimal(kind):
-        return lambda text: rounded(Decimal(text), kind)
-    if _types.is_date32(kind) or _types.is_timestamp(kind):
-        return lambda text: temporal.value(text, kind)
-    raise TypeError(f"CSV cannot be read into columns of type {kind}")
-
-
-def _false(text: str) -> bool:
-    if text.lower() == "false":
-        return False
-    raise ValueError(text)
-
-
-def _integer(text: str, bound: int) -> int:
-    if _INTEGER.match(text):
-        number = int(text)
-        if -bound <= number < bound:
-            return number
-    raise ValueError(text)
-
-
-def _float(text: str, words: dict[str, float]) -> float:
-    known = words.get(text, _JAVA.get(text))
-    if known is not None:
-        return known
-    match = _FLOAT.match(text)
-    if not match:
-        raise ValueError(text)
-    return float(match[1])
 
 
 def _string_column(schema: pa.Schema, name: str) -> str:

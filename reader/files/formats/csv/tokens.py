@@ -1,20 +1,21 @@
-"""Cuts CSV text into fields exactly as Spark's parser does, odd quotes included: the slow path.
+"""Cuts CSV text into records and their fields exactly as Spark does: the slow path.
 
-Inside quotes the escape character takes away the meaning of a quote; a quote that neither ends its
-field nor is escaped makes the field what stands there literally, up to the next separator.
+What a field is, is in `scan.py`. Here is what stands between them: blank lines, comments, line
+breaks, and what Spark shows as the text of a record that does not fit.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...lines import overlaps_itself
 from ...options import ReaderOptions
+from .long_scan import LongScanner
+from .scan import BLANKS, Rules, Scanner, Token
 
-__all__ = ["CsvTokens", "Record"]
-
-Token = str | None
-"""None for an empty field without quotes, which is null."""
+__all__ = ["CsvTokens", "Record", "Token", "break_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,105 +27,94 @@ class Record:
     """After its line break."""
 
     tokens: list[Token]
-    is_closed: bool
-    """False if it runs into the end of the text without a line break, or with an open quote."""
 
 
 class CsvTokens:
     """Tokenizes under one set of options."""
 
     def __init__(self, options: ReaderOptions) -> None:
-        self._sep = options.sep
-        self._quote = options.quote
-        self._escape = options.escape
-        before_escape = options.char_to_escape_quote_escaping
-        self._before_escape = options.escape if before_escape is None else before_escape
+        self._options = options
         self._comment = options.comment
-        self._empty = options.empty_value
-        self._leading = options.ignore_leading_white_space
-        self._trailing = options.ignore_trailing_white_space
+        self._scanner = Scanner if len(options.sep) == 1 else LongScanner
+        self._line_rules = self._rules()
+        trims = options.ignore_leading_white_space or options.ignore_trailing_white_space
+        self._splits = not trims and not overlaps_itself(options.sep.encode())
 
     def line(self, text: str) -> list[Token] | None:
         """The fields of one line without its line break; None for blank lines and comments."""
-        if not text.strip() or (self._comment and text.startswith(self._comment)):
+        if not text.strip(BLANKS) or (self._comment and text.startswith(self._comment)):
             return None
-        tokens, _, _ = self._record(text, 0, len(text))
-        return tokens
+        return self.fields(text)
 
-    def records(self, text: str) -> Iterator[Record]:
-        """The records of text in which quoted fields may hold line breaks."""
-        at, size = 0, len(text)
-        while at < size:
-            start, end = at, text.find("\n", at)
-            end = size if end < 0 else end
-            if not text[at:end].strip() or (self._comment and text.startswith(self._comment, at)):
-                at = end + 1
-                continue
-            tokens, at, closed = self._record(text, at, size, "\n")
-            yield Record(start, at, tokens, closed)
+    def header(self, text: str) -> list[Token] | None:
+        """The same for the first line; a comment before it may stand behind blanks."""
+        begin = text.strip(BLANKS)
+        if not begin or (self._comment and begin.startswith(self._comment)):
+            return None
+        return self.fields(text)
 
-    def _record(
-        self, text: str, at: int, size: int, feed: str = ""
-    ) -> tuple[list[Token], int, bool]:
-        tokens = list[Token]()
-        while True:
-            token, at, closed = self._field(text, at, size, feed)
-            tokens.append(token)
-            if at >= size:
-                return tokens, size, False
-            if feed and text.startswith(feed, at):
-                return tokens, at + 1, closed
-            at += len(self._sep)
-            if at >= size or (feed and text.startswith(feed, at)):
-                tokens.append(None)
-                return tokens, min(at + 1, size), at < size
+    def fields(self, text: str) -> list[Token]:
+        """The fields of one line, whatever it is."""
+        if self._splits and self._line_rules.quote not in text:
+            return [token or None for token in text.split(self._options.sep)]
+        try:
+            return self._scanner(self._line_rules, text).record()
+        except RecursionError:
+            # Hundreds of closing quotes with an escape behind each: no record at all.
+            return [text]
 
-    def _field(self, text: str, at: int, size: int, feed: str) -> tuple[Token, int, bool]:
-        """One field and where it ends: at a separator, a line break or the end."""
-        if self._leading:
-            while at < size and text[at] in " \t":
-                at += 1
-        if self._quote and text.startswith(self._quote, at):
-            quoted = self._quoted(text, at + 1, size, feed)
-            if quoted is not None:
-                return quoted
-        end = self._end(text, at, size, feed)
-        value = text[at:end]
-        if self._trailing:
-            value = value.rstrip(" \t")
-        return value or None, end, True
+    def records(self, text: str, line_break: str, *, is_end: bool) -> Iterator[Record]:
+        """The records of text in which quoted fields may hold line breaks.
 
-    def _quoted(self, text: str, at: int, size: int, feed: str) -> tuple[Token, int, bool] | None:
-        """None if a stray quote shows that the field is no quoted one."""
-        out = list[str]()
-        while at < size:
-            char = text[at]
-            if char == self._escape and text.startswith(self._quote, at + 1):
-                out.append(self._quote)
-                at += 2
-            elif (
-                char == self._before_escape
-                and char != self._quote
-                and text.startswith(self._escape, at + 1)
-            ):
-                out.append(self._escape)
-                at += 2
-            elif char == self._quote:
-                end = at + 1
-                while end < size and text[end] in " \t" and text[end] != self._sep:
-                    end += 1
-                if end < size and not text.startswith((self._sep, feed or self._sep), end):
-                    return None
-                return "".join(out) or self._empty, end, True
+        Without `is_end` the last one is left out, as its end is not known yet; one without fields
+        may follow it, which says up to where nothing but blank lines and comments stand.
+        """
+        scanner = self._scanner(self._rules(line_break), text, is_end=is_end)
+        start = 0
+        while start < len(text):
+            if self._comment and text.startswith(self._comment, start):
+                end = text.find(line_break, start)
+                scanner.at = end + len(line_break) if end >= 0 else len(text)
+                is_whole, tokens = end >= 0, list[Token]()
             else:
-                out.append(char)
-                at += 1
-        return "".join(out) or self._empty, size, False
+                try:
+                    tokens = scanner.record()
+                    is_whole = scanner.is_closed
+                except RecursionError:
+                    end = text.find(line_break, start)
+                    scanner = self._scanner(self._rules(line_break), text, is_end=is_end)
+                    scanner.at = end + len(line_break) if end >= 0 else len(text)
+                    is_whole, tokens = end >= 0, [text[start : scanner.at].rstrip(line_break)]
+            if not is_whole and not is_end:
+                break
+            yield Record(start, scanner.at, tokens)
+            start = scanner.at
 
-    def _end(self, text: str, at: int, size: int, feed: str) -> int:
-        end = text.find(self._sep, at, size)
-        end = size if end < 0 else end
-        if feed:
-            line = text.find(feed, at, end)
-            end = end if line < 0 else line
-        return end
+    def _rules(self, line_break: str = "") -> Rules:
+        options = self._options
+        # Spark keeps a separator that was set as it is inside of quotes.
+        normal = line_break if line_break != "\n" and not options.line_sep else ""
+        return Rules.of(
+            options.sep,
+            options.quote,
+            options.escape,
+            options.char_to_escape_quote_escaping,
+            options.empty_value,
+            leading=options.ignore_leading_white_space,
+            trailing=options.ignore_trailing_white_space,
+            breaks=tuple(dict.fromkeys((line_break, "\n"))) if line_break else (),
+            quoted_break=normal,
+        )
+
+
+def break_of(text: str) -> str:
+    """The line break that a text with records over several lines goes by: its first one."""
+    found = re.search("\r\n|\r|\n", text)
+    return found[0] if found else "\n"
+
+
+def shown(text: str) -> str:
+    """A record as it stands in the column of corrupt records: without what ended it."""
+    if text.endswith("\r\n"):
+        return text[:-2]
+    return text[:-1] if text.endswith(("\n", "\f")) else text
