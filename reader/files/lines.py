@@ -16,7 +16,7 @@ from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ...errors import MalformedDataError
 from .codecs import Readable, codec_of, decompressed
 from .opening import RandomAccess, open_file
-from .options import Compression, ReaderOptions
+from .options import Compression, FileFormatName, ReaderOptions
 
 __all__ = [
     "LineBlock",
@@ -67,25 +67,31 @@ def is_ascii_superset(encoding: str) -> bool:
 def line_blocks(split: FileSplit, options: ReaderOptions, step: int) -> Iterator[LineBlock]:
     """Yield the records of `split` in order, in blocks of about `step` bytes, in UTF-8.
 
-    A byte order mark is left out. Raises what opening, reading and decompressing raise.
+    A byte order mark is left out, but for `wholetext`. Raises what opening, reading and
+    decompressing raise.
     """
     with open_file(split.file, options.storage_options) as source:
         codec = codec_of(split.file.path, options.compression)
         if codec is not Compression.NONE:
             with decompressed(split.file, source, codec) as stream:
                 pieces = _from_stream(_decoded(stream, split, options), step, options)
-                yield from _numbered(split.file, pieces)
+                yield from _numbered(split.file, pieces, options)
         elif not is_ascii_superset(options.encoding):
             stream = _decoded(_Sequential(source), split, options)
-            yield from _numbered(split.file, _from_stream(stream, step, options))
+            yield from _numbered(split.file, _from_stream(stream, step, options), options)
         else:
             pieces = _in_place(split, source, separator_of(options), step)
-            yield from _numbered(split.file, _transcoded(pieces, split, options.encoding))
+            pieces = _transcoded(pieces, split, options.encoding)
+            yield from _numbered(split.file, pieces, options)
 
 
-def _numbered(file: FileVersion, pieces: Iterator[tuple[int, bytes]]) -> Iterator[LineBlock]:
+def _numbered(
+    file: FileVersion, pieces: Iterator[tuple[int, bytes]], options: ReaderOptions
+) -> Iterator[LineBlock]:
+    # A whole file as one text is all of it, as in Spark.
+    keeps_mark = options.wholetext and options.file_format is FileFormatName.TEXT
     for position, data in pieces:
-        content = data if position else without_mark(data)
+        content = data if position or keeps_mark else without_mark(data)
         if content:
             yield LineBlock(file, content, position + len(data) - len(content))
 

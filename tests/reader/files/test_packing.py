@@ -56,3 +56,10 @@ def test_the_first_of_many_headers_may_stand_behind_comments(tmp_path):
     paths = sorted(tmp_path.iterdir())
     rows = read_rows(paths, SCHEMA, file_format="csv", header=True, comment="#")
     assert rows == [{"a": 1, "b": "x"}] * 3
+
+
+def test_a_whole_file_as_one_text_keeps_its_byte_order_mark(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(codecs.BOM_UTF8 + b"x\ny\n")
+    rows = read_rows([path], VALUE, file_format="text", wholetext=True)
+    assert rows == [{"value": "\ufeffx\ny\n"}]

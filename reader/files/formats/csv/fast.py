@@ -66,9 +66,7 @@ class CsvFast:
                 data = self._blanks.sub(b"", data)
             elif self._blanks.search(data):
                 return None
-        in_doubt = bool(self._numbers) and has_doubtful_numbers(
-            data, quotes, options.sep, options.quote
-        )
+        in_doubt = bool(self._numbers) and has_doubtful_numbers(data, quotes, options.sep)
         wire = self._wire | dict.fromkeys(self._numbers if in_doubt else (), pa.string())
         kept = [f.name for f in self._data if f.name in wire and f.name in names]
         try:

@@ -182,7 +182,7 @@ class CsvFormat(RecordFormat):
             self._names = self._header_names
             return data[len(self._header) :]
         for offset, line in self._lines(data):
-            tokens = self._tokens.header(line.decode("utf-8", "replace"))
+            tokens = self._tokens.line(line.decode("utf-8", "replace"))
             if tokens is None:
                 continue
             self._names = self._columns.names(tokens, file)

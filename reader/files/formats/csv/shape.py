@@ -17,7 +17,7 @@ _BLANKS = BLANKS.encode()
 
 def places_of(data: bytes, character: str) -> np.ndarray:
     """Where an ASCII character stands in `data`; nowhere if it is empty."""
-    if not character:
+    if not character or character.encode() not in data:
         return np.empty(0, np.int64)
     return np.flatnonzero(np.frombuffer(data, np.uint8) == ord(character))
 
@@ -63,33 +63,35 @@ def has_blank_line(data: bytes) -> bool:
     return False
 
 
-def has_doubtful_numbers(data: bytes, quotes: np.ndarray, sep: str, quote: str) -> bool:
+def has_doubtful_numbers(data: bytes, quotes: np.ndarray, sep: str) -> bool:
     """True if blanks stand at the edge of a field, or something might be a hexadecimal number.
 
     Arrow takes both for numbers, Java takes neither.
     """
     raw = np.frombuffer(data, np.uint8)
-    last = len(raw) - 1
+    zeros = None
     for mark in b"xX":
         if mark in data:
-            at = np.flatnonzero(raw == mark)
-            if (raw[np.maximum(at - 1, 0)] == ord("0")).any():
+            zeros = raw[:-1] == ord("0") if zeros is None else zeros
+            if (zeros & (raw[1:] == mark)).any():
                 return True
-    edges = np.zeros(256, np.bool_)
-    edges[[ord(sep), 10, 13]] = True
-    ends = np.zeros(256, np.bool_)
-    ends[[ord(character) for character in quote]] = True
-    for blank in b" \t":
-        if blank == ord(sep) or blank not in data:
-            continue
-        at = np.flatnonzero(raw == blank)
-        if at[0] == 0 or at[-1] == last:
-            return True
-        left, right = raw[at - 1], raw[at + 1]
-        if (ends[left] | ends[right]).any():
-            return True
-        at = at[edges[left] | edges[right]]
+    blanks = [blank for blank in b" \t" if blank != ord(sep) and blank in data]
+    if not blanks:
+        return False
+    is_blank, is_edge = _any_of(raw, blanks), _any_of(raw, [ord(sep), 10, 13])
+    if is_blank[0] or is_blank[-1]:
+        return True
+    if len(quotes) and (is_blank[quotes[:-1] + 1].any() or is_blank[quotes - 1].any()):
+        return True
+    for hits in (is_edge[:-1] & is_blank[1:], is_blank[:-1] & is_edge[1:]):
         # Inside of quotes a separator is text, and there are blanks behind many a comma.
-        if (np.searchsorted(quotes, at) % 2 == 0).any():
+        if hits.any() and (np.searchsorted(quotes, np.flatnonzero(hits)) % 2 == 0).any():
             return True
     return False
+
+
+def _any_of(raw: np.ndarray, values: list[int]) -> np.ndarray:
+    found: np.ndarray = raw == values[0]
+    for value in values[1:]:
+        found |= raw == value
+    return found

@@ -46,13 +46,6 @@ class CsvTokens:
             return None
         return self.fields(text)
 
-    def header(self, text: str) -> list[Token] | None:
-        """The same for the first line; a comment before it may stand behind blanks."""
-        begin = text.strip(BLANKS)
-        if not begin or (self._comment and begin.startswith(self._comment)):
-            return None
-        return self.fields(text)
-
     def fields(self, text: str) -> list[Token]:
         """The fields of one line, whatever it is."""
         if self._splits and self._line_rules.quote not in text:
@@ -115,6 +108,4 @@ def break_of(text: str) -> str:
 
 def shown(text: str) -> str:
     """A record as it stands in the column of corrupt records: without what ended it."""
-    if text.endswith("\r\n"):
-        return text[:-2]
-    return text[:-1] if text.endswith(("\n", "\f")) else text
+    return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
