@@ -10,6 +10,7 @@ Not here: how splits are read (`api.py` and what implements it), what a commit l
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -140,7 +141,10 @@ class ReaderTask(Generic[SplitT]):
             query_id=attempt.query_id,
             reported=reported,
         )
-        # It only spares the driver a wait, and whoever closes a reader wants no error.
+        # It only spares the driver a wait, and whoever closes a reader wants no error. A process
+        # that is ending has no threads left that could talk to an object store.
+        if sys.is_finalizing():
+            return
         with contextlib.suppress(OSError, SluiceError):
             self._commits.abandon(record)
 
