@@ -40,6 +40,7 @@ class JsonRows:
         self._mode = options.mode
         self._fields = converters(data, options, temporal)
         self._takers = trees.takers(data, options, temporal)
+        self._texts = [f.name for f in data if pa.types.is_string(f.type)]
         self._corrupt = _string_column(schema, options.column_name_of_corrupt_record)
         self._single = options.single_variant_column
         if self._single and (data.names != [self._single] or not is_variant(data.types[0])):
@@ -115,6 +116,7 @@ class JsonRows:
         value = trees.parsed(record, self._options)
         if self._single:
             value = {self._single: value}
+        trees.keep_written(value, self._texts, record)
         rows = trees.rows_of(value, self._takers)
         if self._rescued and (type(value) is list or not value.keys() <= self._takers.keys()):
             raise ValueError("there may be something to rescue")

@@ -7,9 +7,10 @@ names that come twice, and whatever has to be kept as it was written.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from ...options import ReaderOptions
@@ -19,12 +20,12 @@ from .literals import has_long_number
 from .scalars import Number, clean, plain_base64, scalar
 from .variant import encode, is_variant
 
-__all__ = ["REFUSALS", "Take", "parsed", "rows_of", "takers"]
+__all__ = ["REFUSALS", "Take", "keep_written", "parsed", "rows_of", "takers"]
 
 Take = Callable[[Any], Any]
 _types = pa.types
 
-REFUSALS = (ValueError, RecursionError)
+REFUSALS = (ValueError, RecursionError, msgspec.MsgspecError)
 """What the functions here raise for records that the exact path has to read."""
 
 
@@ -59,6 +60,23 @@ def parsed(data: bytes, options: ReaderOptions) -> Any:
         raise ValueError
     escaped_pair = "\\ud" in text or "\\uD" in text
     return (_CAREFUL if escaped_pair else _DECODER).decode(text)
+
+
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def keep_written(value: Any, names: Collection[str], record: bytes) -> None:
+    """Put the text of objects and arrays, as written, for the fields of `value` with these names.
+
+    `value` is what `parsed` made of `record`. Raises one of `REFUSALS`.
+    """
+    if type(value) is not dict:
+        return
+    nested = [name for name in names if type(value.get(name)) in (dict, list)]
+    if nested:
+        written = _RAW.decode(record)
+        for name in nested:
+            value[name] = bytes(written[name]).decode()
 
 
 def rows_of(value: Any, fields: Mapping[str, Take]) -> list[dict[str, Any]]:
