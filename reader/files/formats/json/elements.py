@@ -122,8 +122,8 @@ class _Scanner:
         ends = np.flatnonzero(depth == 0)
         if len(ends):
             end = int(ends[0])
-            if data[end + 1 :].strip(_BLANKS):
-                raise Odd("text after the array")
+            if raw[end] != ord("]") or data[end + 1 :].strip(_BLANKS):
+                raise Odd("another end than the array's")
             data, raw, inside, depth = data[:end], raw[:end], inside[:end], depth[:end]
             self.ended = True
         elif len(raw):
