@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test soak simulate format bench clean
+.PHONY: help demo test soak simulate fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -32,6 +32,11 @@ bench: $(READY)  ## Measure against Spark's own file source (BENCH="csv json" ch
 simulate: $(READY)  ## Search for a run of the protocol that loses or doubles a row (40,000 of them)
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -o faulthandler_timeout=0 \
 		tests/protocol/test_simulation.py
+
+fuzz: $(READY)  ## Read twenty times as many generated CSV files with Spark and with Sluice
+	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
+		HYPOTHESIS_PROFILE=nightly exec $(BIN)/python -m pytest -o faulthandler_timeout=0 \
+		tests/reader/files/test_csv_as_spark.py
 
 clean:  ## Remove everything that these commands have made
 	rm -rf $(VENV) .jdk build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from .scan import BLANKS, Rules, Scanner, Token
+from .rules import BLANKS, Rules
+from .scan import Scanner, Token
 
 __all__ = ["LongScanner"]
 

@@ -8,82 +8,13 @@ and nulls of a schema are not here (`rows.py`), nor what a line is (`tokens.py`)
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-__all__ = ["BLANKS", "Rules", "Scanner", "Token"]
+from .rules import BLANKS, NO_CHARACTER, Rules
+
+__all__ = ["Scanner", "Token"]
 
 Token = str | None
 """None for an empty field without quotes, which is null."""
-
-BLANKS = "".join(map(chr, range(33)))
-"""What Java's `trim` takes off: all control characters, and no blank of any other script."""
-
-_NONE = "\0"
-"""An option that is not set, which the parser does not tell from a zero byte in the text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the options say, and the patterns that follow from it."""
-
-    sep: str
-    quote: str
-    escape: str
-    before_escape: str
-    empty: str
-    leading: bool
-    trailing: bool
-    breaks: tuple[str, ...]
-    """What ends a record outside of quotes, the file's own first; empty for a single line."""
-
-    quoted_break: str
-    """The break that becomes a line feed inside of quotes; empty for none."""
-
-    plain: re.Pattern[str]
-    """Finds the end of a field without quotes by the file's own line break."""
-
-    literal: re.Pattern[str]
-    """The same by any line feed as well."""
-
-    inside: re.Pattern[str]
-    """Finds what has a meaning inside of quotes."""
-
-    @staticmethod
-    def of(  # noqa: PLR0913 - one parameter an option
-        sep: str,
-        quote: str,
-        escape: str,
-        before_escape: str | None,
-        empty: str,
-        *,
-        leading: bool,
-        trailing: bool,
-        breaks: tuple[str, ...] = (),
-        quoted_break: str = "",
-    ) -> Rules:
-        """The rules of these options, as Spark hands them to its parser."""
-        quote, escape = quote or _NONE, escape or _NONE
-        before_escape = before_escape or (_NONE if quote == escape else escape)
-        # A separator of several characters is looked for by `LongScanner`.
-        stop = sep if len(sep) == 1 else _NONE
-        return Rules(
-            sep,
-            quote,
-            escape,
-            before_escape,
-            empty,
-            leading,
-            trailing,
-            breaks,
-            quoted_break,
-            _any_of(stop, *breaks[:1]),
-            _any_of(stop, *breaks),
-            _any_of(quote, escape, before_escape),
-        )
-
-
-def _any_of(*texts: str) -> re.Pattern[str]:
-    return re.compile("|".join(re.escape(text) for text in dict.fromkeys(texts)))
 
 
 class _EndOfText(Exception):
@@ -98,7 +29,7 @@ class Scanner:
         self._rules = rules
         self._text = text
         self._size = len(text)
-        self._sep = rules.sep if len(rules.sep) == 1 else _NONE
+        self._sep = rules.sep if len(rules.sep) == 1 else NO_CHARACTER
         self._feed = "\n" if rules.breaks else ""
         self._is_end = is_end
         self.at = 0
@@ -106,7 +37,7 @@ class Scanner:
         """True if a line break ended the last record, not the end of the text."""
 
         self._here = 0
-        self._char = self._before = _NONE
+        self._char = self._before = NO_CHARACTER
         self._is_odd = self._trims = False
         self._value: list[str] = []
         self._row: list[Token] = []
@@ -114,7 +45,7 @@ class Scanner:
     def record(self) -> list[Token]:
         """The fields of the next record; none for an empty line."""
         start, self._row = self.at, []
-        self._before, self._is_odd, self._trims = _NONE, False, False
+        self._before, self._is_odd, self._trims = NO_CHARACTER, False, False
         try:
             self._next()
             self._fields()
@@ -138,7 +69,7 @@ class Scanner:
             if self._char in (self._sep, self._feed):
                 self._row.append(None)
             else:
-                self._is_odd, self._before = False, _NONE
+                self._is_odd, self._before = False, NO_CHARACTER
                 if self._char != rules.quote:
                     self._plain()
                 elif not self._simply_quoted():
@@ -203,7 +134,7 @@ class Scanner:
                     self._is_odd = True
                     self._literally("", char)
                     return
-                if self._before == rules.escape != _NONE:
+                if self._before == rules.escape != NO_CHARACTER:
                     self._value.append(rules.escape)
                 self._until(rules.inside)
             else:
@@ -240,13 +171,13 @@ class Scanner:
     def _unescape(self) -> None:
         """At a quote or an escape inside of quotes."""
         rules, char, before = self._rules, self._char, self._before
-        if char == rules.escape and before == rules.before_escape != _NONE:
+        if char == rules.escape and before == rules.before_escape != NO_CHARACTER:
             self._value.append(rules.escape)
-            self._char = _NONE
+            self._char = NO_CHARACTER
         elif before == rules.escape:
             if char == rules.quote:
                 self._value.append(rules.quote)
-                self._char = _NONE
+                self._char = NO_CHARACTER
             else:
                 self._value.append(before)
         elif before == rules.quote:
@@ -276,7 +207,7 @@ class Scanner:
                 return True
             if not self._is_odd:
                 self._value.append(rules.quote)
-        return self._before != _NONE and self._char not in (self._sep, self._feed)
+        return self._before != NO_CHARACTER and self._char not in (self._sep, self._feed)
 
     def _end_value(self) -> None:
         text = "".join(self._value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .scan import BLANKS
+from .rules import BLANKS
 
 __all__ = ["are_regular", "has_blank_line", "has_doubtful_numbers", "places_of"]
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ...lines import overlaps_itself
 from ...options import ReaderOptions
 from .long_scan import LongScanner
-from .scan import BLANKS, Rules, Scanner, Token
+from .rules import BLANKS, Rules
+from .scan import Scanner, Token
 
 __all__ = ["CsvTokens", "Record", "Token", "break_of"]
 

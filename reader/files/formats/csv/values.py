@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ..json.scalars import rounded
 from ..times.temporal import Temporal
-from .scan import BLANKS
+from .rules import BLANKS
 
 __all__ = ["converter"]
 
