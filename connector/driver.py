@@ -6,6 +6,7 @@ Not here: Spark's signatures (`stream_reader.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
@@ -21,7 +22,7 @@ from .loading import load_source
 from .offsets import from_offset, to_offset
 from .options import SluiceOptions, parse_options
 from .partitions import partitions_of
-from .state_location import check_spark_checkpoint, open_state, parse_starting_state
+from .state_location import check_spark_checkpoint, open_state, starting_state
 
 
 class StreamDriver:
@@ -77,5 +78,5 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         ingest_again=options.ingest_again,
         settle_timeout=options.discovery_timeout / 1000,
         background_interval=max(options.discovery_interval / 1000, 0.1),
-        starting_state=parse_starting_state(options),
+        starting_state=partial(starting_state, options) if options.starting_state else None,
     )

@@ -10,7 +10,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
@@ -26,6 +33,14 @@ def _json_object(value: object) -> object:
         value = json.loads(value)
     if not isinstance(value, dict):
         message = 'not a JSON object; write an object such as {"key": "value"}'
+        raise ValueError(message)
+    return value
+
+
+def _savepoint(value: str) -> str:
+    url, _, identifier = value.rpartition("@")
+    if value and not (url and identifier.isascii() and identifier.isdigit()):
+        message = "not a state directory, an @ and a checkpoint id: /old/sluice/source@42"
         raise ValueError(message)
     return value
 
@@ -65,10 +80,10 @@ class SluiceOptions(EnumeratorOptions, ReaderOptions):
         default_factory=dict,
         description="JSON object for a source of your own; names keep their case.",
     )
-    starting_state: str | None = Field(
+    starting_state: Annotated[str, AfterValidator(_savepoint)] | None = Field(
         None,
         description="For a new query: state directory and checkpoint id of another one to start "
-        "from, such as /checkpoints/old/sluice/source@42.",
+        "from, such as /checkpoints/old/sluice/source@42; needed until its own first batch.",
     )
     ingest_again: bool = Field(
         False,

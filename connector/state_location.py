@@ -37,22 +37,13 @@ def open_state(options: SluiceOptions) -> StateStore:
     return open_store(state_url(options), options.storage_options)
 
 
-def parse_starting_state(options: SluiceOptions) -> StartingState | None:
+def starting_state(options: SluiceOptions) -> StartingState:
     """The savepoint that `startingState` names: the newest of that id in that directory.
 
     Raises:
-        OptionError: not of the form directory@id, or no such checkpoint is retained.
+        OptionError: no such checkpoint is retained.
     """
-    if not options.starting_state:
-        return None
-    url, _, identifier = options.starting_state.rpartition("@")
-    if not url or not identifier.isdigit():
-        raise OptionError(
-            "startingState: not understood",
-            "",
-            repr(options.starting_state),
-            "state directory, an @ and a checkpoint id: /checkpoints/old/sluice/source@42",
-        )
+    url, _, identifier = (options.starting_state or "").rpartition("@")
     from ..checkpoint_meta.history import CheckpointHistory
 
     store = open_store(url, options.storage_options)

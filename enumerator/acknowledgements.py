@@ -24,6 +24,7 @@ from .api import EnumeratorSource, SplitEnumerator, SplitT
 from .bounded_lock import BoundedLock
 from .commit_search import CommitSearch
 from .context import CoordinatorContext
+from .savepoint import is_known_to_be_complete
 from .sent_back import SentBackSplits
 
 
@@ -88,11 +89,17 @@ class Acknowledgements(Generic[SplitT]):
             self._enumerator.notify_checkpoint_complete(ref.checkpoint)
 
     def adopt(
-        self, checkpoint: Checkpoint, commits: ReaderCommits, counted: Sequence[int] = ()
+        self,
+        checkpoint: Checkpoint,
+        commits: ReaderCommits,
+        history: CheckpointHistory,
+        counted: Sequence[int] = (),
     ) -> None:
         """Count commits of a savepoint, which are in another directory. Under the lock.
 
-        `counted` are the readers that the savepoint's state has counted itself.
+        `counted` are the readers that the savepoint's state has counted itself. What a reader
+        without a commit was given is read by this query, with the events that came with it,
+        unless the other query is known to have gone on without it.
         """
         missing = []
         for reader in _readers_of(checkpoint):
@@ -103,7 +110,14 @@ class Acknowledgements(Generic[SplitT]):
                 missing.append(reader)
             else:
                 self.count(commit, checkpoint)
-        self._give_up(checkpoint, missing)
+        if not missing or is_known_to_be_complete(checkpoint.ref, history, commits):
+            self._give_up(checkpoint, missing)
+            return
+        events = checkpoint.header.events
+        for reader in missing:
+            self._enumerator.add_splits_back(self._assigned_to(reader, checkpoint), reader)
+            if str(reader) in events:
+                self._context.inboxes.put_back({str(reader): events[str(reader)]})
 
     def _give_up(self, checkpoint: Checkpoint, missing: Sequence[int]) -> None:
         for reader in missing:

@@ -113,7 +113,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
     @abstractmethod
     def add_splits_back(self, splits: Sequence[SplitT], reader: int) -> None:
-        """Take back splits that `reader` could not read, or the remainders it left."""
+        """Take back splits that `reader` could not read or never came to, or what it left."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> StateT:

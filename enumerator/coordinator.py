@@ -143,7 +143,8 @@ class Coordinator(Generic[SplitT, StateT]):
             return self._opened
         open_format(self._store)
         newest = running or complete
-        savepoint = self._settings.starting_state if newest == NO_CHECKPOINT else None
+        find = self._settings.starting_state
+        savepoint = find() if find is not None and newest == NO_CHECKPOINT else None
         if newest == NO_CHECKPOINT and not (savepoint or self._settings.ingest_again):
             # Before the claim: a query that must not begin supersedes nobody.
             check_fresh_start(self._store)
@@ -232,4 +233,4 @@ class Coordinator(Generic[SplitT, StateT]):
         history, commits = CheckpointHistory(savepoint.store), ReaderCommits(savepoint.store)
         known = {CheckpointRef.from_name(name): of for name, of in restored.counted.items()}
         for ref, counted in sorted({**known, savepoint.ref: ()}.items()):
-            opened.acknowledgements.adopt(history.load(ref), commits, counted)
+            opened.acknowledgements.adopt(history.load(ref), commits, history, counted)

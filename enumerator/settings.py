@@ -5,6 +5,7 @@ Not here: the options of a user (`options.py`), which the connector turns into t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..checkpoint_meta.reference import CheckpointRef
@@ -50,4 +51,6 @@ class CoordinatorSettings:
     ingest_again: bool = False
     """A query that begins anew may begin over a state that has been read from."""
 
-    starting_state: StartingState | None = None
+    starting_state: Callable[[], StartingState] | None = None
+    """Finds the savepoint. Asked before the first checkpoint only: after it, this state stands
+    alone and the other one may be gone."""

@@ -108,7 +108,7 @@ def test_a_savepoint_s_commits_are_looked_for_by_name_too():
     old.acknowledge(ref, 0, returned=[{"index": 0, "reason": "torn"}])
     old.acknowledge(ref, 1)
     new = Harness()
-    new.restart(starting_state=StartingState(state, ref))
+    new.restart(starting_state=lambda: StartingState(state, ref))
     assert new.assigned(new.coordinator.latest(NO_CHECKPOINT)) == {0: [0]}
     assert new.enumerator.abandoned == []
 

@@ -151,7 +151,7 @@ def test_a_savepoint_counts_what_its_checkpoint_has_not(query):
     second = query.coordinator.latest(first)
     query.acknowledge_all(second)
     other = Harness((), TWO_FILES, MemoryStateStore("other"))
-    other.restart(starting_state=StartingState(query.state, second))
+    other.restart(starting_state=lambda: StartingState(query.state, second))
     other.start()
     assert other.enumerator.returned == [(0, [100])]
     assert sorted(other.enumerator.pending) == [4, 5, 6, 7, 100]

@@ -304,8 +304,9 @@ def test_a_savepoint_restores_the_coordinator(query):
     query.start()
     opened(query.coordinator).room = _room_for(1)
     end = cut(query, 1, 2, 3)
+    query.acknowledge_all(end)
     other = Harness(state=MemoryStateStore("other"))
-    other.restart(starting_state=StartingState(query.state, end))
+    other.restart(starting_state=lambda: StartingState(query.state, end))
     other.start()
     assert other.enumerator.pending == [2, 3]
 

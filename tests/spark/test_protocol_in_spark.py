@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections import Counter
 
 import pytest
 
@@ -75,6 +76,36 @@ def test_a_new_query_starts_from_a_retained_checkpoint_of_another(lake, tmp_path
     assert ids == list(range(20, 60))
     assert sorted(p for p in lake.state.rglob("*") if p.is_file()) == before
     assert [path.read_bytes() for path in before] == contents
+
+
+def test_a_savepoint_that_nobody_has_read_is_read_and_not_needed_after_the_first_batch(
+    lake, tmp_path
+):
+    for i in range(4):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+        time.sleep(0.01)
+
+    def refuse(frame, batch_id):
+        message = "the sink is down"
+        raise RuntimeError(message)
+
+    writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(refuse)
+    writer = writer.option("checkpointLocation", str(lake.checkpoint)).trigger(availableNow=True)
+    with pytest.raises(Exception, match="the sink is down"):
+        lake.run(writer).awaitTermination(60)
+    checkpoint, sink = str(tmp_path / "checkpoint2"), str(tmp_path / "sink2")
+
+    def drain():
+        frame = lake.frame(checkpointLocation=checkpoint, startingState=f"{lake.state}@1")
+        writer = frame.writeStream.format("parquet").trigger(availableNow=True)
+        query = lake.run(writer.option("checkpointLocation", checkpoint), sink)
+        assert query.awaitTermination(60)
+        return Counter(row.id for row in lake.spark.read.parquet(sink).collect())
+
+    assert drain() == lake.landed
+    shutil.rmtree(lake.checkpoint)
+    lake.land("later.json", range(100, 110))
+    assert drain() == lake.landed
 
 
 def test_an_unknown_savepoint_is_refused_with_those_retained(lake):
