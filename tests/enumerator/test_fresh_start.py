@@ -46,7 +46,7 @@ def test_it_is_permitted_by_an_option():
 def test_it_may_go_on_from_where_the_state_stands():
     query = read_two_batches()
     state = StartingState(query.state, CheckpointRef(2, 1))
-    query.restart(starting_state=state)
+    query.restart(starting_state=lambda: state)
     query.start()
     query.offer(3)
     new = query.coordinator.latest(NO_CHECKPOINT)
