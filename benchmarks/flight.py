@@ -8,6 +8,7 @@ The batches are real queries, with state in a directory or in S3 on loopback.
 from __future__ import annotations
 
 import json
+import logging
 import statistics
 import tempfile
 import time
@@ -119,6 +120,8 @@ def loopback_bucket() -> Iterator[Mapping[str, Any]]:
     import fsspec
     from moto.server import ThreadedMotoServer
 
+    # One line a request is more than the requests.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
