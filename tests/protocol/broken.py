@@ -125,6 +125,9 @@ class OrphanGoesOn(Coordinator[Any, Any]):
                 if self._history.load(ref).header.parent == complete:
                     opened = super()._open(ref)
                     opened.flight.complete = complete
+                    # Lest a gateway that stays closed gives it away: the rows have to tell.
+                    for checkpoint_id in list(opened.context._closed):
+                        opened.context.open(checkpoint_id)
                     return opened
         return super()._open(complete, running)
 
