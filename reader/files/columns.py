@@ -14,12 +14,11 @@ import pyarrow as pa
 from ...checkpoint_meta.splits import FileSplit
 from ...checkpoint_meta.urls import shown_path
 from ...errors import OptionError, SchemaMismatchError
-from .evolution.seen import NewColumnsSeen
 from .formats.records import METADATA
 from .options import ReaderOptions
 from .partition_values import unescaped, value_of
 
-__all__ = ["FileColumns", "base_of"]
+__all__ = ["FileColumns"]
 
 _FIELDS = {
     "file_path": pa.string(),
@@ -40,9 +39,8 @@ class FileColumns:
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         self.schema = schema
         self._zone = options.time_zone or "UTC"
-        self._base = base_of(options)
+        self._base = _base(options.base_path or str(getattr(options, "path", "") or ""))
         self._metadata = _metadata_field(schema)
-        self._stops = options.mode_of_evolution.stops
         self._names = {name.lower(): name for name in schema.names if name != METADATA}
         # Thousands of files share a directory, and a directory decides.
         self._of_directory = lru_cache(maxsize=4096)(self._parse)
@@ -59,7 +57,6 @@ class FileColumns:
 
         Raises:
             SchemaMismatchError: a value is not of its column's type.
-            NewColumnsSeen: a key is no column, and that stops the query.
         """
         return self._of_directory(path.rpartition("/")[0])
 
@@ -71,8 +68,6 @@ class FileColumns:
             key, equals, text = part.partition("=")
             name = self._names.get(unescaped(key).lower()) if equals else None
             if name is None:
-                if equals and key and self._stops:
-                    raise NewColumnsSeen(f"{directory}/")
                 continue
             if name in found:
                 raise _misfit(name, directory, "twice in the path", "once")
@@ -162,9 +157,8 @@ def _metadata_field(schema: pa.Schema) -> pa.Field | None:
     return field
 
 
-def base_of(options: ReaderOptions) -> str:
+def _base(path: str) -> str:
     """The fixed part of a loaded path, up to its first wildcard, as file paths begin."""
-    path = options.base_path or str(getattr(options, "path", "") or "")
     path = path.removeprefix("file://")
     for mark in "*?[{":
         path = path.partition(mark)[0] if mark in path else path

@@ -16,6 +16,7 @@ from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json import format as json_format
 from pyspark_sluice.reader.files.formats.json.borders import rows_by_file
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
+from pyspark_sluice.reader.files.formats.json.maps import MapColumns
 from pyspark_sluice.reader.files.formats.json.structs import FlatRecords
 from pyspark_sluice.reader.files.formats.records import Source
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -31,6 +32,9 @@ FLAT = pa.schema(
     ]
 )
 NESTED = FLAT.append(pa.field("o", pa.struct([("x", pa.int64()), ("l", pa.list_(pa.string()))])))
+MAPS = NESTED.append(pa.field("m", pa.map_(pa.string(), pa.string()))).append(
+    pa.field("n", pa.map_(pa.string(), pa.int8()))
+)
 
 VALUES = [
     "1", "-1", "0", "-0", "1.0", "1.5", "1e2", "1e-400", "1e400", "01", "+1", ".5", "5.", "0x1",
@@ -40,8 +44,11 @@ VALUES = [
     '"\\ud83d\\ude00"', '"\\ud83d"', '"\\q"', '"a\tb"', '"\\u0000"', '"\u00e9\u4e2d"', "'single'",
     '"2024-02-30"', '"2024-05-06T07:08:09.123456Z"', '"2024-05-06"', "[]", "[1]", "{}", '{"x":1}',
     '{"x":1,"l":["p",null]}', '{"x":"1"}', '{"x":{"y":[1,{}]}}', "[1,]", "", "1 2", "1}{",
+    '{"x":"a:b","y":null}', '{"x":"p","x":"q"}', '{"x":"p:","x" : "q"}', '{"\\u0078":"p","x":"q:"}',
+    '{"x":"\\u003a","x":"q"}', '{"x":"q","x":"\\u003a"}', '{"x:":5,"y":127}', '{"x":1,"x":2}',
+    '{"x":128}', '{"x":-0}',
 ]  # fmt: skip
-NAMES = ["a", "small", "s", "f", "b", "at", "o", "unknown", "A", "\\u0061", ""]
+NAMES = ["a", "small", "s", "f", "b", "at", "o", "m", "n", "unknown", "A", "\\u0061", ""]
 BLANKS = st.sampled_from(["", "", "", " ", "\t", "\r"])
 FIELDS = st.tuples(st.sampled_from(NAMES), BLANKS, st.sampled_from(VALUES), BLANKS)
 RECORDS = st.one_of(
@@ -72,7 +79,7 @@ def _comparable(value: Any) -> Any:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-@pytest.mark.parametrize("schema", [FLAT, NESTED], ids=["flat", "nested"])
+@pytest.mark.parametrize("schema", [FLAT, NESTED, MAPS], ids=["flat", "nested", "maps"])
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
 @given(data=LINES)
 @example(data=b'{"a":\n1}\n{"a":1}{"a":2}\n')
@@ -82,6 +89,8 @@ def _comparable(value: Any) -> Any:
 @example(data=b'{"a":1,"a":2}\n{"a":1,"a":null}\n')
 @example(data=b'{"s":"\xff"}\n{"unknown":"\xff","a":1}\n{"\xff":1}\n')
 @example(data=b'\n{"a":1}\n \n')
+@example(data=b'{"m":{"x":"p","x":"q"},"n":{"x":1}}\n{"m":null}\n{"m":{"x":"a:b"}}\n')
+@example(data=b'{"n":{"x":1}}\n{"n":{"x":1,"x":2}}\n{"m":{"x":"p:","x" : "q"}}\n')
 @example(data=b'{"at":9223372036854775807}\n{"at":5}\n{"at":"999999-01-01T00:00:00Z"}\n')
 def test_with_and_without_the_fast_parsers_the_rows_are_the_same(
     data: bytes, mode: str, schema: pa.Schema
@@ -111,6 +120,18 @@ def test_flat_records_take_the_path_of_msgspec_and_nested_ones_do_not() -> None:
     ]  # fmt: skip
     assert FlatRecords.of(NESTED, known_only=False) is None
     assert FlatRecords.of(pa.schema([("f", pa.float32())]), known_only=False) is None
+
+
+def test_maps_are_taken_by_the_fast_path_unless_a_key_may_stand_twice() -> None:
+    maps = MapColumns.of(MAPS)
+    assert maps is not None
+    once = b'{"m":{"x":"a:b","y":"c"},"n":{"z":1}}\n{"m":null}\n{"m":{}}\n'
+    columns = maps.columns(once)
+    assert columns is not None
+    assert columns["m"].to_pylist() == [[("x", "a:b"), ("y", "c")], None, []]
+    assert columns["n"].to_pylist() == [[("z", 1)], None, None]
+    for twice in (b'{"m":{"x":"a","x":"b"}}', b'{"m":{"x":"\\u003a","x":"b"}}'):
+        assert maps.columns(once + twice) is None
 
 
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\tb", "\0", "", "a b", "é", "class", "a.b"])

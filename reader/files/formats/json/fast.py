@@ -1,6 +1,7 @@
 """Blocks of whole lines as columns, by the two fast parsers; each refuses what it is not sure of.
 
-msgspec takes flat records (`structs.py`), pyarrow's parser with an explicit schema nested ones.
+msgspec takes flat records (`structs.py`) and maps (`maps.py`), pyarrow's parser with an explicit
+schema all other nested ones.
 What they are known to read otherwise than Spark is looked for here: a negative zero that is an
 integer, bytes that are not UTF-8, words for no number, numbers with too many digits.
 
@@ -23,6 +24,7 @@ from ..columns import empty_columns
 from ..strings import is_utf8
 from ..times.temporal import Temporal
 from .literals import has_long_number
+from .maps import MapColumns
 from .structs import REFUSALS, FlatRecords
 from .wire import finish, wire_schema
 
@@ -43,8 +45,12 @@ class FastRecords:
         """`schema` is that of the batches, `data` that of what records hold."""
         self._schema, self._data = schema, data
         self._options, self._temporal = options, temporal
-        self._wire = wire_schema(data)
-        self._flat = FlatRecords.of(self._wire, known_only=options.minds_unknown_fields)
+        self._maps = MapColumns.of(data)
+        apart = self._maps.names if self._maps else ()
+        self._plain = pa.schema([field for field in data if field.name not in apart])
+        """What pyarrow's parser is to find: all columns but the maps."""
+        self._wire = wire_schema(self._plain)
+        self._flat = FlatRecords.of(self._wire, known_only=bool(options.rescued_data_column))
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
         """The records in `data`; None where a parser refuses or might be wrong."""
@@ -62,7 +68,7 @@ class FastRecords:
             return None
 
     def _by_msgspec(self, data: bytes) -> tuple[list[pa.Array], int] | None:
-        if self._flat is None:
+        if self._flat is None or self._maps is not None:
             return None
         try:
             return self._flat.columns(data)
@@ -73,17 +79,20 @@ class FastRecords:
         if self._wire is None or _has_word_for_no_number(data):
             return None
         try:
-            table = self._table(data, self._wire).select(self._data.names)
-        except (ValueError, pa.ArrowException):
+            maps = self._maps.columns(data) if self._maps is not None else {}
+            table = self._table(data, self._wire).select(self._plain.names)
+        except (*REFUSALS, ValueError, pa.ArrowException):
             return None
-        return [column.combine_chunks() for column in table.columns], table.num_rows
+        if maps is None or any(len(column) != table.num_rows for column in maps.values()):
+            return None
+        found = {name: table.column(name).combine_chunks() for name in table.column_names} | maps
+        return [found[name] for name in self._data.names], table.num_rows
 
     def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
         """Parse with `wire`, without the string columns that turn out to hold something else."""
-        minds = self._options.minds_unknown_fields
-        ignored = "error" if minds else "ignore"
+        ignored = "error" if self._options.rescued_data_column else "ignore"
         while True:
-            complete = len(wire) == len(self._data)
+            complete = len(wire) == len(self._plain)
             options = pa_json.ParseOptions(
                 explicit_schema=wire,
                 unexpected_field_behavior=ignored if complete else "infer",
@@ -94,7 +103,7 @@ class FastRecords:
             except pa.ArrowInvalid as err:
                 found = _NOT_A_STRING.search(str(err))
                 index = wire.get_field_index(found[1]) if found else -1
-                if index < 0:
+                if index < 0 or self._options.rescued_data_column:
                     raise
                 if not _types.is_string(self._data.field(wire.field(index).name).type):
                     raise
@@ -102,9 +111,7 @@ class FastRecords:
                 continue
             if complete:
                 return table
-            if minds and _has_more(table.schema, self._data, wire):
-                raise ValueError("fields that the schema does not have")
-            return _with_strings(table, self._data, wire, _integer_minus_zero(data))
+            return _with_strings(table, self._plain, wire, _integer_minus_zero(data))
 
     def _assembled(self, wire: list[pa.Array], rows: int) -> pa.RecordBatch:
         if not len(self._schema):
@@ -118,12 +125,6 @@ class FastRecords:
                 kind = self._data.field(index).type
                 columns.append(finish(wire[index], kind, self._temporal))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _has_more(found: pa.Schema, data: pa.Schema, wire: pa.Schema) -> bool:
-    """True if a parser that was free to infer has found more than was asked for."""
-    asked = all(found.field(field.name).type == field.type for field in wire)
-    return not asked or any(name not in data.names for name in found.names)
 
 
 def _with_strings(table: pa.Table, data: pa.Schema, wire: pa.Schema, minus_zero: bool) -> pa.Table:

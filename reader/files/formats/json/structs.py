@@ -11,15 +11,14 @@ Not here: whether each line held one record (`borders.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 import pyarrow as pa
 
 _types = pa.types
 
-_ESCAPED = re.compile(r'[\\"\x00-\x1f]')
+NAME_ESCAPED = re.compile(r'[\\"\x00-\x1f]')
 """What JSON escapes in names; msgspec refuses to look for such names."""
 
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
@@ -42,7 +41,6 @@ class FlatRecords:
             gc=False,
         )
         self._decoder = msgspec.json.Decoder(record)
-        self._columns = [_getter(name) for name in names]
 
     @classmethod
     def of(cls, wire: pa.Schema | None, *, known_only: bool) -> Self | None:
@@ -50,9 +48,9 @@ class FlatRecords:
 
         With `known_only`, records with other columns are refused.
         """
-        if wire is None or any(_ESCAPED.search(name) for name in wire.names):
+        if wire is None or any(NAME_ESCAPED.search(name) for name in wire.names):
             return None
-        kinds = [_python_type(kind) for kind in wire.types]
+        kinds = [python_type(kind) for kind in wire.types]
         known = [kind for kind in kinds if kind is not None]
         return cls(wire, known, known_only=known_only) if len(known) == len(kinds) > 0 else None
 
@@ -64,20 +62,17 @@ class FlatRecords:
             Exception: one of `REFUSALS`, for anything that is not exactly of its type.
         """
         records = self._decoder.decode_lines(data)
-        made = zip(self._columns, self._types, strict=True)
-        return [pa.array(column(records), kind) for column, kind in made], len(records)
+        # Of 60 columns twice as fast as collecting one after the other.
+        columns = zip(*map(msgspec.structs.astuple, records), strict=True)
+        made = [pa.array(values, kind) for values, kind in zip(columns, self._types, strict=False)]
+        return made or [pa.array([], kind) for kind in self._types], len(records)
 
 
-def _python_type(kind: pa.DataType) -> type | None:
+def python_type(kind: pa.DataType) -> type | None:
+    """What msgspec decodes a value of that type to; None where it might not be what was written."""
     if _types.is_string(kind):
         return str
     if _types.is_integer(kind):
         return int
     # A float of 32 bits would be rounded twice.
     return {pa.float64(): float, pa.bool_(): bool}.get(kind)
-
-
-def _getter(name: str) -> Callable[[list[Any]], list[Any]]:
-    """Collects one attribute of all records. Compiled for its name, which halves its time."""
-    code = f"lambda records: [record.{name} for record in records]"
-    return eval(code, {})  # type: ignore[no-any-return]  # noqa: S307 the name is made above
