@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import Any
 
 from hypothesis.stateful import (
@@ -271,7 +272,9 @@ class Query(RuleBasedStateMachine):
         for attempt in list(self.attempts):
             if reader is None or attempt.task.reader == reader:
                 assert isinstance(attempt.batches, Generator)
-                attempt.batches.close()
+                # Its executor may die of it: an attempt that is closed says so in the store.
+                with suppress(SimulatedCrash, StateError):
+                    attempt.batches.close()
                 self.attempts.remove(attempt)
 
     def _run_tasks(self, scripts: list[list[str]]) -> None:
