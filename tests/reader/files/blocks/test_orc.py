@@ -12,7 +12,7 @@ import pytest
 from pyarrow import orc
 
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
-from pyspark_sluice.reader.files.formats.orc.compression import stored
+from pyspark_sluice.reader.files.formats.orc.compression import LZ4, expand, stored
 from pyspark_sluice.reader.files.formats.orc.protobuf import Field, fields, message
 from pyspark_sluice.reader.files.formats.orc.tail import read_tail
 
@@ -115,6 +115,15 @@ def test_footers_of_every_size_are_read_in_every_codec_and_version(
         path = tmp_path / f"{columns}.orc"
         orc.write_table(table, path, compression=codec, file_version=file_version)
         assert read_table(fmt("orc", schema), [path], schema)["c0"].to_pylist() == [0, None]
+
+
+def test_an_lz4_footer_ends_where_its_content_does() -> None:
+    # Arrow's codec fills the whole block, what comes after the content with whatever was there.
+    for size in range(0, 400, 3):
+        content = b"abcdef" * size + bytes(range(size % 256)) + b"x" * (size * 5)
+        chunk = pa.Codec("lz4_raw").compress(content, asbytes=True)
+        framed = (len(chunk) << 1).to_bytes(3, "little") + chunk
+        assert expand(framed, LZ4, 65_536) == content
 
 
 def _with_tail(

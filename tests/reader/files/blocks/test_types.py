@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import struct
 import subprocess
 import sys
 import uuid
@@ -20,6 +21,7 @@ from pyarrow import ipc, orc
 from pyspark_sluice.checkpoint_meta.splits import FileVersion
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import Splittability
+from pyspark_sluice.reader.files.formats.parquet.footer import bound
 
 UTC = pa.timestamp("us", "UTC")
 
@@ -383,3 +385,27 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert found == rows
     # Arrow itself holds 20 MB at most; the rest is code, and pages its allocator keeps.
     assert grown < 6 * 16 * 1024 * 1024
+
+
+def test_rows_count_where_the_file_s_own_count_is_left_at_zero(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    for groups in (1, 2):
+        table = pa.table({"id": list(range(60))})
+        pq.write_table(table, path, row_group_size=60 // groups, store_schema=False)
+        data = bytearray(path.read_bytes())
+        footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        # The field of the footer after the schema, a number, then the list of row groups.
+        count = data.index(bytes([0x16, 120, 0x19]), footer)
+        data[count + 1] = 0
+        path.write_bytes(data)
+        schema = pa.schema([("id", pa.int64())])
+        reader = fmt("parquet", schema)
+        assert sum(block.rows for block in reader.blocks(version_of(path))) == 60
+        assert [row["id"] for row in read(reader, version_of(path))] == list(range(60))
+
+
+def test_bounds_that_are_not_numbers_say_nothing() -> None:
+    assert bound(struct.pack("<d", float("nan")), pa.float64()) is None
+    assert bound(struct.pack("<d", 1.5), pa.float64()) == pa.scalar(1.5)
