@@ -32,6 +32,9 @@ VALUES: dict[str, Any] = {
     "compression": "gzip",
     "mode": "PERMISSIVE",
     "batch_bytes": "1m",
+    "infer_sample_files": "5",
+    "infer_sample_bytes": "1m",
+    "schema_evolution_mode": "rescue",
 }
 """Values besides the default, for options whose type does not show one."""
 
