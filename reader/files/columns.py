@@ -18,7 +18,7 @@ from .formats.records import METADATA
 from .options import ReaderOptions
 from .partition_values import unescaped, value_of
 
-__all__ = ["FileColumns"]
+__all__ = ["FileColumns", "base_of"]
 
 _FIELDS = {
     "file_path": pa.string(),
@@ -39,7 +39,7 @@ class FileColumns:
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         self.schema = schema
         self._zone = options.time_zone or "UTC"
-        self._base = _base(options.base_path or str(getattr(options, "path", "") or ""))
+        self._base = base_of(options)
         self._metadata = _metadata_field(schema)
         self._names = {name.lower(): name for name in schema.names if name != METADATA}
         # Thousands of files share a directory, and a directory decides.
@@ -157,8 +157,9 @@ def _metadata_field(schema: pa.Schema) -> pa.Field | None:
     return field
 
 
-def _base(path: str) -> str:
+def base_of(options: ReaderOptions) -> str:
     """The fixed part of a loaded path, up to its first wildcard, as file paths begin."""
+    path = options.base_path or str(getattr(options, "path", "") or "")
     path = path.removeprefix("file://")
     for mark in "*?[{":
         path = path.partition(mark)[0] if mark in path else path

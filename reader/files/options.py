@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     AliasChoices,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -23,6 +22,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.units import ByteSize
+from .evolution.options import SchemaOptions
 
 __all__ = [
     "Compression",
@@ -173,7 +173,7 @@ _Secret = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValida
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
 
-class ReaderOptions(BaseModel):
+class ReaderOptions(SchemaOptions):
     """How files are read. Frozen; built from Spark's option names or from ours."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
@@ -343,3 +343,8 @@ class ReaderOptions(BaseModel):
     locale: Annotated[str, AfterValidator(_english)] = Field(
         "en-US", description="Language of month and day names; only English is supported."
     )
+
+    @property
+    def minds_unknown_fields(self) -> bool:
+        """True if a field that the schema does not have must not be passed over."""
+        return bool(self.rescued_data_column) or self.mode_of_evolution.stops

@@ -1,0 +1,205 @@
+"""Types found in files as types of a schema: fitted to Spark's, merged over files, grown.
+
+Not here: where the types are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from ....errors import SchemaMismatchError
+
+_types = pa.types
+
+Merge = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
+"""Two different types that are not nested as one; None where there is none."""
+
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+
+
+def fitted(kind: pa.DataType) -> pa.DataType:
+    """The narrowest type of Spark's that takes every value of `kind`.
+
+    Raises:
+        TypeError: Spark has none.
+    """
+    if _types.is_struct(kind):
+        return pa.struct([fitted_field(child) for child in kind])
+    if _types.is_map(kind):
+        return pa.map_(fitted(kind.key_type), fitted(kind.item_type))
+    if hasattr(kind, "value_field"):
+        return pa.list_(pa.field("element", fitted(kind.value_type)))
+    if _types.is_dictionary(kind):
+        return fitted(kind.value_type)
+    if _types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind):
+        return pa.string()
+    if _is_binary(kind):
+        return pa.binary()
+    if _types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz is not None else None)
+    if _types.is_date(kind):
+        return pa.date32()
+    if _types.is_float16(kind):
+        return pa.float32()
+    if _types.is_decimal(kind):
+        if kind.precision > 38:
+            raise TypeError(kind)
+        return pa.decimal128(kind.precision, max(kind.scale, 0))
+    kind = _UNSIGNED.get(kind, kind)
+    simple = (pa.null(), pa.bool_(), pa.float32(), pa.float64(), *_INTEGERS)
+    if kind in simple or _types.is_decimal(kind):
+        return kind
+    raise TypeError(kind)
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        _types.is_binary(kind)
+        or _types.is_large_binary(kind)
+        or _types.is_binary_view(kind)
+        or _types.is_fixed_size_binary(kind)
+    )
+
+
+def fitted_field(field: pa.Field) -> pa.Field:
+    """A field with its type fitted; whether it may be null is the data's business."""
+    return pa.field(field.name, fitted(field.type))
+
+
+def merged(one: pa.DataType, other: pa.DataType, leaf: Merge) -> pa.DataType | None:
+    """The type that takes the values of both; None where `leaf` knows none."""
+    if one == other or _types.is_null(other):
+        return one
+    if _types.is_null(one):
+        return other
+    if _types.is_struct(one) and _types.is_struct(other):
+        return _merged_struct(one, other, leaf)
+    if _types.is_list(one) and _types.is_list(other):
+        value = merged(one.value_type, other.value_type, leaf)
+        return None if value is None else pa.list_(pa.field("element", value))
+    if _types.is_map(one) and _types.is_map(other):
+        key = merged(one.key_type, other.key_type, leaf)
+        item = merged(one.item_type, other.item_type, leaf)
+        return None if key is None or item is None else pa.map_(key, item)
+    if _types.is_nested(one) or _types.is_nested(other):
+        return leaf(one, other)
+    return leaf(one, other)
+
+
+def _merged_struct(one: pa.StructType, other: pa.StructType, leaf: Merge) -> pa.StructType | None:
+    fields = {field.name: field.type for field in one}
+    for field in other:
+        if field.name in fields:
+            kind = merged(fields[field.name], field.type, leaf)
+            if kind is None:
+                return None
+            fields[field.name] = kind
+        else:
+            fields[field.name] = field.type
+    return pa.struct(list(fields.items()))
+
+
+def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The one type that takes every value of both numbers, or of a date and a timestamp."""
+    if one in _INTEGERS and other in _INTEGERS:
+        return max(one, other, key=_INTEGERS.index)
+    if _types.is_floating(one) and _types.is_floating(other):
+        return pa.float64()
+    both = {one, other}
+    if pa.float64() in both or pa.float32() in both:
+        rest = (both - {pa.float64(), pa.float32()}).pop()
+        # A long has more digits than a double.
+        return pa.float64() if rest in _INTEGERS[:3] else None
+    if _types.is_date(one) or _types.is_date(other):
+        rest = other if _types.is_date(one) else one
+        return rest if rest == pa.timestamp("us") else None
+    return _wider_decimal(one, other)
+
+
+def _wider_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    digits = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+    kinds = [pa.decimal128(digits[kind], 0) if kind in digits else kind for kind in (one, other)]
+    if not all(_types.is_decimal(kind) for kind in kinds):
+        return None
+    scale = max(kind.scale for kind in kinds)
+    whole = max(kind.precision - kind.scale for kind in kinds)
+    return pa.decimal128(whole + scale, scale) if whole + scale <= 38 else None
+
+
+def grown(current: pa.Schema, found: pa.Schema, *, widen: bool) -> pa.Schema:
+    """`current` with the columns and fields of `found` that it lacks, at the end.
+
+    Types stay as they are, or with `widen` become those that also take what was found.
+
+    Raises:
+        SchemaMismatchError: two columns differ only in case, which Spark cannot tell apart.
+    """
+    before = pa.struct(list(current))
+    found = pa.schema([field for field in found if not _types.is_null(field.type)])
+
+    def leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+        return (wider(one, other) if widen else None) or one
+
+    kind = merged(before, _without_nulls(pa.struct(list(found))), leaf)
+    assert kind is not None
+    after = pa.schema(list(kind))
+    refuse_same_names(after.names)
+    return after
+
+
+def _without_nulls(kind: pa.DataType) -> pa.DataType:
+    """A field that has only been null is no news: its type is not known yet."""
+    if _types.is_struct(kind):
+        kept = [field for field in kind if not _types.is_null(field.type)]
+        return pa.struct([(field.name, _without_nulls(field.type)) for field in kept])
+    return kind
+
+
+def news(current: pa.Schema, found: pa.Schema, *, widen: bool) -> list[str]:
+    """Names of the columns and fields that growing would add or widen, in their order."""
+    after = grown(current, found, widen=widen)
+    return _differences(pa.struct(list(current)), pa.struct(list(after)), "")
+
+
+def _differences(before: pa.DataType, after: pa.DataType, prefix: str) -> list[str]:
+    if before == after:
+        return []
+    if _types.is_list(before):
+        return _differences(before.value_type, after.value_type, prefix)
+    if not _types.is_struct(before):
+        return [f"{prefix.rstrip('.')} {after}"]
+    names = []
+    known = {field.name: field.type for field in before}
+    for field in after:
+        if field.name in known:
+            names += _differences(known[field.name], field.type, f"{prefix}{field.name}.")
+        else:
+            names.append(f"{prefix}{field.name} {field.type}")
+    return names
+
+
+def refuse_same_names(names: list[str]) -> None:
+    """Refuse columns that differ only in case.
+
+    Raises:
+        SchemaMismatchError: names them.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise SchemaMismatchError(
+                "two columns differ only in case, which Spark does not tell apart",
+                "",
+                f"{other} and {name}",
+                "names that differ",
+                "Give a schema with one of them, or set schemaEvolutionMode to rescue.",
+            )

@@ -1,0 +1,1 @@
+"""What columns files have: inferred from a sample, grown when a file brings a new one."""

@@ -1,0 +1,190 @@
+"""`schemaHints`: types of columns in Spark's DDL, read without Spark.
+
+Spark's own parser is in its virtual machine, which the process that asks for a schema cannot reach.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from ....errors import OptionError
+
+_TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
+_SIMPLE = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "tinyint": pa.int8(),
+    "short": pa.int16(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ltz": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "variant": pa.struct(
+        [
+            pa.field("value", pa.binary(), nullable=False),
+            pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+        ]
+    ),
+}
+
+
+def parse_hints(text: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
+    """Path of names and type of each hint.
+
+    Raises:
+        OptionError: not understood; says where.
+    """
+    return _Parser(text).hints() if text.strip() else []
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+
+    def hints(self) -> list[tuple[tuple[str, ...], pa.DataType]]:
+        found = []
+        while True:
+            path = [self._name()]
+            while self._skip("."):
+                path.append(self._name())
+            found.append((tuple(path), self._type()))
+            if not self._skip(","):
+                break
+        if self._text[self._at :].strip():
+            raise self._wrong("a comma or the end")
+        return found
+
+    def _peek(self) -> str:
+        match = _TOKEN.match(self._text, self._at)
+        return match[1] if match else ""
+
+    def _next(self) -> str:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None:
+            raise self._wrong("a name, a type or a comma")
+        self._at = match.end()
+        return match[1]
+
+    def _skip(self, token: str) -> bool:
+        found = self._peek() == token
+        if found:
+            self._next()
+        return found
+
+    def _expect(self, token: str) -> None:
+        if not self._skip(token):
+            raise self._wrong(repr(token))
+
+    def _name(self) -> str:
+        token = self._peek()
+        if not token or token in "<>(),:.":
+            raise self._wrong("a name of a column")
+        self._next()
+        return token[1:-1].replace("``", "`") if token[0] == "`" else token
+
+    def _type(self) -> pa.DataType:
+        word = self._peek().lower()
+        if word in _SIMPLE:
+            self._next()
+            return _SIMPLE[word]
+        if word in ("decimal", "dec", "numeric"):
+            self._next()
+            return self._decimal()
+        if word == "array":
+            self._next()
+            self._expect("<")
+            value = self._type()
+            self._expect(">")
+            return pa.list_(pa.field("element", value))
+        if word == "map":
+            self._next()
+            self._expect("<")
+            key = self._type()
+            self._expect(",")
+            item = self._type()
+            self._expect(">")
+            return pa.map_(key, item)
+        if word == "struct":
+            self._next()
+            return self._struct()
+        raise self._wrong("a type of Spark's such as long, decimal(10,2) or array<string>")
+
+    def _decimal(self) -> pa.DataType:
+        if not self._skip("("):
+            return pa.decimal128(10, 0)
+        precision = self._number()
+        scale = self._number() if self._skip(",") else 0
+        self._expect(")")
+        if not 0 < precision <= 38 or scale > precision:
+            raise self._wrong("a precision of at most 38 and a scale of at most the precision")
+        return pa.decimal128(precision, scale)
+
+    def _number(self) -> int:
+        token = self._peek()
+        if not token.isdigit():
+            raise self._wrong("a number")
+        return int(self._next())
+
+    def _struct(self) -> pa.DataType:
+        self._expect("<")
+        fields = []
+        while not self._skip(">"):
+            name = self._name()
+            self._skip(":")
+            fields.append((name, self._type()))
+            if self._peek() != ">":
+                self._expect(",")
+        return pa.struct(fields)
+
+    def _wrong(self, expected: str) -> OptionError:
+        rest = self._text[self._at : self._at + 30].strip()
+        return OptionError(
+            "schemaHints: not understood",
+            f"after {self._text[: self._at]!r}" if self._at else "",
+            repr(rest) if rest else "its end",
+            expected,
+            "Write names and types as in .schema(...): id long, address.zip string.",
+        )
+
+
+def with_hints(schema: pa.Schema, hints: str) -> pa.Schema:
+    """`schema` with the hinted types; a hinted column that was not found is added.
+
+    Raises:
+        OptionError: a hint is not understood, or reaches into a column that is no struct.
+    """
+    kind: pa.DataType = pa.struct(list(schema))
+    for path, hinted in parse_hints(hints):
+        kind = _hinted(kind, path, hinted, ".".join(path))
+    return pa.schema(list(kind))
+
+
+def _hinted(
+    kind: pa.DataType, path: tuple[str, ...], hinted: pa.DataType, whole: str
+) -> pa.DataType:
+    if not path:
+        return hinted
+    if not pa.types.is_struct(kind):
+        raise OptionError(
+            "schemaHints: reaches into a column that is no struct",
+            whole,
+            str(kind),
+            "a struct on the way to the hinted field",
+        )
+    fields = {field.name: field.type for field in kind}
+    name = next((n for n in fields if n.lower() == path[0].lower()), path[0])
+    inside = fields.get(name, pa.struct([]))
+    fields[name] = _hinted(inside, path[1:], hinted, whole)
+    return pa.struct(list(fields.items()))

@@ -1,0 +1,128 @@
+"""The schema of files that nobody has described: from a sample of them, merged.
+
+Columns come in the order in which they are found, those of the path after those of the files, then
+the columns that the reader makes. Not here: storing it, and what Spark calls the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from ....checkpoint_meta.splits import FileVersion
+from ....errors import OptionError
+from ..columns import base_of
+from ..evolution.types import merged, refuse_same_names
+from ..formats.csv.types import TextTypes, text_leaf
+from ..formats.json.types import json_leaf, without_nulls
+from ..formats.times.temporal import Temporal
+from ..options import FileFormatName, ParseMode, ReaderOptions
+from .blocks import block_columns, merged_blocks
+from .hints import with_hints
+from .texts import csv_columns, json_columns
+
+_TEXTS = {FileFormatName.JSON: json_columns, FileFormatName.CSV: csv_columns}
+_LEAST = 64 * 1024
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:
+    """The schema of `files`, hints and the reader's own columns included.
+
+    Raises:
+        OptionError: there is nothing to infer it from.
+        SplitReadError: a file of the sample cannot be read.
+        SchemaMismatchError: its columns do not make one schema.
+    """
+    sample = _sample(files, options)
+    if not sample and not options.schema_hints:
+        raise OptionError(
+            "a schema is needed, and there is no file to infer it from",
+            str(getattr(options, "path", "")),
+            "no file with content",
+            'one file at least, or .schema("id long, name string") before .load()',
+            "Start the query when the first file is there, or give the schema.",
+        )
+    schema = found_columns(sample, options)
+    if options.file_format in _TEXTS:
+        schema = pa.schema(list(without_nulls(pa.struct(list(schema)))))
+    else:
+        schema = pa.schema([field for field in schema if not pa.types.is_null(field.type)])
+    schema = with_hints(schema, options.schema_hints)
+    made = [options.rescued_data_column]
+    if options.mode is ParseMode.PERMISSIVE and options.file_format in _TEXTS:
+        made.append(options.column_name_of_corrupt_record)
+    for name in made:
+        if name and name not in schema.names:
+            schema = schema.append(pa.field(name, pa.string()))
+    refuse_same_names(schema.names)
+    if not len(schema):
+        raise OptionError(
+            "a schema is needed, and no record says what it is",
+            str(getattr(options, "path", "")),
+            f"no column in {len(sample)} files",
+            f"{options.file_format} data, or a schema given by .schema(...)",
+        )
+    return schema
+
+
+def found_columns(files: Sequence[FileVersion], options: ReaderOptions) -> pa.Schema:
+    """The columns in files and paths as they are found, with null types where only nulls are."""
+    if not files:
+        return pa.schema([])
+    kind = _of_contents(files, options)
+    data = pa.schema(list(kind) if pa.types.is_struct(kind) else [])
+    partitions = partition_columns(files, options)
+    place = [field for field in partitions if field.name.lower() not in _lowered(data)]
+    # A column that stands in the path is taken from there.
+    typed = {field.name.lower(): field.type for field in partitions}
+    kept = [field.with_type(typed.get(field.name.lower(), field.type)) for field in data]
+    return pa.schema([*kept, *place])
+
+
+def _of_contents(files: Sequence[FileVersion], options: ReaderOptions) -> pa.DataType:
+    columns_of = _TEXTS.get(options.file_format)
+    kind: pa.DataType = pa.null()
+    if columns_of is None:
+        for file in files:
+            found = block_columns(file, options)
+            kind = found if pa.types.is_null(kind) else merged_blocks(kind, found, file)
+        return kind
+    leaf = json_leaf if options.file_format is FileFormatName.JSON else text_leaf
+    share = max(_LEAST, options.infer_sample_bytes // len(files))
+    left = options.infer_sample_bytes
+    for file in files:
+        if left <= 0:
+            break
+        kind = merged(kind, columns_of(file, options, min(share, left)), leaf)
+        left -= min(share, file.size)
+    return kind
+
+
+def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:
+    """The columns that stand as key=value in the paths of `files`."""
+    exact = options.infer_column_types or options.file_format not in _TEXTS
+    types = TextTypes(Temporal(options))
+    base = base_of(options)
+    found: dict[str, pa.DataType] = {}
+    for directory in {file.path.rpartition("/")[0]: None for file in files}:
+        for part in directory.removeprefix(base).split("/"):
+            key, equals, text = part.partition("=")
+            if not equals or not key:
+                continue
+            name, text = unquote(key), unquote(text)
+            kind = pa.null() if text == _NULL else types.of(text) if exact else pa.string()
+            found[name] = merged(found.get(name, pa.null()), kind, text_leaf) or pa.string()
+    return pa.schema([(name, without_nulls(kind)) for name, kind in found.items()])
+
+
+def _sample(files: Iterable[FileVersion], options: ReaderOptions) -> list[FileVersion]:
+    """The oldest files, which are the first that the query reads."""
+    known = sorted((f for f in files if f.size), key=lambda file: (file.modified, file.path))
+    return known[: options.infer_sample_files]
+
+
+def _lowered(schema: pa.Schema) -> set[str]:
+    return {name.lower() for name in schema.names}
