@@ -9,7 +9,8 @@ Spark imports every module called `pyspark_*` to look for a `DefaultSource`, so 
 
 from .connector.data_source import SluiceDataSource as DefaultSource
 from .connector.interpreter import register, use_this_interpreter
+from .connector.restarting import run_with_evolution
 
-__all__ = ["DefaultSource", "register"]
+__all__ = ["DefaultSource", "register", "run_with_evolution"]
 
 use_this_interpreter()

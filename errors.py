@@ -15,6 +15,8 @@ SluiceError
 │   ├── FileChangedError       another version than the one discovered
 │   ├── MalformedDataError     bytes that are not of the declared format
 │   └── SchemaMismatchError    data that does not fit the user's schema
+├── NewColumnsError        the data has columns that the schema does not have
+│   └── SchemaEvolvedError     and the schema that has them is stored: start again
 ├── ReplayError            a second attempt cannot repeat what the first one acknowledged
 ├── WaitTimeoutError       a bounded wait ran out
 └── ProtocolError          a bug in an enumerator, a reader or in Sluice itself
@@ -32,9 +34,11 @@ __all__ = [
     "FileVanishedError",
     "MalformedDataError",
     "MissingPathError",
+    "NewColumnsError",
     "OptionError",
     "ProtocolError",
     "ReplayError",
+    "SchemaEvolvedError",
     "SchemaMismatchError",
     "SluiceError",
     "SourceUnavailable",
@@ -130,6 +134,14 @@ class MalformedDataError(SplitReadError):
 
 class SchemaMismatchError(SplitReadError):
     """The data of a file does not fit the user's schema."""
+
+
+class NewColumnsError(SluiceError):
+    """The data has columns that the schema does not have, and the schema does not grow."""
+
+
+class SchemaEvolvedError(NewColumnsError):
+    """The data has new columns; the schema that has them is stored, and a restart goes on."""
 
 
 class ReplayError(SluiceError):

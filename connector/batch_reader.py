@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 class SluiceBatchReader(DataSourceReader):
     """Lists, cuts and spreads on the driver; reads on the executors."""
 
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+    def __init__(
+        self, options: Mapping[str, str], schema: StructType, *, inferred: bool = False
+    ) -> None:
         self._options = dict(options)
         self._schema = schema
+        self._inferred = inferred
 
     @plainly_told()
     def partitions(self) -> Sequence[InputPartition]:
@@ -63,12 +66,14 @@ class SluiceBatchReader(DataSourceReader):
     def _source(self) -> FileSource:
         from ..errors import OptionError
         from .arrow_schema import arrow_schema
+        from .evolution import settled
         from .file_source import FileSource
         from .loading import load_source
         from .options import parse_options
         from .task_context import with_session_time_zone
 
         options = with_session_time_zone(parse_options(self._options, streaming=False))
+        options = settled(options, self._schema.names, inferred=self._inferred)
         source: object = load_source(options, arrow_schema(self._schema))
         if not isinstance(source, FileSource):
             raise OptionError(
@@ -93,13 +98,20 @@ class SluiceBatchReader(DataSourceReader):
         import pyarrow as pa
 
         from ..reader.api import ReaderContext
+        from ..reader.files.evolution.seen import NewColumnsSeen
 
         source = self._source()
         serializer = source.split_serializer
         reader = source.create_reader(ReaderContext(0, partition.reader, 0))
         for part in partition.parts:
             splits = [s for batch in part.splits() for s in serializer.read(part.version, batch)]
-            for item in reader.read(splits):
-                if isinstance(item, pa.RecordBatch):
-                    yield item
+            try:
+                for item in reader.read(splits):
+                    if isinstance(item, pa.RecordBatch):
+                        yield item
+            except NewColumnsSeen as seen:
+                from .schemas import evolved
+
+                files = [split.file for split in splits]
+                raise evolved(seen, files, source.options, source.schema, None) from None
         reader.close()

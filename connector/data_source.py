@@ -21,14 +21,17 @@ _FIXED_SCHEMAS = {
 class SluiceDataSource(DataSource):
     """Ingests ever-growing directories and buckets, each row exactly once."""
 
+    _inferred = False
+    """True if the schema did not come from `.schema(...)`."""
+
     @classmethod
     def name(cls) -> str:
         """The name for `format`."""
         return "sluice"
 
     @plainly_told()
-    def schema(self) -> str:
-        """The schema where the user gave none: only formats of one fixed schema have it.
+    def schema(self) -> StructType | str:
+        """The schema where the user gave none: fixed, stored, or inferred from a sample.
 
         Raises:
             OptionError: everything that is wrong with the options, or that a schema is needed.
@@ -39,23 +42,31 @@ class SluiceDataSource(DataSource):
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
         options = parse_options(dict(self.options), streaming=False)
         fixed = _FIXED_SCHEMAS.get(options.file_format.value.lower())
-        if fixed is None:
+        if fixed is not None:
+            return fixed
+        if options.single_variant_column:
+            return f"`{options.single_variant_column}` variant"
+        if options.source != "files":
             raise OptionError(
                 "a schema is needed",
-                f'format("sluice") with fileFormat={options.file_format.value}',
+                f"source={options.source}",
                 "no .schema(...)",
                 '.schema("id long, name string") or a StructType before .load()',
             )
-        return fixed
+        from .schemas import schema_without_one_given
+
+        # Spark pickles this object afterwards: the readers learn of it.
+        self._inferred = True
+        return schema_without_one_given(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For readStream. Cheap and pure: Spark calls it in two processes."""
         from .stream_reader import SluiceStreamReader
 
-        return SluiceStreamReader(dict(self.options), schema)
+        return SluiceStreamReader(dict(self.options), schema, inferred=self._inferred)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a batch read."""
         from .batch_reader import SluiceBatchReader
 
-        return SluiceBatchReader(dict(self.options), schema)
+        return SluiceBatchReader(dict(self.options), schema, inferred=self._inferred)

@@ -17,6 +17,7 @@ from ..enumerator.coordinator import Coordinator
 from ..enumerator.room import BatchLimits
 from ..enumerator.settings import CoordinatorSettings
 from .arrow_schema import arrow_schema
+from .evolution import settled
 from .file_source import driver_cores
 from .loading import load_source
 from .offsets import from_offset, to_offset
@@ -28,13 +29,16 @@ from .state_location import check_spark_checkpoint, open_state, starting_state
 class StreamDriver:
     """Lives in the Python process that Spark keeps on the driver for the life of the query."""
 
-    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+    def __init__(
+        self, given: Mapping[str, str], schema: StructType, *, inferred: bool = False
+    ) -> None:
         """Parses the options; state is opened at the coordinator's first call.
 
         Raises:
             OptionError: lists every problem with the options.
         """
-        self._options = parse_options(given, streaming=True)
+        options = parse_options(given, streaming=True)
+        self._options = settled(options, schema.names, inferred=inferred)
         self._store = open_state(self._options)
         self._checked = False
         source = load_source(self._options, arrow_schema(schema))

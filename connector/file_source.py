@@ -70,13 +70,7 @@ class FileSource(Source[FileSplit, FileState]):
 
     def lister(self) -> FileLister:
         """Lists what the options point at."""
-        options = self.options
-        return make_lister(
-            options.path,
-            options.storage_options,
-            fail_on_missing_path=options.fail_on_missing_path,
-            names=NameRule(options.ignored_path_segment_regex, options.path_glob_filter),
-        )
+        return make_file_lister(self.options)
 
     def cutter(self) -> SplitCutter:
         """Cuts files at the borders of their format."""
@@ -131,6 +125,16 @@ class FileSource(Source[FileSplit, FileState]):
         from ..reader.files.reader import FileSplitReader
 
         return FigureReader(FileSplitReader(self.schema, self.options, context))
+
+
+def make_file_lister(options: SluiceOptions) -> FileLister:
+    """Lists what the options point at."""
+    return make_lister(
+        options.path,
+        options.storage_options,
+        fail_on_missing_path=options.fail_on_missing_path,
+        names=NameRule(options.ignored_path_segment_regex, options.path_glob_filter),
+    )
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:

@@ -34,9 +34,12 @@ _NO_LIMIT = 2**31 - 1
 class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One streaming source of one query."""
 
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+    def __init__(
+        self, options: Mapping[str, str], schema: StructType, *, inferred: bool = False
+    ) -> None:
         self._options = dict(options)
         self._schema = schema
+        self._inferred = inferred
         self._driver: StreamDriver | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -46,7 +49,7 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._driver is None:
             from .driver import StreamDriver
 
-            self._driver = StreamDriver(self._options, self._schema)
+            self._driver = StreamDriver(self._options, self._schema, inferred=self._inferred)
         return self._driver
 
     @plainly_told()
@@ -96,4 +99,6 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from .stream_task import read_partition
 
         with plainly_told():
-            yield from read_partition(self._options, self._schema, partition)
+            yield from read_partition(
+                self._options, self._schema, partition, inferred=self._inferred
+            )

@@ -13,8 +13,10 @@ from pyspark.sql.types import StructType
 
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.store import open_store
+from ..reader.files.evolution.seen import NewColumnsSeen
 from ..reader.task import Assignment, ReaderTask
 from .arrow_schema import arrow_schema
+from .evolution import settled
 from .loading import load_source
 from .options import parse_options
 from .partitions import SluicePartition
@@ -22,11 +24,15 @@ from .task_context import current_attempt, with_session_time_zone
 
 
 def read_partition(
-    given: Mapping[str, str], schema: StructType, partition: InputPartition
+    given: Mapping[str, str], schema: StructType, partition: InputPartition, *, inferred: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of `partition` in order, checkpoint by checkpoint."""
+    """The rows of `partition` in order, checkpoint by checkpoint.
+
+    A new column ends the task before its reader commit, so that a restart reads all of it again.
+    """
     assert isinstance(partition, SluicePartition)
     options = with_session_time_zone(parse_options(given, streaming=True))
+    options = settled(options, schema.names, inferred=inferred)
     source = load_source(options, arrow_schema(schema))
     # Not what the option says: a relative path means something else here.
     store = open_store(partition.state, options.storage_options)
@@ -44,4 +50,11 @@ def read_partition(
             part.seal.check(store)
         read = source.split_serializer.read
         splits = [split for batch in part.splits() for split in read(part.version, batch)]
-        yield from task.read(Assignment(part.ref, partition.reader, splits, part.events), attempt)
+        assignment = Assignment(part.ref, partition.reader, splits, part.events)
+        try:
+            yield from task.read(assignment, attempt)
+        except NewColumnsSeen as seen:
+            from .schemas import evolved
+
+            files = [split.file for split in splits]
+            raise evolved(seen, files, options, source.schema, store) from None

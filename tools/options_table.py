@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from pyspark_sluice.connector.options import SluiceOptions
 from pyspark_sluice.enumerator.options import EnumeratorOptions
+from pyspark_sluice.reader.files.evolution.options import SchemaOptions
 from pyspark_sluice.reader.files.known_options import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 
@@ -82,11 +83,14 @@ def _default(field: FieldInfo) -> str:
 def groups() -> dict[str, list[str]]:
     """Heading -> fields, every option once."""
     batches = list(EnumeratorOptions.model_fields)
-    reading = list(ReaderOptions.model_fields)
-    own = [name for name in SluiceOptions.model_fields if name not in (*batches, *reading)]
+    schemas = list(SchemaOptions.model_fields)
+    reading = [name for name in ReaderOptions.model_fields if name not in schemas]
+    others = (*batches, *schemas, *reading)
+    own = [name for name in SluiceOptions.model_fields if name not in others]
     return {
         "What is ingested, and where the state is": own,
         "Discovery, batches and assignment": batches,
+        "Schema": schemas,
         "Reading": reading,
     }
 

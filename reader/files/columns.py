@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...checkpoint_meta.splits import FileSplit
 from ...checkpoint_meta.urls import shown_path
 from ...errors import OptionError, SchemaMismatchError
+from .evolution.seen import NewColumnsSeen
 from .formats.records import METADATA
 from .options import ReaderOptions
 from .partition_values import unescaped, value_of
@@ -41,6 +42,7 @@ class FileColumns:
         self._zone = options.time_zone or "UTC"
         self._base = base_of(options)
         self._metadata = _metadata_field(schema)
+        self._stops = options.mode_of_evolution.stops
         self._names = {name.lower(): name for name in schema.names if name != METADATA}
         # Thousands of files share a directory, and a directory decides.
         self._of_directory = lru_cache(maxsize=4096)(self._parse)
@@ -57,6 +59,7 @@ class FileColumns:
 
         Raises:
             SchemaMismatchError: a value is not of its column's type.
+            NewColumnsSeen: a key is no column, and that stops the query.
         """
         return self._of_directory(path.rpartition("/")[0])
 
@@ -68,6 +71,8 @@ class FileColumns:
             key, equals, text = part.partition("=")
             name = self._names.get(unescaped(key).lower()) if equals else None
             if name is None:
+                if equals and key and self._stops:
+                    raise NewColumnsSeen(f"{directory}/")
                 continue
             if name in found:
                 raise _misfit(name, directory, "twice in the path", "once")

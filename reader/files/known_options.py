@@ -16,12 +16,13 @@ _EVERY = tuple(FileFormatName)
 _JSON, _CSV, _TEXT = (FileFormatName.JSON,), (FileFormatName.CSV,), (FileFormatName.TEXT,)
 _RECORDS = (*_JSON, *_CSV)
 _LINES = (*_RECORDS, *_TEXT)
+_NAMED = tuple(f for f in _EVERY if f not in (FileFormatName.TEXT, FileFormatName.BINARY_FILE))
 
 _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _EVERY: "file_format ignore_corrupt_files ignore_missing_files batch_bytes storage_options "
     "base_path filter time_zone",
     _LINES: "compression line_sep encoding",
-    _RECORDS: "mode column_name_of_corrupt_record rescued_data_column multi_line date_format "
+    _RECORDS: "mode column_name_of_corrupt_record multi_line date_format "
     "timestamp_format timestamp_ntz_format locale",
     _JSON: "single_variant_column allow_comments allow_unquoted_field_names allow_single_quotes "
     "allow_numeric_leading_zeros allow_backslash_escaping_any_character "
@@ -33,6 +34,8 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _TEXT: "wholetext",
     (FileFormatName.PARQUET, FileFormatName.AVRO): "datetime_rebase_mode",
     (FileFormatName.PARQUET,): "int96_rebase_mode",
+    _NAMED: "rescued_data_column schema_hints schema_evolution_mode infer_column_types "
+    "infer_sample_files infer_sample_bytes",
 }
 _FORMATS = {name: formats for formats, names in _KNOWN.items() for name in names.split()}
 

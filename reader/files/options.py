@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +19,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    PrivateAttr,
 )
 from pydantic.alias_generators import to_camel
 
@@ -343,6 +345,33 @@ class ReaderOptions(SchemaOptions):
     locale: Annotated[str, AfterValidator(_english)] = Field(
         "en-US", description="Language of month and day names; only English is supported."
     )
+
+    _schema_is_inferred: bool = PrivateAttr(False)
+
+    def for_inferred_schema(self) -> Self:
+        """The same for a schema that was merged over files: none of them has to have all of it."""
+        named = self.header and self.file_format is FileFormatName.CSV
+        made = self.model_copy(update={"enforce_schema": False} if named else {})
+        made._schema_is_inferred = True  # noqa: SLF001 this class's own
+        return made
+
+    _all_columns: frozenset[str] = PrivateAttr(frozenset())
+
+    def for_columns(self, names: Iterable[str]) -> Self:
+        """The same for a schema of these columns, of which a format is given only a part."""
+        made = self.model_copy()
+        made._all_columns = frozenset(names)  # noqa: SLF001 this class's own
+        return made
+
+    @property
+    def all_columns(self) -> frozenset[str]:
+        """Columns that are known, though they may stand in a file's path or be made here."""
+        return self._all_columns
+
+    @property
+    def schema_is_inferred(self) -> bool:
+        """True if a file may lack columns of the schema; false where that shows a mistake."""
+        return self._schema_is_inferred
 
     @property
     def minds_unknown_fields(self) -> bool:

@@ -24,6 +24,7 @@ from ...errors import (
 )
 from ..api import ReaderContext, Report, SplitFinished, SplitReader, SplitReturned
 from .columns import FileColumns
+from .evolution.options import EvolutionMode
 from .formats.api import FileFormat
 from .formats.columns import ColumnFitter
 from .formats.filter.predicate import Predicate
@@ -33,6 +34,7 @@ from .merging import merged
 from .opening import present_version, read_whole
 from .options import FileFormatName, ReaderOptions
 from .packing import runs
+from .schemas.watching import ColumnWatch
 from .spool import Spool
 
 __all__ = ["FileSplitReader"]
@@ -45,7 +47,12 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions, context: ReaderContext) -> None:
         """`schema` is the one Spark expects: timestamps in microseconds, no large types."""
+        if context.must_finish and options.mode_of_evolution.stops:
+            # What has been acknowledged once is read as it was then.
+            options = options.model_copy(update={"schema_evolution_mode": EvolutionMode.NONE})
+        options = options.for_columns(schema.names)
         self._schema = schema
+        self._watch = ColumnWatch(schema, options)
         self._options = options
         self._context = context
         self._columns = FileColumns(schema, options)
@@ -78,13 +85,16 @@ class FileSplitReader(SplitReader[FileSplit]):
     def _format(self, given: frozenset[str]) -> tuple[FileFormat, Predicate]:
         """The decoder of all columns but those in the path, and the filter on the latter."""
         if given not in self._formats:
-            made_here = given | {METADATA}
-            # Files as rows have a column called path, which is no partition.
-            data = pa.schema([f for f in self._schema if f.name not in made_here])
+            data = self._data(given)
             place = pa.schema([f for f in self._schema if f.name in given])
             predicate = Predicate.of_options(self._options, place)
             self._formats[given] = make_format(self._options, data), predicate
         return self._formats[given]
+
+    def _data(self, given: frozenset[str]) -> pa.Schema:
+        # Files as rows have a column called path, which is no partition.
+        made_here = given | {METADATA}
+        return pa.schema([f for f in self._schema if f.name not in made_here])
 
     def _is_pruned(self, split: FileSplit) -> bool:
         given = self._columns.partition(split.file.path)
@@ -208,6 +218,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         file_format, _ = self._format(given)
         row = self._first_row(split, file_format)
         try:
+            file_format = self._watch.format_for(split.file, file_format, self._data(given))
             for decoded in file_format.decode(split):
                 batch = self._columns.add(decoded.batch, [split], [decoded.batch.num_rows], row)
                 row += batch.num_rows

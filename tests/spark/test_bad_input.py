@@ -129,9 +129,11 @@ def test_what_a_person_sees_ends_with_our_message_and_shows_nothing_of_our_insid
     cases = {
         "failOnMissingPath=false to wait for it.": lake.drain,
         "did you mean fileFormat?": lambda: lake.drain(fileFormt="json"),
-        "before .load()": lambda: reader.load(str(lake.source)),
+        "is there, or give the schema.": lambda: reader.load(str(lake.source)),
     }
     for ending, call in cases.items():
+        if "schema" in ending:
+            lake.source.mkdir()
         with pytest.raises(Exception) as caught:  # noqa: PT011 - Spark wraps it in its own
             call()
         # What follows the first SQLSTATE is Spark's, and nothing else is possible there.

@@ -1,6 +1,7 @@
 """The options of schema inference and evolution; names and meanings are Auto Loader's.
 
-Not here: the inference (`../schemas/inference.py`), and what an evolution does to a query (the connector).
+Not here: the inference (`../schemas/inference.py`), and what an evolution does to
+a query (the connector).
 """
 
 from __future__ import annotations

@@ -32,30 +32,33 @@ def fitted(kind: pa.DataType) -> pa.DataType:
         TypeError: Spark has none.
     """
     if _types.is_struct(kind):
-        return pa.struct([fitted_field(child) for child in kind])
+        return pa.struct([(child.name, fitted(child.type)) for child in kind])
     if _types.is_map(kind):
         return pa.map_(fitted(kind.key_type), fitted(kind.item_type))
     if hasattr(kind, "value_field"):
         return pa.list_(pa.field("element", fitted(kind.value_type)))
     if _types.is_dictionary(kind):
         return fitted(kind.value_type)
+    if _types.is_decimal(kind) and kind.precision <= 38:
+        return pa.decimal128(kind.precision, max(kind.scale, 0))
+    if _types.is_timestamp(kind):
+        return pa.timestamp("us", None if kind.tz is None else "UTC")
+    return _fitted_leaf(kind)
+
+
+def _fitted_leaf(kind: pa.DataType) -> pa.DataType:
     if _types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind):
         return pa.string()
     if _is_binary(kind):
         return pa.binary()
-    if _types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz is not None else None)
     if _types.is_date(kind):
         return pa.date32()
     if _types.is_float16(kind):
         return pa.float32()
-    if _types.is_decimal(kind):
-        if kind.precision > 38:
-            raise TypeError(kind)
-        return pa.decimal128(kind.precision, max(kind.scale, 0))
     kind = _UNSIGNED.get(kind, kind)
-    simple = (pa.null(), pa.bool_(), pa.float32(), pa.float64(), *_INTEGERS)
-    if kind in simple or _types.is_decimal(kind):
+    if kind in (pa.null(), pa.bool_(), pa.float32(), pa.float64(), pa.decimal128(20, 0)):
+        return kind
+    if kind in _INTEGERS:
         return kind
     raise TypeError(kind)
 
@@ -67,11 +70,6 @@ def _is_binary(kind: pa.DataType) -> bool:
         or _types.is_binary_view(kind)
         or _types.is_fixed_size_binary(kind)
     )
-
-
-def fitted_field(field: pa.Field) -> pa.Field:
-    """A field with its type fitted; whether it may be null is the data's business."""
-    return pa.field(field.name, fitted(field.type))
 
 
 def merged(one: pa.DataType, other: pa.DataType, leaf: Merge) -> pa.DataType | None:
@@ -89,8 +87,6 @@ def merged(one: pa.DataType, other: pa.DataType, leaf: Merge) -> pa.DataType | N
         key = merged(one.key_type, other.key_type, leaf)
         item = merged(one.item_type, other.item_type, leaf)
         return None if key is None or item is None else pa.map_(key, item)
-    if _types.is_nested(one) or _types.is_nested(other):
-        return leaf(one, other)
     return leaf(one, other)
 
 
@@ -132,6 +128,31 @@ def _wider_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     scale = max(kind.scale for kind in kinds)
     whole = max(kind.precision - kind.scale for kind in kinds)
     return pa.decimal128(whole + scale, scale) if whole + scale <= 38 else None
+
+
+def aligned(found: pa.DataType, current: pa.DataType) -> pa.DataType:
+    """`found` with the spelling of `current` where names differ only in case.
+
+    For formats whose columns are found without regard to case.
+    """
+    if pa.types.is_list(found) and pa.types.is_list(current):
+        return pa.list_(pa.field("element", aligned(found.value_type, current.value_type)))
+    if not (pa.types.is_struct(found) and pa.types.is_struct(current)):
+        return found
+    known = {field.name: field for field in current}
+    folded = {field.name.lower(): field for field in current}
+    fields = []
+    for field in found:
+        match = known.get(field.name) or folded.get(field.name.lower())
+        if match is None or (match.name != field.name and match.name in _names(found)):
+            fields.append(field)
+        else:
+            fields.append(pa.field(match.name, aligned(field.type, match.type)))
+    return pa.struct(fields)
+
+
+def _names(kind: pa.StructType) -> set[str]:
+    return {field.name for field in kind}
 
 
 def grown(current: pa.Schema, found: pa.Schema, *, widen: bool) -> pa.Schema:
@@ -194,10 +215,11 @@ def refuse_same_names(names: list[str]) -> None:
     """
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(name.lower(), name)
-        if other != name:
+        other = seen.get(name.lower())
+        seen[name.lower()] = name
+        if other is not None:
             raise SchemaMismatchError(
-                "two columns differ only in case, which Spark does not tell apart",
+                "two columns have one name for Spark, which does not go by case",
                 "",
                 f"{other} and {name}",
                 "names that differ",

@@ -70,9 +70,14 @@ def _parquet(source: pa.NativeFile) -> pa.Schema:
 def _orc(source: pa.NativeFile) -> pa.Schema:
     from pyarrow import orc
 
-    from ..formats.orc.format import as_meant
+    from ..formats.orc.meaning import as_meant, changes
+    from ..formats.orc.tail import read_tail
 
-    return as_meant(orc.ORCFile(source).schema)
+    tail = read_tail(source)
+    source.seek(0)
+    found = orc.ORCFile(source).schema
+    # Whatever the zone is, the types are the same.
+    return found if tail is None else as_meant(found, changes(found, tail, "UTC", ""))
 
 
 def _arrow(source: pa.NativeFile) -> pa.Schema:

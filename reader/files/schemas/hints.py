@@ -89,10 +89,10 @@ class _Parser:
 
     def _name(self) -> str:
         token = self._peek()
-        if not token or token in "<>(),:.":
+        if not (token.startswith("`") or token[:1].isidentifier()):
             raise self._wrong("a name of a column")
         self._next()
-        return token[1:-1].replace("``", "`") if token[0] == "`" else token
+        return token[1:-1].replace("``", "`") if token.startswith("`") else token
 
     def _type(self) -> pa.DataType:
         word = self._peek().lower()

@@ -7,25 +7,25 @@ the columns that the reader makes. Not here: storing it, and what Spark calls th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from ....checkpoint_meta.splits import FileVersion
+from ....checkpoint_meta.urls import shown_path
 from ....errors import OptionError
 from ..columns import base_of
-from ..evolution.types import merged, refuse_same_names
+from ..evolution.types import aligned, merged, refuse_same_names
 from ..formats.csv.types import TextTypes, text_leaf
 from ..formats.json.types import json_leaf, without_nulls
 from ..formats.times.temporal import Temporal
 from ..options import FileFormatName, ParseMode, ReaderOptions
+from ..partition_values import NULL, unescaped
 from .blocks import block_columns, merged_blocks
 from .hints import with_hints
 from .texts import csv_columns, json_columns
 
 _TEXTS = {FileFormatName.JSON: json_columns, FileFormatName.CSV: csv_columns}
 _LEAST = 64 * 1024
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:
@@ -50,6 +50,19 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
         schema = pa.schema(list(without_nulls(pa.struct(list(schema)))))
     else:
         schema = pa.schema([field for field in schema if not pa.types.is_null(field.type)])
+    schema = completed(schema, options)
+    if not len(schema):
+        raise OptionError(
+            "a schema is needed, and no record says what it is",
+            str(getattr(options, "path", "")),
+            f"no column in {len(sample)} files",
+            f"{options.file_format} data, or a schema given by .schema(...)",
+        )
+    return schema
+
+
+def completed(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
+    """`schema` with the hinted types, and with the columns that the reader makes."""
     schema = with_hints(schema, options.schema_hints)
     made = [options.rescued_data_column]
     if options.mode is ParseMode.PERMISSIVE and options.file_format in _TEXTS:
@@ -58,13 +71,6 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
         if name and name not in schema.names:
             schema = schema.append(pa.field(name, pa.string()))
     refuse_same_names(schema.names)
-    if not len(schema):
-        raise OptionError(
-            "a schema is needed, and no record says what it is",
-            str(getattr(options, "path", "")),
-            f"no column in {len(sample)} files",
-            f"{options.file_format} data, or a schema given by .schema(...)",
-        )
     return schema
 
 
@@ -87,7 +93,7 @@ def _of_contents(files: Sequence[FileVersion], options: ReaderOptions) -> pa.Dat
     kind: pa.DataType = pa.null()
     if columns_of is None:
         for file in files:
-            found = block_columns(file, options)
+            found = aligned(block_columns(file, options), kind)
             kind = found if pa.types.is_null(kind) else merged_blocks(kind, found, file)
         return kind
     leaf = json_leaf if options.file_format is FileFormatName.JSON else text_leaf
@@ -107,13 +113,13 @@ def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> p
     types = TextTypes(Temporal(options))
     base = base_of(options)
     found: dict[str, pa.DataType] = {}
-    for directory in {file.path.rpartition("/")[0]: None for file in files}:
+    for directory in {shown_path(file.path.rpartition("/")[0]): None for file in files}:
         for part in directory.removeprefix(base).split("/"):
             key, equals, text = part.partition("=")
             if not equals or not key:
                 continue
-            name, text = unquote(key), unquote(text)
-            kind = pa.null() if text == _NULL else types.of(text) if exact else pa.string()
+            name, text = unescaped(key), unescaped(text)
+            kind = pa.null() if text == NULL else types.of(text) if exact else pa.string()
             found[name] = merged(found.get(name, pa.null()), kind, text_leaf) or pa.string()
     return pa.schema([(name, without_nulls(kind)) for name, kind in found.items()])
 

@@ -14,7 +14,7 @@ from ....checkpoint_meta.splits import FileSplit, FileVersion
 from ..evolution.types import merged
 from ..formats.csv.tokens import CsvTokens
 from ..formats.csv.types import TextTypes, text_leaf
-from ..formats.json.text import JsonParser
+from ..formats.json.news import tree_of_record
 from ..formats.json.types import json_leaf, type_of_json
 from ..formats.times.temporal import Temporal
 from ..lines import line_blocks, whole_content
@@ -26,10 +26,9 @@ _STEP = 256 * 1024
 def json_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
     """The struct of the records in the first `limit` bytes; null if there are none."""
     exact = options.infer_column_types and not options.primitives_as_string
-    parser = JsonParser(options)
     kind: pa.DataType = pa.null()
     for text in _json_texts(file, options, limit):
-        for record in _records(text, parser):
+        for record in _records(text, options):
             kind = merged(kind, type_of_json(record, exact=exact), json_leaf)
     return kind
 
@@ -43,16 +42,13 @@ def _json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterat
         yield from data.split(separator) if separator else data.splitlines()
 
 
-def _records(text: bytes, parser: JsonParser) -> Iterator[dict[str, object]]:
+def _records(text: bytes, options: ReaderOptions) -> Iterator[dict[str, object]]:
     if not text or text.isspace():
         return
     try:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        try:
-            value = parser.parse(text.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            return
+        value = tree_of_record(text, options)
     for record in value if isinstance(value, list) else [value]:
         if isinstance(record, dict):
             yield record
@@ -95,9 +91,9 @@ def _csv_records(
     for data in _beginning(file, options, limit):
         text = data.decode("utf-8", "replace")
         if options.multi_line:
-            for record in tokens.records(text.replace("\r\n", "\n").replace("\r", "\n")):
-                if record.is_closed:
-                    yield record.tokens
+            lines = text.replace("\r\n", "\n").replace("\r", "\n")
+            for record in tokens.records(lines, "\n", is_end=True):
+                yield list(record.tokens)
             continue
         for line in text.split(separator) if separator else text.splitlines():
             found = tokens.line(line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....checkpoint_meta.splits import FileVersion
+from ...evolution.seen import NewColumnsSeen
 from ...options import ParseMode, ReaderOptions
 from .refusals import header_misfit
 from .scan import Token
@@ -25,8 +26,11 @@ class Header:
 
         Raises:
             SchemaMismatchError: header and schema do not belong together.
+            NewColumnsSeen: a name is no column of the schema, and that stops the query.
         """
         names = [(token or "").strip() for token in tokens]
+        if self._options.schema_is_inferred:
+            return self._by_name([name or f"_c{i}" for i, name in enumerate(names)], file)
         expected, options = self.columns, self._options
         folded, wanted = [n.lower() for n in names], [n.lower() for n in expected]
         if not options.enforce_schema:
@@ -40,3 +44,12 @@ class Header:
             if folded != wanted and sorted(folded) == sorted(wanted):
                 raise header_misfit(file, names, expected, "the order differs")
         return list(expected)
+
+    def _by_name(self, names: Sequence[str], file: FileVersion) -> list[str]:
+        """The header's names as the schema spells them; columns may be new, or not there."""
+        given = {name.lower(): name for name in self.columns}
+        if self._options.mode_of_evolution.stops:
+            known = {name.lower() for name in self._options.all_columns} | set(given)
+            if any(name.lower() not in known for name in names):
+                raise NewColumnsSeen(file.path)
+        return [given.get(name.lower(), name) for name in names]

@@ -12,8 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...evolution.seen import NewColumnsSeen
+from ...evolution.types import wider
 from ...options import ParseMode, ReaderOptions
 from ..columns import empty_columns
+from ..json.scalars import Number
+from ..json.types import type_of_json
 from ..records import malformed
 from ..times.temporal import Temporal
 from .tokens import Token
@@ -31,6 +35,7 @@ class CsvRows:
         """Raises TypeError for a column type that CSV cannot be read into."""
         self._mode = options.mode
         self._null = options.null_value
+        self._widens = options.mode_of_evolution.widens
         self._converters = {f.name: converter(f.type, options, temporal) for f in data}
         self._corrupt = _string_column(schema, options.column_name_of_corrupt_record)
         self._rescued = _string_column(schema, options.rescued_data_column)
@@ -58,6 +63,7 @@ class CsvRows:
             try:
                 row[name] = convert(token)
             except (ValueError, OverflowError, InvalidOperation):
+                self._refuse_wider(name, token, where)
                 rescued[name] = token
                 kind = self.out_schema.field(name).type
                 problem = problem or f"column {name}: {token[:100]!r} where {kind} is expected"
@@ -79,6 +85,13 @@ class CsvRows:
             for f in self.out_schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
+
+    def _refuse_wider(self, name: str, token: str, where: Callable[[], str]) -> None:
+        if self._widens and token.lstrip("+-").isdigit():
+            value = Number(token.removeprefix("+"))
+            kind = self.out_schema.field(name).type
+            if wider(kind, type_of_json(value, exact=True)) not in (None, kind):
+                raise NewColumnsSeen(where(), {name: value}, widens=True)
 
     def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
         """Rows as Arrow."""

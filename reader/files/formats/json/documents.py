@@ -86,7 +86,7 @@ class Documents:
         lines = block.lines.split(b"\n")
         for line in lines[: block.count]:
             try:
-                rows.append(self._rows.of_element(line))
+                rows.append(self._rows.of_element(line, lambda: file.path))
             except Partial as err:
                 problem = problem or f"{err}, in the element at byte {block.position + offset}"
                 rows.append(err.value)

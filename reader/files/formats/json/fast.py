@@ -50,7 +50,7 @@ class FastRecords:
         self._plain = pa.schema([field for field in data if field.name not in apart])
         """What pyarrow's parser is to find: all columns but the maps."""
         self._wire = wire_schema(self._plain)
-        self._flat = FlatRecords.of(self._wire, known_only=bool(options.rescued_data_column))
+        self._flat = FlatRecords.of(self._wire, known_only=options.minds_unknown_fields)
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
         """The records in `data`; None where a parser refuses or might be wrong."""
@@ -90,7 +90,8 @@ class FastRecords:
 
     def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
         """Parse with `wire`, without the string columns that turn out to hold something else."""
-        ignored = "error" if self._options.rescued_data_column else "ignore"
+        minds = self._options.minds_unknown_fields
+        ignored = "error" if minds else "ignore"
         while True:
             complete = len(wire) == len(self._plain)
             options = pa_json.ParseOptions(
@@ -103,7 +104,7 @@ class FastRecords:
             except pa.ArrowInvalid as err:
                 found = _NOT_A_STRING.search(str(err))
                 index = wire.get_field_index(found[1]) if found else -1
-                if index < 0 or self._options.rescued_data_column:
+                if index < 0:
                     raise
                 if not _types.is_string(self._data.field(wire.field(index).name).type):
                     raise
@@ -111,6 +112,8 @@ class FastRecords:
                 continue
             if complete:
                 return table
+            if minds and _has_more(table.schema, self._plain, wire):
+                raise ValueError("fields that the schema does not have")
             return _with_strings(table, self._plain, wire, _integer_minus_zero(data))
 
     def _assembled(self, wire: list[pa.Array], rows: int) -> pa.RecordBatch:
@@ -125,6 +128,12 @@ class FastRecords:
                 kind = self._data.field(index).type
                 columns.append(finish(wire[index], kind, self._temporal))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _has_more(found: pa.Schema, data: pa.Schema, wire: pa.Schema) -> bool:
+    """True if a parser that was free to infer has found more than was asked for."""
+    asked = all(found.field(field.name).type == field.type for field in wire)
+    return not asked or any(name not in data.names for name in found.names)
 
 
 def _with_strings(table: pa.Table, data: pa.Schema, wire: pa.Schema, minus_zero: bool) -> pa.Table:

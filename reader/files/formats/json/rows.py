@@ -19,6 +19,7 @@ from ..times.temporal import Temporal
 from . import trees
 from .characters import MalformedText
 from .encodings import recoded
+from .news import JsonNews
 from .scalars import Misfit, misfit
 from .tokens import TokenStream
 from .values import Partial, converters, rows_of, struct_of, variant_of
@@ -38,6 +39,7 @@ class JsonRows:
         """Raises TypeError for columns that JSON cannot be read into."""
         self._options = options
         self._mode = options.mode
+        self._news = JsonNews(data, options)
         self._fields = converters(data, options, temporal)
         self._takers = trees.takers(data, options, temporal)
         self._texts = [f.name for f in data if pa.types.is_string(f.type)]
@@ -59,7 +61,9 @@ class JsonRows:
 
         Raises:
             MalformedDataError: the record does not parse or fit, under `FAILFAST`.
+            NewColumnsSeen: it has fields that the schema does not have, if that stops the query.
         """
+        self._news.look(record, where)
         try:
             return self._plain(record), 0
         except trees.REFUSALS:
@@ -71,13 +75,15 @@ class JsonRows:
         except ValueError as err:
             return self._bad([{}], record, str(err), where)
 
-    def of_element(self, element: bytes) -> Row:
+    def of_element(self, element: bytes, where: Callable[[], str]) -> Row:
         """The row of one element of a document that is an array.
 
         Raises:
             Partial: with the row, of which a value does not fit.
             ValueError: it is no object, or none by itself.
+            NewColumnsSeen: as for a record.
         """
+        self._news.look(element, where)
         if element.lstrip()[:1] != b"{":
             raise MalformedText("an element that is no object")
         with suppress(*trees.REFUSALS):
@@ -118,9 +124,13 @@ class JsonRows:
             value = {self._single: value}
         trees.keep_written(value, self._texts, record)
         rows = trees.rows_of(value, self._takers)
-        if self._rescued and (type(value) is list or not value.keys() <= self._takers.keys()):
+        if self._rescued and self._may_rescue(value):
             raise ValueError("there may be something to rescue")
         return rows
+
+    def _may_rescue(self, value: Any) -> bool:
+        unknown = type(value) is list or not value.keys() <= self._takers.keys()
+        return unknown or self._news.anything(value)
 
     def _read(self, record: bytes) -> list[Row]:
         stream = TokenStream(recoded(record)[0], self._options)
@@ -165,6 +175,8 @@ class JsonRows:
             value.next()
             try:
                 row[name] = self._fields[name](value)
+                if (more := self._news.nested(name, raw)) is not None:
+                    rescued[name] = more
             except Misfit as err:
                 row[name] = err.value if isinstance(err, Partial) else None
                 rescued[name] = raw.decode("utf-8", "replace")

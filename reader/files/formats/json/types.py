@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...evolution.types import merged, wider
-from .text import Number
+from .scalars import Number
 from .variant import is_variant
 
 _LONG = 1 << 63
@@ -30,7 +30,9 @@ def json_leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 def type_of_json(value: Any, *, exact: bool) -> pa.DataType:
     """The type of a parsed value; with `exact` false, numbers and booleans are strings."""
     if isinstance(value, Mapping):
-        return pa.struct([(name, type_of_json(v, exact=exact)) for name, v in value.items()])
+        fields = [(name, type_of_json(v, exact=exact)) for name, v in value.items()]
+        # Spark's sinks have no structs without fields.
+        return pa.struct(fields) if fields else pa.null()
     if isinstance(value, list):
         kind: pa.DataType = pa.null()
         for inner in value:
@@ -84,13 +86,13 @@ class KnownFields:
     def unknown_part(self, value: Any) -> Any:
         """What of `value` the schema does not have, in its place; None if nothing.
 
-        A null under an unknown name is nothing: it will be seen when it has a value.
+        A null or an empty object under an unknown name is nothing: it is seen when it has a value.
         """
         if self._fields is not None and isinstance(value, dict):
             found = {}
             for name, inner in value.items():
                 known = self._fields.get(name)
-                part = inner if known is None else known.unknown_part(inner)
+                part = _content(inner) if known is None else known.unknown_part(inner)
                 if part is not None:
                     found[name] = part
             return found or None
@@ -100,3 +102,12 @@ class KnownFields:
         if self._elements is not None and isinstance(value, dict):
             return {k: p for k, v in value.items() if (p := self._elements.unknown_part(v))} or None
         return None
+
+
+def _content(value: Any) -> Any:
+    """`value`, or None if no value is in it."""
+    if isinstance(value, dict):
+        return value if any(_content(inner) is not None for inner in value.values()) else None
+    if isinstance(value, list):
+        return value if any(_content(inner) is not None for inner in value) else None
+    return value

@@ -19,7 +19,16 @@ from .scalars import Misfit, Number, clean, misfit, scalar
 from .tokens import TokenStream
 from .variant import encode, is_variant
 
-__all__ = ["Convert", "Partial", "converter", "converters", "rows_of", "struct_of", "variant_of"]
+__all__ = [
+    "Convert",
+    "Partial",
+    "converter",
+    "converters",
+    "rows_of",
+    "struct_of",
+    "tree_of",
+    "variant_of",
+]
 
 Convert = Callable[[TokenStream], Any]
 _types = pa.types
@@ -114,7 +123,7 @@ def variant_of(stream: TokenStream) -> dict[str, bytes]:
     """Whatever stands there as a variant, JSON's null included."""
     if stream.found == "name":
         stream.next()
-    value = _tree(stream)
+    value = tree_of(stream)
     try:
         return encode(value)
     except ValueError as err:
@@ -212,7 +221,7 @@ def _scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
     return converted
 
 
-def _tree(stream: TokenStream) -> Any:
+def tree_of(stream: TokenStream) -> Any:
     """The value at which the stream stands. No recursion: a thousand levels are allowed."""
     above: list[_Holder] = []
     while True:

@@ -1,0 +1,153 @@
+"""Readers meet columns that the schema does not have: seen before any row, kept, or left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.feather as pa_feather
+import pyarrow.orc as pa_orc
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.reader.api import ReaderContext
+from pyspark_sluice.reader.files.evolution.options import EvolutionMode
+from pyspark_sluice.reader.files.evolution.seen import NewColumnsSeen
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
+
+AT = pa.struct([("zip", pa.string())])
+MORE = pa.struct([("zip", pa.string()), ("city", pa.string())])
+SCHEMA = pa.schema([("id", pa.int64()), ("at", AT), ("_rescued_data", pa.string())])
+TABLE = pa.table(
+    {
+        "id": pa.array([1, 2], pa.int64()),
+        "at": pa.array([{"zip": "a", "city": "x"}, None], MORE),
+        "new": pa.array([True, None], pa.bool_()),
+    }
+)
+
+
+def _json(table, path):
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+
+
+def _avro(table, path):
+    import fastavro
+
+    text = ["null", "string"]
+    inner = [{"name": name, "type": text} for name in ("zip", "city")]
+    at = ["null", {"type": "record", "name": "at", "fields": inner}]
+    kinds = {"id": "long", "at": at, "new": ["null", "boolean"]}
+    fields = [{"name": name, "type": kinds[name]} for name in table.column_names]
+    schema = {"type": "record", "name": "row", "fields": fields}
+    with path.open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(schema), table.to_pylist())
+
+
+WRITERS = {
+    "json": _json,
+    "parquet": pq.write_table,
+    "orc": pa_orc.write_table,
+    "avro": _avro,
+    "arrow": lambda table, path: pa_feather.write_feather(table, str(path)),
+}
+
+
+def read(path: Path, schema: pa.Schema, *, must_finish: bool = False, **options):
+    status = path.stat()
+    file = FileVersion(str(path), status.st_size, status.st_mtime_ns // 1000)
+    context = ReaderContext(1, 0, 0, must_finish=must_finish)
+    made = ReaderOptions(base_path=str(path.parents[0]), **options)
+    reader = FileSplitReader(schema, made.for_inferred_schema(), context)
+    items = list(reader.read([FileSplit(file, 0, file.size)]))
+    return [row for item in items if isinstance(item, pa.RecordBatch) for row in item.to_pylist()]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_new_column_is_seen_before_any_row_unless_it_is_kept_or_left_out(tmp_path, name):
+    path = tmp_path / "file"
+    WRITERS[name](TABLE, path)
+    for mode in EvolutionMode:
+        options: dict[str, Any] = {"file_format": name, "schema_evolution_mode": mode}
+        if mode.stops:
+            with pytest.raises(NewColumnsSeen):
+                read(path, SCHEMA, **options)
+            again = read(path, SCHEMA, must_finish=True, **options)
+            assert [row["id"] for row in again] == [1, 2], "what was acknowledged is read as then"
+            continue
+        rescues = mode is EvolutionMode.RESCUE
+        found = read(path, SCHEMA, rescued_data_column="_rescued_data" * rescues, **options)
+        assert [(row["id"], row["at"]) for row in found] == [(1, {"zip": "a"}), (2, None)]
+        kept = [json.loads(row["_rescued_data"] or "{}") for row in found]
+        whole = {"at": {"city": "x"}, "new": True}
+        if name == "json" and rescues:
+            assert kept[1].pop("new") is None, "as it stands in the record"
+        assert kept == [whole if rescues else {}, {}]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_the_schema_has_is_no_news(tmp_path, name):
+    path = tmp_path / "file"
+    WRITERS[name](TABLE, path)
+    schema = pa.schema([*TABLE.schema, ("later", pa.string())])
+    mode = EvolutionMode.ADD_NEW_COLUMNS
+    found = read(path, schema, file_format=name, schema_evolution_mode=mode)
+    assert found == [{**row, "later": None} for row in TABLE.to_pylist()]
+
+
+def test_csv_says_its_columns_in_the_header(tmp_path):
+    path = tmp_path / "file"
+    pa_csv.write_csv(TABLE.select(["new", "id"]), path)
+    options: dict[str, Any] = {"file_format": "csv", "header": True}
+    schema = pa.schema([("id", pa.int64()), ("gone", pa.string()), ("_rescued_data", pa.string())])
+    with pytest.raises(NewColumnsSeen) as caught:
+        read(path, schema, schema_evolution_mode="addNewColumns", **options)
+    assert caught.value.where == str(path)
+    assert [row["id"] for row in read(path, schema, **options)] == [1, 2]
+    rescued = read(
+        path, schema, schema_evolution_mode="rescue", rescued_data_column="_rescued_data", **options
+    )
+    assert rescued[0] == {"id": 1, "gone": None, "_rescued_data": '{"new":"true"}'}
+
+
+def test_a_new_key_in_the_path_is_a_new_column_and_a_known_one_is_not(tmp_path):
+    folder = tmp_path / "day=1"
+    folder.mkdir()
+    path = folder / "file"
+    path.write_text('{"id": 1, "day": "in the record as well"}\n')
+    options: dict[str, Any] = {"base_path": str(tmp_path), "schema_evolution_mode": "addNewColumns"}
+    status = path.stat()
+    file = FileVersion(str(path), status.st_size, status.st_mtime_ns // 1000)
+
+    def rows(schema):
+        reader = FileSplitReader(schema, ReaderOptions(**options), ReaderContext(1, 0, 0))
+        return next(iter(reader.read([FileSplit(file, 0, file.size)]))).to_pylist()
+
+    with pytest.raises(NewColumnsSeen, match="day=1"):
+        rows(pa.schema([("id", pa.int64())]))
+    assert rows(pa.schema([("id", pa.int64()), ("day", pa.int32())])) == [{"id": 1, "day": 1}]
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "parquet"])
+def test_a_longer_integer_is_seen_where_types_may_grow(tmp_path, name):
+    path = tmp_path / "file"
+    table = pa.table({"id": pa.array([1, 2**40], pa.int64())})
+    {**WRITERS, "csv": pa_csv.write_csv}[name](table, path)
+    schema = pa.schema([("id", pa.int32())])
+    options: dict[str, Any] = {"file_format": name, "header": True}
+    with pytest.raises(NewColumnsSeen):
+        read(path, schema, schema_evolution_mode="addNewColumnsWithTypeWidening", **options)
+    with pytest.raises(Exception, match=r"Malformed|malformed|without loss|int32"):
+        read(path, schema, schema_evolution_mode="addNewColumns", **options)
+
+
+def test_nothing_under_a_new_name_is_no_news(tmp_path):
+    path = tmp_path / "file"
+    path.write_text('{"id": 1, "n": null, "o": {}, "l": [], "d": {"x": [{"y": null}]}}\n')
+    schema = pa.schema([("id", pa.int64())])
+    assert read(path, schema, schema_evolution_mode="addNewColumns") == [{"id": 1}]

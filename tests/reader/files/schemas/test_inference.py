@@ -1,0 +1,145 @@
+"""Schemas inferred from samples of files, with hints and partition columns."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_sluice.checkpoint_meta.splits import FileVersion
+from pyspark_sluice.errors import OptionError, SchemaMismatchError
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.schemas.hints import parse_hints, with_hints
+from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+
+TEXT = pa.string()
+
+
+@pytest.fixture
+def infer(tmp_path):
+    def inferred(contents: dict[str, bytes | str], **options) -> dict[str, pa.DataType]:
+        files = []
+        for number, (name, content) in enumerate(contents.items()):
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            os.utime(path, (number, number))
+            files.append(FileVersion(str(path), path.stat().st_size, number * 1_000_000))
+        schema = inferred_schema(files, ReaderOptions(base_path=str(tmp_path), **options))
+        return dict(zip(schema.names, schema.types, strict=True))
+
+    return inferred
+
+
+def _list(kind):
+    return pa.list_(pa.field("element", kind))
+
+
+RECORDS = (
+    '{"id":1,"at":{"zip":1},"tags":[],"n":null,"e":{},"mixed":1}\n'
+    "not a record\n\n"
+    '{"id":2.5,"at":{"city":"x"},"tags":[{"k":true}],"mixed":"a","big":99999999999999999999}\n'
+)
+
+
+def test_json_is_strings_in_their_structure_unless_types_are_asked_for(infer):
+    plain = infer({"a": RECORDS})
+    assert plain["at"] == pa.struct([("zip", TEXT), ("city", TEXT)])
+    assert plain["tags"] == _list(pa.struct([("k", TEXT)]))
+    assert {plain[name] for name in ("id", "n", "e", "mixed", "big")} == {TEXT}
+    typed = infer({"a": RECORDS}, infer_column_types=True)
+    assert typed["id"] == pa.float64()
+    assert typed["at"] == pa.struct([("zip", pa.int64()), ("city", TEXT)])
+    assert typed["tags"] == _list(pa.struct([("k", pa.bool_())]))
+    assert (typed["mixed"], typed["n"], typed["big"]) == (TEXT, TEXT, pa.decimal128(20, 0))
+
+
+def test_a_document_in_single_quotes_is_read_as_the_reader_reads_it(infer):
+    assert infer({"a": "[{'id': 1},\n {'b': 2}]"}, multi_line=True) == {"id": TEXT, "b": TEXT}
+
+
+def test_csv_goes_by_header_and_merges_over_files(infer):
+    files = {"a": "id,day,t\n1,2026-01-01,2026-01-01 00:00:00\n", "b": 'extra,id\n"x,y",5\n'}
+    found = infer(files, file_format="csv", header=True, infer_column_types=True)
+    instant = pa.timestamp("us", "UTC")
+    assert found == {"id": pa.int64(), "day": pa.date32(), "t": instant, "extra": TEXT}
+    assert infer({"c": "1,x\n2,y,z\n"}, file_format="csv") == dict.fromkeys(
+        ("_c0", "_c1", "_c2"), TEXT
+    )
+
+
+def test_columns_stand_in_the_path_as_well(infer):
+    name = "day=2026-01-01/region=e%20u/n=__HIVE_DEFAULT_PARTITION__/a"
+    assert infer({name: '{"id":1}'}, infer_column_types=True) == {
+        "id": pa.int64(), "day": pa.date32(), "region": TEXT, "n": TEXT
+    }  # fmt: skip
+    assert infer({name: '{"id":1}'})["day"] == TEXT
+
+
+def _parquet(**columns) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def test_parquet_files_merge_to_the_wider_type_or_name_the_column(infer):
+    one = _parquet(id=pa.array([1], pa.int32()), n=pa.nulls(1))
+    two = _parquet(ID=pa.array([1], pa.int64()), more=pa.array([[1]], pa.list_(pa.uint8())))
+    found = infer({"1": one, "2": two}, file_format="parquet")
+    assert found == {"id": pa.int64(), "more": _list(pa.int16())}
+    with pytest.raises(SchemaMismatchError, match=r"column 'id'.*string.*int32.*schemaHints"):
+        infer({"1": one, "2": _parquet(id=["x"])}, file_format="parquet")
+
+
+def test_the_sample_is_the_oldest_files_and_bounded_in_bytes(infer):
+    files = {name: f'{{"{name}": 1}}\n' for name in "abc"}
+    assert list(infer(files, infer_sample_files=2)) == ["a", "b"]
+    long = {"a": '{"x": 1}\n' * 20_000 + '{"late": 1}\n'}
+    assert list(infer(long, infer_sample_bytes=1024)) == ["x"]
+    assert list(infer(long)) == ["x", "late"]
+
+
+def test_without_a_file_hints_are_the_schema_and_without_hints_it_is_refused(infer):
+    assert infer({}, schema_hints="id long") == {"id": pa.int64()}
+    with pytest.raises(OptionError, match="no file to infer it from"):
+        infer({})
+    with pytest.raises(OptionError, match="no record says what it is"):
+        infer({"a": "\n\n"})
+
+
+def test_made_columns_are_part_of_it(infer):
+    found = infer({"a": '{"id":1}'}, mode="PERMISSIVE", rescued_data_column="_rescued_data")
+    assert list(found) == ["id", "_rescued_data", "_corrupt_record"]
+
+
+def test_hints_are_spark_ddl():
+    text = (
+        "id LONG, `odd name` decimal(10, 2), at.zip int, m map<string, array<struct<a: int, b "
+        "timestamp_ntz>>>"
+    )
+    inner = pa.struct([("a", pa.int32()), ("b", pa.timestamp("us"))])
+    assert parse_hints(text) == [
+        (("id",), pa.int64()),
+        (("odd name",), pa.decimal128(10, 2)),
+        (("at", "zip"), pa.int32()),
+        (("m",), pa.map_(pa.string(), _list(inner))),
+    ]
+    schema = pa.schema([("ID", TEXT), ("at", pa.struct([("zip", TEXT), ("city", TEXT)]))])
+    hinted = with_hints(schema, "id long, at.zip int, more date")
+    at = pa.struct([("zip", pa.int32()), ("city", TEXT)])
+    assert hinted == pa.schema([("ID", pa.int64()), ("at", at), ("more", pa.date32())])
+
+
+@pytest.mark.parametrize(
+    "text", ["id", "id lang", "id long more", "a.b", "m map<string>", "d decimal(99)"]
+)
+def test_hints_that_are_not_understood_are_refused_with_their_place(text):
+    with pytest.raises(OptionError, match="schemaHints: not understood"):
+        parse_hints(text)
+
+
+def test_a_hint_that_reaches_into_text_is_refused():
+    with pytest.raises(OptionError, match=r"id\.x.*string"):
+        with_hints(pa.schema([("id", TEXT)]), "id.x int")
