@@ -62,6 +62,14 @@ def test_a_reader_commit_of_version_1_reads_as_it_was_written():
     assert commit.dropped_records == {0: 1}
 
 
+def test_version_2_says_which_commits_of_a_checkpoint_in_flight_it_counts():
+    ref = CheckpointRef(3, 2)
+    path = GOLDEN / "v2" / "checkpoints" / f"{ref.name}.arrow"
+    header = Checkpoint.from_bytes(path.read_bytes(), "golden").header
+    assert (header.format, header.ref, header.parent) == (2, ref, CheckpointRef(2, 2))
+    assert header.counted == {CheckpointRef(2, 2).name: [0, 3]}
+
+
 def test_golden_json_is_canonical():
     for path in GOLDEN.rglob("*.json"):
         text = path.read_text(encoding="utf-8")

@@ -51,7 +51,8 @@ def test_the_schema_of_every_format_is_inferred_and_merged_over_files(spark, tmp
         (tmp_path / f"region={region}").mkdir()
         WRITERS[name](table, tmp_path / f"region={region}" / "0")
     reader = spark.read.format("sluice").option("fileFormat", name)
-    frame = reader.options(header=True, inferColumnTypes=True).load(str(tmp_path))
+    reader = reader.options(header=True) if name == "csv" else reader
+    frame = reader.options(inferColumnTypes=True).load(str(tmp_path))
     types = dict(frame.dtypes)
     assert types == {"id": "bigint", "name": "string", "price": "double", "region": "string"}
     assert sorted(map(tuple, frame.select("id", "name", "price", "region").collect())) == ROWS

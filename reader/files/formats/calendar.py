@@ -63,7 +63,7 @@ class HybridCalendar:
         if not _any_below(array, _FIRST_GREGORIAN_DAY, pa.int32()):
             return array
         days = _numbers(array)
-        return _like(array, days + _calendar_days(days), pa.int32())
+        return _like(array, days + _calendar_days(days))
 
     def instants(self, array: pa.Array) -> pa.Array:
         """Timestamps of any unit with the same wall clock in the proleptic Gregorian calendar."""
@@ -79,7 +79,7 @@ class HybridCalendar:
         added = amounts[np.searchsorted(np.array(rules.starts, np.int64), seconds, side="right")]
         days = np.where(old, _calendar_days(local_days), 0)
         added = np.where(old, rules.amount + days * _DAY, added)
-        return _like(array, found + added * unit, pa.int64())
+        return _like(array, found + added * unit)
 
 
 def _calendar_days(days: np.ndarray) -> np.ndarray:
@@ -100,9 +100,12 @@ def _numbers(array: pa.Array) -> np.ndarray:
     return np.asarray(filled, np.int64)
 
 
-def _like(array: pa.Array, numbers: np.ndarray, raw: pa.DataType) -> pa.Array:
-    mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    return pa.array(numbers, pa.int64(), mask=mask).cast(raw).view(array.type)
+def _like(array: pa.Array, numbers: np.ndarray) -> pa.Array:
+    # Not by way of `pa.array`, which imports pandas where that is installed.
+    width = np.int32 if pa.types.is_date32(array.type) else np.int64
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    data = pa.py_buffer(np.ascontiguousarray(numbers, width))
+    return pa.Array.from_buffers(array.type, len(array), [validity, data])
 
 
 @lru_cache(maxsize=64)

@@ -76,7 +76,8 @@ def as_meant(found: pa.Schema, made: dict[str, Change]) -> pa.Schema:
     fields = []
     for field in found:
         change = made.get(field.name)
-        empty = pa.array([], field.type)
+        # `pa.array` would import pandas where that is installed, in every child anew.
+        empty = pa.nulls(0, field.type)
         fields.append(field if change is None else field.with_type(change(empty).type))
     return pa.schema(fields)
 
@@ -100,8 +101,9 @@ def _moved(array: pa.Array, offset: int) -> pa.Array:
     cut = fraction >= _MILLISECOND
     seconds = seconds + (cut & (seconds < 0)) - offset
     seconds = seconds - (cut & (seconds < 0))
-    mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    return pa.array(seconds * _SECOND + fraction, pa.int64(), mask=mask).view(array.type)
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    data = pa.py_buffer(np.ascontiguousarray(seconds * _SECOND + fraction, np.int64))
+    return pa.Array.from_buffers(array.type, len(array), [validity, data])
 
 
 def _offset_of(zone: str) -> int:
