@@ -7,12 +7,13 @@ the columns that the reader makes. Not here: storing it, and what Spark calls th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 
 from ....checkpoint_meta.splits import FileVersion
 from ....checkpoint_meta.urls import shown_path
-from ....errors import OptionError
+from ....errors import FileChangedError, FileVanishedError, OptionError
 from ..columns import base_of
 from ..evolution.types import aligned, merged, refuse_same_names
 from ..formats.csv.types import TextTypes, text_leaf
@@ -89,12 +90,14 @@ def found_columns(files: Sequence[FileVersion], options: ReaderOptions) -> pa.Sc
 
 
 def _of_contents(files: Sequence[FileVersion], options: ReaderOptions) -> pa.DataType:
+    # A file that goes or changes meanwhile says nothing here; its reader will judge it.
     columns_of = _TEXTS.get(options.file_format)
     kind: pa.DataType = pa.null()
     if columns_of is None:
         for file in files:
-            found = aligned(block_columns(file, options), kind)
-            kind = found if pa.types.is_null(kind) else merged_blocks(kind, found, file)
+            with suppress(FileVanishedError, FileChangedError):
+                found = aligned(block_columns(file, options), kind)
+                kind = found if pa.types.is_null(kind) else merged_blocks(kind, found, file)
         return kind
     leaf = json_leaf if options.file_format is FileFormatName.JSON else text_leaf
     share = max(_LEAST, options.infer_sample_bytes // len(files))
@@ -102,7 +105,8 @@ def _of_contents(files: Sequence[FileVersion], options: ReaderOptions) -> pa.Dat
     for file in files:
         if left <= 0:
             break
-        kind = merged(kind, columns_of(file, options, min(share, left)), leaf)
+        with suppress(FileVanishedError, FileChangedError):
+            kind = merged(kind, columns_of(file, options, min(share, left)), leaf)
         left -= min(share, file.size)
     return kind
 

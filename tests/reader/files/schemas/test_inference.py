@@ -109,6 +109,15 @@ def test_without_a_file_hints_are_the_schema_and_without_hints_it_is_refused(inf
         infer({"a": "\n\n"})
 
 
+@pytest.mark.parametrize("name", ["json", "parquet"])
+def test_a_file_that_goes_while_it_is_sampled_says_nothing(tmp_path, name):
+    path = tmp_path / "there"
+    path.write_bytes(_parquet(id=[1]) if name == "parquet" else b'{"id": 1}')
+    gone = FileVersion(str(tmp_path / "gone"), 5, -1)
+    files = [gone, FileVersion(str(path), path.stat().st_size, -1)]
+    assert inferred_schema(files, ReaderOptions(file_format=name)).names == ["id"]
+
+
 def test_made_columns_are_part_of_it(infer):
     found = infer({"a": '{"id":1}'}, mode="PERMISSIVE", rescued_data_column="_rescued_data")
     assert list(found) == ["id", "_rescued_data", "_corrupt_record"]
