@@ -91,6 +91,8 @@ class FileColumns:
             return batch
         arrays = []
         given = self.partition(splits[0].file.path)
+        if not given and self._metadata is None and batch.schema.names == self.schema.names:
+            return batch
         for field in self.schema:
             if field.name == METADATA and self._metadata is not None:
                 arrays.append(self._metadata_array(splits, rows, first))

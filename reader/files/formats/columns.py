@@ -27,6 +27,8 @@ class ColumnFitter:
         self._zone = zone
         self._planned_for: pa.Schema | None = None
         self._plan: list[tuple[int, Convert]] = []
+        self._fits_already = False
+        """True if what was planned for is the target schema, with nothing to convert."""
 
     def wanted(self, found: pa.Schema, path: str) -> list[int]:
         """Indices of the file's columns that the target schema needs, in the file's order.
@@ -57,6 +59,8 @@ class ColumnFitter:
             SchemaMismatchError: a column is missing, or a value would change in the cast.
         """
         plan = self._plan_for(batch.schema, path)
+        if self._fits_already:
+            return batch
         columns = []
         for (index, convert), field in zip(plan, self.schema, strict=True):
             try:
@@ -80,6 +84,7 @@ class ColumnFitter:
                 self._planned_for = None
                 raise misfit.in_file(path) from None
             self._planned_for = found
+            self._fits_already = found.equals(self.schema) and all(c is same for _, c in self._plan)
         return self._plan
 
 

@@ -44,9 +44,14 @@ def are_regular(data: bytes, quotes: np.ndarray, sep: str, *, double: bool, line
     if not (opened.all() and closed.all()):
         return False
     if lines:
-        feeds = np.flatnonzero(raw == 10)
-        return bool((np.searchsorted(feeds, opens) == np.searchsorted(feeds, closes)).all())
+        return not _is_quoted(np.flatnonzero(raw == 10), quotes).any()
     return True
+
+
+def _is_quoted(places: np.ndarray, quotes: np.ndarray) -> np.ndarray:
+    """For each of `places` whether an odd number of quotes stands before it."""
+    odd: np.ndarray = np.searchsorted(quotes, places) % 2 == 1
+    return odd
 
 
 def has_blank_line(data: bytes) -> bool:
@@ -75,23 +80,18 @@ def has_doubtful_numbers(data: bytes, quotes: np.ndarray, sep: str) -> bool:
             zeros = raw[:-1] == ord("0") if zeros is None else zeros
             if (zeros & (raw[1:] == mark)).any():
                 return True
-    blanks = [blank for blank in b" \t" if blank != ord(sep) and blank in data]
-    if not blanks:
+    places = np.concatenate([places_of(data, blank) for blank in " \t" if blank != sep])
+    if not len(places):
         return False
-    is_blank, is_edge = _any_of(raw, blanks), _any_of(raw, [ord(sep), 10, 13])
-    if is_blank[0] or is_blank[-1]:
+    if places.min() == 0 or places.max() == len(raw) - 1:
         return True
-    if len(quotes) and (is_blank[quotes[:-1] + 1].any() or is_blank[quotes - 1].any()):
-        return True
-    for hits in (is_edge[:-1] & is_blank[1:], is_blank[:-1] & is_edge[1:]):
-        # Inside of quotes a separator is text, and there are blanks behind many a comma.
-        if hits.any() and (np.searchsorted(quotes, np.flatnonzero(hits)) % 2 == 0).any():
+    before, after = raw[places - 1], raw[places + 1]
+    if len(quotes):
+        quote = data[quotes[0]]
+        if (before == quote).any() or (after == quote).any():
             return True
-    return False
-
-
-def _any_of(raw: np.ndarray, values: list[int]) -> np.ndarray:
-    found: np.ndarray = raw == values[0]
-    for value in values[1:]:
-        found |= raw == value
-    return found
+    is_edge = np.zeros(256, np.bool_)
+    is_edge[[ord(sep), 10, 13]] = True
+    # Inside of quotes a separator is text, and there are blanks behind many a comma.
+    at_edge = places[is_edge[before] | is_edge[after]]
+    return not _is_quoted(at_edge, quotes).all()
