@@ -31,14 +31,15 @@ def has_long_number(data: bytes) -> bool:
     """True if a number in `data` may be longer than any that Spark reads."""
     if len(data) < MAX_DIGITS:
         return False
-    # So many characters in a row hold so many samples in a row.
+    # So many characters in a row hold so many samples in a row; in rows of many short numbers
+    # that happens by chance too, so a look at the characters themselves decides.
     sums = np.cumsum(_IN_NUMBERS[np.frombuffer(data, np.uint8)[::_STEP]])
-    if (
-        not (sums[_SAMPLES:] - sums[:-_SAMPLES] == _SAMPLES).any()
-        and sums[_SAMPLES - 1] != _SAMPLES
-    ):
-        return False
-    return _LONG.search(data) is not None
+    sums = np.concatenate(([0], sums))
+    for first in np.flatnonzero(sums[_SAMPLES:] - sums[:-_SAMPLES] == _SAMPLES).tolist():
+        begin = max(0, first - 1) * _STEP
+        if _LONG.search(data, begin, first * _STEP + MAX_DIGITS + 1):
+            return True
+    return False
 
 
 class Literals(Characters):
