@@ -66,7 +66,8 @@ class DroppingProxy:
                 if self._armed.is_set():
                     self._armed.clear()
                     drop.set()
-            server.sendall(data)
+            if not _sent(server, data):
+                break
         _end(server)
 
     def _answers(self, client: socket.socket, server: socket.socket, drop: threading.Event) -> None:
@@ -74,7 +75,8 @@ class DroppingProxy:
             if drop.is_set() and not data.startswith(b"HTTP/1.1 100"):
                 self.dropped += 1
                 break
-            client.sendall(data)
+            if not _sent(client, data):
+                break
         _end(client)
         _end(server)
 
@@ -84,6 +86,15 @@ def _received(connection: socket.socket) -> bytes:
         return connection.recv(1 << 16)
     except OSError:
         return b""
+
+
+def _sent(connection: socket.socket, data: bytes) -> bool:
+    """False where the other side has gone, as either may at any time."""
+    try:
+        connection.sendall(data)
+    except OSError:
+        return False
+    return True
 
 
 def _end(connection: socket.socket) -> None:
@@ -184,7 +195,7 @@ def test_of_two_coordinators_that_start_at_once_one_stops(make_store):
     reference = outcomes[coordinators.index(newer)]
     assert reference.epoch == 2
     with pytest.raises(FencedError, match="epoch 2 claimed"):
-        older._background()
+        older._opened.background()
     older.close()
     newer.close()
 
