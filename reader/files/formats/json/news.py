@@ -55,7 +55,14 @@ class JsonNews:
         if not pa.types.is_nested(self._kinds[name]):
             return None
         part = self._known.unknown_part({name: tree_of_record(value, self._options)})
-        return None if part is None else written(part[name])
+        if part is None:
+            return None
+        try:
+            _tree(value, self._options)
+        except ValueError:
+            # A name stands twice in it, both times with a value: no part would hold both.
+            return value.decode("utf-8", "replace")
+        return written(part[name])
 
     def anything(self, value: Any) -> bool:
         """True if a parsed record has anything that the schema does not have."""
@@ -81,16 +88,34 @@ def _fits(value: Number, kind: pa.DataType) -> bool:
 
 
 def tree_of_record(record: bytes, options: ReaderOptions) -> Any:
-    """A record as objects, lists and leaves, numbers as written; None if it is no JSON."""
+    """A record as objects, lists and leaves, numbers as written; None if it is no JSON.
+
+    What stands under a name that comes twice is all there, as if it had come once.
+    """
     try:
         return trees.parsed(record, options)
     except trees.REFUSALS:
         pass
     try:
-        stream = TokenStream(recoded(record)[0], options)
-        return None if stream.next() is None else tree_of(stream)
+        return _tree(record, options, _together)
     except (ValueError, RecursionError):
         return None
+
+
+def _tree(
+    record: bytes, options: ReaderOptions, together: Callable[[Any, Any], Any] | None = None
+) -> Any:
+    stream = TokenStream(recoded(record)[0], options)
+    return None if stream.next() is None else tree_of(stream, together)
+
+
+def _together(one: Any, other: Any) -> Any:
+    if isinstance(one, dict) and isinstance(other, dict):
+        both = {name: _together(one[name], other[name]) for name in one.keys() & other.keys()}
+        return {**one, **other, **both}
+    if isinstance(one, list) and isinstance(other, list):
+        return one + other
+    return one if other is None else other
 
 
 def written(value: Any) -> str:

@@ -221,13 +221,17 @@ def _scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
     return converted
 
 
-def tree_of(stream: TokenStream) -> Any:
-    """The value at which the stream stands. No recursion: a thousand levels are allowed."""
+def tree_of(stream: TokenStream, together: Callable[[Any, Any], Any] | None = None) -> Any:
+    """The value at which the stream stands. No recursion: a thousand levels are allowed.
+
+    `together` makes one of two values that an object has under one name; without it they are a
+    `Misfit`.
+    """
     above: list[_Holder] = []
     while True:
         found = stream.found
         if found in ("{", "["):
-            above.append(_Holder(found, stream.name))
+            above.append(_Holder(found, stream.name, together))
         else:
             if found in ("}", "]") and above:
                 done = above.pop()
@@ -244,8 +248,11 @@ def tree_of(stream: TokenStream) -> Any:
 class _Holder:
     """An object or an array that is being read."""
 
-    def __init__(self, bracket: str, name: str | None) -> None:
+    def __init__(
+        self, bracket: str, name: str | None, together: Callable[[Any, Any], Any] | None
+    ) -> None:
         self.name = name
+        self._together = together
         self._made: Any = {} if bracket == "{" else []
         self._twice = ""
 
@@ -255,7 +262,10 @@ class _Holder:
             return
         assert name is not None
         if name in self._made:
-            self._twice = f"{name!r} twice in a variant"
+            if self._together is None:
+                self._twice = f"{name!r} twice in a variant"
+            else:
+                value = self._together(self._made[name], value)
         self._made[name] = value
 
     def finished(self) -> Any:

@@ -151,3 +151,67 @@ def test_nothing_under_a_new_name_is_no_news(tmp_path):
     path.write_text('{"id": 1, "n": null, "o": {}, "l": [], "d": {"x": [{"y": null}]}}\n')
     schema = pa.schema([("id", pa.int64())])
     assert read(path, schema, schema_evolution_mode="addNewColumns") == [{"id": 1}]
+
+
+MAPS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("counts", pa.map_(pa.string(), pa.int32())),
+        ("texts", pa.map_(pa.string(), pa.string())),
+        ("places", pa.map_(pa.string(), AT)),
+        ("_rescued_data", pa.string()),
+    ]
+)
+WITH_MAPS = [
+    # A record; its columns counts, texts and places; what is rescued of it.
+    ('"counts":{"a":1,"b":null},"texts":{"k":"v:1"},"places":{"p":{"zip":"z"},"q":null}',
+     ([("a", 1), ("b", None)], [("k", "v:1")], [("p", {"zip": "z"}), ("q", None)]), None),
+    ('"counts":{},"texts":{"n":1.50,"t":true,"o":{"i": 1}}',
+     ([], [("n", "1.50"), ("t", "true"), ("o", '{"i": 1}')], None), None),
+    ('"counts":{"a":1,"a":2},"texts":{"k":"1","k":"2"},"places":{}',
+     ([("a", 1), ("a", 2)], [("k", "1"), ("k", "2")], []), None),
+    ('"counts":{"a":3},"new":{"a":1}', ([("a", 3)], None, None), '{"new":{"a":1}}'),
+    ('"places":{"p":{"zip":"z","city":[2]},"q":null}',
+     (None, None, [("p", {"zip": "z"}), ("q", None)]), '{"places":{"p":{"city":[2]}}}'),
+    ('"places":{"p":{"city":7},"p":{"zip":"z"}}',
+     (None, None, [("p", {"zip": None}), ("p", {"zip": "z"})]),
+     '{"places":{"p":{"city":7},"p":{"zip":"z"}}}'),
+]  # fmt: skip
+
+
+def test_maps_are_read_the_same_whatever_becomes_of_new_columns(tmp_path):
+    path = tmp_path / "file"
+    usual: dict[str, Any] = {"file_format": "json", "rescued_data_column": "_rescued_data"}
+    for texts, columns, rescued in WITH_MAPS:
+        path.write_text(f'{{"id":1,{texts}}}\n')
+        plain = dict(zip(MAPS.names, (1, *columns, None), strict=True))
+        kept = {**plain, "_rescued_data": rescued}
+        assert read(path, MAPS, file_format="json") == [plain]
+        assert read(path, MAPS, schema_evolution_mode="rescue", **usual) == [kept]
+        for mode in ("addNewColumns", "failOnNewColumns"):
+            if rescued is None:
+                assert read(path, MAPS, file_format="json", schema_evolution_mode=mode) == [plain]
+                continue
+            with pytest.raises(NewColumnsSeen):
+                read(path, MAPS, file_format="json", schema_evolution_mode=mode)
+    path.write_text("".join(f'{{"id":1,{texts}}}\n' for texts, *_ in WITH_MAPS))
+    found = read(path, MAPS, schema_evolution_mode="rescue", **usual)
+    assert [row["_rescued_data"] for row in found] == [rescued for *_, rescued in WITH_MAPS]
+    assert [tuple(row.values())[1:4] for row in found] == [columns for _, columns, _ in WITH_MAPS]
+
+
+@pytest.mark.parametrize(
+    ("record", "seen"),
+    [
+        ('{"id": 1, "id": 2, "new": 3}', {"new": "3"}),
+        ('{"new": 1, "new": null}', {"new": "1"}),
+        ('{"at": {"city": 1}, "at": {"zip": "z"}}', {"at": {"city": "1"}}),
+        ('{"new": [1], "new": [{"a": 2}]}', {"new": ["1", {"a": "2"}]}),
+    ],
+)
+def test_a_name_that_comes_twice_hides_nothing_new(tmp_path, record, seen):
+    path = tmp_path / "file"
+    path.write_text(record + "\n")
+    with pytest.raises(NewColumnsSeen) as caught:
+        read(path, SCHEMA, file_format="json", schema_evolution_mode="addNewColumns")
+    assert caught.value.record == seen
