@@ -85,6 +85,10 @@ class ReaderCommit(BaseModel):
     events: Sequence[tuple[str, Any]] = ()
     """(type, JSON value) for the enumerator, in order."""
 
+    shape: Mapping[str, Any] = {}
+    """What shaped the rows besides the splits, as JSON values; never a secret. A later attempt
+    reads under the same."""
+
     @property
     def ref(self) -> CheckpointRef:
         """The checkpoint acknowledged."""

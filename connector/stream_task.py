@@ -6,6 +6,7 @@ Not here: the acknowledgement itself (`reader/task.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -13,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.store import open_store
+from ..reader.api import ReaderContext, SplitReader
 from ..reader.files.evolution.seen import NewColumnsSeen
 from ..reader.task import Assignment, ReaderTask
 from .arrow_schema import arrow_schema
@@ -20,6 +22,7 @@ from .evolution import settled
 from .loading import load_source
 from .options import parse_options
 from .partitions import SluicePartition
+from .row_shape import shape_of, shaped_as
 from .task_context import current_attempt, with_session_time_zone
 
 
@@ -33,15 +36,23 @@ def read_partition(
     assert isinstance(partition, SluicePartition)
     options = with_session_time_zone(parse_options(given, streaming=True))
     options = settled(options, schema.names, inferred=inferred)
-    source = load_source(options, arrow_schema(schema))
     # Not what the option says: a relative path means something else here.
     store = open_store(partition.state, options.storage_options)
+    expected = arrow_schema(schema)
+    source = load_source(options, expected)
+
+    def make_reader(context: ReaderContext) -> SplitReader[Any]:
+        if not context.shape:
+            return source.create_reader(context)
+        return load_source(shaped_as(options, context.shape), expected).create_reader(context)
+
     task = ReaderTask(
-        source.create_reader,
+        make_reader,
         source.split_serializer,
         ReaderCommits(store),
         source.reader_event_types,
         may_return=options.on_split_error == "return",
+        shape=shape_of(options, expected),
     )
     attempt = current_attempt()
     for part in partition.parts:

@@ -99,6 +99,9 @@ class ReaderContext:
     events: Sequence[Any] = ()
     """Custom events that the enumerator sent to this reader for this checkpoint, in order."""
 
+    shape: Mapping[str, Any] = field(default_factory=dict)
+    """On a replay of acknowledged work: what shaped the rows then (options), where recorded."""
+
 
 class SplitReader(ABC, Generic[SplitT]):
     """Reads the splits that one checkpoint assigned to one reader.

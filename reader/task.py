@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
@@ -81,12 +81,15 @@ class ReaderTask(Generic[SplitT]):
         commits: ReaderCommits,
         event_types: frozenset[str],
         may_return: bool,
+        shape: Mapping[str, Any] | None = None,
     ) -> None:
+        """`shape` is what shapes rows now: written into commits, and never a secret."""
         self._make_reader = make_reader
         self._serializer = serializer
         self._commits = commits
         self._event_types = event_types
         self._may_return = may_return
+        self._shape = dict(shape or {})
 
     def read(self, assignment: Assignment[SplitT], attempt: Attempt) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the assignment in order, then publish the reader commit.
@@ -106,13 +109,14 @@ class ReaderTask(Generic[SplitT]):
         outcome.returned.extend(earlier.returned if earlier else ())
         indexes = {split.split_id: i for i, split in enumerate(assignment.splits)}
         open_ids = {split.split_id for split in splits}
-        reader = self._make_reader(context)
         try:
-            for item in reader.read(splits):
-                if isinstance(item, pa.RecordBatch):
-                    yield item
-                else:
-                    self._note(item, outcome, indexes, open_ids)
+            # Earlier options and a new schema may not even make a reader.
+            with contextlib.closing(self._make_reader(context)) as reader:
+                for item in reader.read(splits):
+                    if isinstance(item, pa.RecordBatch):
+                        yield item
+                    else:
+                        self._note(item, outcome, indexes, open_ids)
         except GeneratorExit:
             if earlier is None:
                 self._abandon(assignment, attempt, len(splits) - len(open_ids))
@@ -120,9 +124,8 @@ class ReaderTask(Generic[SplitT]):
         except Exception as error:
             if earlier is None:
                 raise
-            raise _cannot_repeat(assignment, f"{type(error).__name__}: {error}") from error
-        finally:
-            reader.close()
+            found = f"{type(error).__name__}: {error}"
+            raise _cannot_repeat(assignment, self._changed(earlier), found) from error
         if open_ids:
             raise ProtocolError(
                 f"the reader gave no report on {len(open_ids)} of its splits",
@@ -159,6 +162,7 @@ class ReaderTask(Generic[SplitT]):
             must_finish=earlier is not None,
             until=self._remainders(assignment, earlier) if earlier else {},
             events=assignment.events,
+            shape=earlier.shape if earlier else {},
         )
 
     def _remainders(
@@ -231,14 +235,19 @@ class ReaderTask(Generic[SplitT]):
             dropped_records=outcome.dropped,
             skipped=outcome.skipped,
             events=outcome.events,
+            shape=self._shape,
         )
         counted = earlier or self._commits.publish(mine)
         index = mine.first_difference(counted)
         if index is not None:
             split = assignment.splits[index].split_id
-            raise _cannot_repeat(
-                assignment, f"{split}: {mine.verdict(index)}", counted.verdict(index)
-            )
+            found = f"{split}: {mine.verdict(index)}"
+            raise _cannot_repeat(assignment, self._changed(counted), found, counted.verdict(index))
+
+    def _changed(self, earlier: ReaderCommit) -> str:
+        # Options are read as they were recorded; the schema is Spark's, and its plan is made.
+        recorded = earlier.shape.get("schema")
+        return "" if recorded in (None, self._shape.get("schema")) else "schema"
 
 
 def _empty(splits: int) -> _Outcome:
@@ -246,12 +255,18 @@ def _empty(splits: int) -> _Outcome:
 
 
 def _cannot_repeat(
-    assignment: Assignment[Any], found: str, expected: str = "the same rows again"
+    assignment: Assignment[Any], changed: str, found: str, expected: str = "the same rows again"
 ) -> ReplayError:
+    remedy = "Put the file back as it was when the batch was first read, then restart the query."
+    if changed:
+        remedy = (
+            f"The {changed} is not what it was when the batch was first read: start the query with "
+            "the earlier one until the batch is through, then change it."
+        )
     return ReplayError(
         "this attempt cannot repeat what an earlier attempt of the batch has acknowledged",
         f"{assignment.ref}, reader {assignment.reader}",
         found,
         expected,
-        "Put the file back as it was when the batch was first read, then restart the query.",
+        remedy,
     )

@@ -235,6 +235,52 @@ def test_the_reader_is_told_its_place_and_what_the_enumerator_sent():
     assert (seen[1].may_return, seen[1].must_finish) == (False, True)
 
 
+def test_a_replay_is_told_what_shaped_the_rows_and_only_where_they_were_acknowledged():
+    shapes, commits = [], ReaderCommits(MemoryStateStore())
+
+    def read(reader, shape, *script):
+        def make(context):
+            shapes.append(context.shape)
+            return RowReader(context, script)
+
+        task = ReaderTask(
+            make, FileSplitSerializer(), commits, frozenset(), may_return=False, shape=shape
+        )
+        list(task.read(Assignment(REF, reader, [A]), Attempt()))
+
+    earlier, today = {"options": {"filter": "id < 5"}}, {"options": {"filter": "id > 5"}}
+    read(0, earlier)
+    with pytest.raises(MalformedDataError):
+        read(1, earlier, "fail")
+    for reader in (0, 1):
+        read(reader, today)
+    assert shapes == [{}, {}, earlier, {}]
+    assert [commits.find(REF, reader).shape for reader in (0, 1)] == [earlier, today]
+
+
+@pytest.mark.parametrize("place", ["make", "read"])
+def test_a_replay_that_fails_under_another_schema_names_the_schema(place):
+    commits = ReaderCommits(MemoryStateStore())
+
+    def read(schema, make):
+        task = ReaderTask(
+            make, FileSplitSerializer(), commits, frozenset(), may_return=False, shape=schema
+        )
+        list(task.read(Assignment(REF, 3, [A]), Attempt()))
+
+    def fails(context):
+        if place == "make":
+            raise MalformedDataError("the filter names a column that is not there")
+        return RowReader(context, ("fail",))
+
+    read({"schema": "1"}, reader_maker())
+    with pytest.raises(ReplayError, match="The schema is not what it was"):
+        read({"schema": "2"}, fails)
+    with pytest.raises(ReplayError, match="Put the file back"):
+        read({"schema": "1"}, fails)
+    read({"schema": "1"}, reader_maker())
+
+
 def test_batches_pass_through_untouched(executor):
     batch = pa.record_batch({"x": [1, 2]})
     items = [batch, SplitFinished(A.split_id, 2)]

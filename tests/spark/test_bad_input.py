@@ -142,3 +142,31 @@ def test_what_a_person_sees_ends_with_our_message_and_shows_nothing_of_our_insid
         assert 'File "' not in text
         frames = traceback.extract_tb(caught.value.__traceback__)
         assert [f.filename for f in frames if "/pyspark_sluice/connector/" in f.filename] == []
+
+
+@pytest.mark.parametrize("way", ["readStream", "read"])
+def test_options_are_checked_when_load_is_called_and_at_the_start_where_there_is_a_schema(
+    lake, way
+):
+    def loaded(schema):
+        reader = getattr(lake.spark, way).format("sluice").option("fileFormat", "text")
+        reader = reader.schema(schema) if schema else reader
+        reader = reader.option("checkpointLocation", str(lake.checkpoint))
+        return reader.option("maxFilesPerTriger", "5").load(str(lake.source))
+
+    def run():
+        frame = loaded("value string")  # Spark runs nothing of ours here
+        if way == "read":
+            return frame.collect()
+        writer = frame.writeStream.format("noop").trigger(availableNow=True)
+        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+        return query.awaitTermination(60)
+
+    for call in (lambda: loaded(None), run):
+        with pytest.raises(Exception, match="did you mean maxFilesPerTrigger") as error:
+            call()
+        text = str(error.value).split("SQLSTATE")[0].rstrip()
+        assert text.lower().endswith(
+            "  - maxfilespertriger: there is no such option; did you mean maxfilespertrigger?"
+        )
+    assert not (lake.checkpoint / "sluice").exists(), "nothing has been claimed"

@@ -218,3 +218,35 @@ def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):
     assert restarted.latestOffset(offset, ReadMaxFiles(1)) == offset
     reader.stop()
     restarted.stop()
+
+
+def test_a_batch_that_is_read_again_is_shaped_as_it_was_acknowledged(lake):
+    lake.land("0.json", range(10))
+    (lake.source / "bad.json").write_text('{"id": "x", "text": "row"}\n')
+    stored, down = {}, [True]
+
+    def sink(frame, batch_id):
+        rows = sorted(row.id for row in frame.collect())
+        if down:
+            message = "the sink is down"
+            raise RuntimeError(message)
+        stored[batch_id] = rows
+
+    def run(schema="id long, text string", **options):
+        reader = lake.spark.readStream.format("sluice").schema(schema)
+        reader = reader.options(fileFormat="json", checkpointLocation=str(lake.checkpoint))
+        frame = reader.options(mode="DROPMALFORMED", **options).load(str(lake.source))
+        writer = frame.writeStream.foreachBatch(sink).trigger(availableNow=True)
+        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+        return query.awaitTermination(60)
+
+    with pytest.raises(Exception, match="the sink is down"):
+        run(filter="id < 5")
+    with pytest.raises(Exception, match="The schema is not what it was") as error:
+        run(schema="id string, text string", filter="text IS NOT NULL")
+    assert "ReplayError" in str(error.value)
+    down.clear()
+    lake.land("1.json", range(10, 20))
+    assert run(filter="id >= 15")
+    assert stored[0] == list(range(5))
+    assert stored[1] == list(range(15, 20))
