@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+from datetime import date
 from typing import Any
 
+import fastavro
 import fsspec
 import pyarrow as pa
 import pyarrow.orc as pa_orc
@@ -36,6 +39,8 @@ VALUES: dict[str, Any] = {
     "infer_sample_files": "5",
     "infer_sample_bytes": "1m",
     "schema_evolution_mode": "rescue",
+    "datetime_rebase_mode": "LEGACY",
+    "int96_rebase_mode": "LEGACY",
 }
 """Values besides the default, for options whose type does not show one."""
 
@@ -216,6 +221,28 @@ TIMES = {
 }
 
 Case = tuple[str, str, Any, bytes, pa.Schema, dict[str, Any]]
+DATE = pa.schema([("t", pa.date32())])
+INSTANT = pa.schema([("t", pa.timestamp("us", "UTC"))])
+_OLD = date(1500, 3, 1)
+
+
+def _old_parquet(kind):
+    out = io.BytesIO()
+    int96 = pa.types.is_timestamp(kind)
+    values = pa.array([_OLD], pa.date32())
+    values = values.cast(pa.timestamp("us")) if int96 else values
+    pa_parquet.write_table(pa.table({"t": values}), out, use_deprecated_int96_timestamps=int96)
+    return out.getvalue()
+
+
+def _old_avro():
+    out = io.BytesIO()
+    field = {"name": "t", "type": {"type": "int", "logicalType": "date"}}
+    schema = {"type": "record", "name": "r", "fields": [field]}
+    fastavro.writer(out, schema, [{"t": _OLD}])
+    return out.getvalue()
+
+
 CASES: list[Case] = [
     *((name, "compression", "gzip", gzip.compress(b"1,x\n" if name == "csv" else b'{"a":1}\n'), pa.schema([B]) if name == "text" else AB, {}) for name in ("json", "csv", "text")),
     *((name, "line_sep", "|", b'{"a":1}|{"a":2}', pa.schema([B if name == "text" else A]), {}) for name in ("json", "text")),
@@ -252,6 +279,9 @@ CASES: list[Case] = [
     ("csv", "ignore_leading_white_space", True, b" x, y\n", S, {}),
     ("csv", "ignore_trailing_white_space", True, b"x ,y \n", S, {}),
     ("text", "wholetext", True, b"x\ny\n", pa.schema([B]), {}),
+    ("parquet", "datetime_rebase_mode", "LEGACY", _old_parquet(pa.date32()), DATE, {}),
+    ("parquet", "int96_rebase_mode", "LEGACY", _old_parquet(pa.timestamp("ns")), INSTANT, {}),
+    ("avro", "datetime_rebase_mode", "LEGACY", _old_avro(), DATE, {}),
 ]  # fmt: skip
 
 
