@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
-_MAGIC = b"PAR1"
+MAGIC = b"PAR1"
 _STRUCT = 12
 
 
@@ -44,15 +44,8 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
     Raises:
         ValueError: no Parquet footer, or one that does not parse.
     """
-    size = source.size()
-    source.seek(max(0, size - 8))
-    end = source.read(8)
-    length = int.from_bytes(end[:4], "little")
-    if end[4:] != _MAGIC or length > size - 8:
-        _fail("no Parquet footer at the end")
-    source.seek(size - 8 - length)
     try:
-        footer = _Compact(source.read(length)).struct()
+        footer = Compact(footer_of(source)).struct()
         # Without column orders the meaning of the bounds is not defined.
         ordered = 7 in footer
         groups = [_row_group(group, ordered=ordered) for group in footer.get(4, [])]
@@ -63,6 +56,22 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
     if footer.get(3) not in (0, sum(group.rows for group in groups)):
         _fail(f"row groups of other than the {footer.get(3)} rows of the file")
     return groups
+
+
+def footer_of(source: pa.NativeFile) -> bytes:
+    """The bytes of the file's footer.
+
+    Raises:
+        ValueError: no Parquet footer.
+    """
+    size = source.size()
+    source.seek(max(0, size - 8))
+    end = source.read(8)
+    length = int.from_bytes(end[:4], "little")
+    if end[4:] != MAGIC or length > size - 8:
+        _fail("no Parquet footer at the end")
+    source.seek(size - 8 - length)
+    return bytes(source.read(length))
 
 
 def _row_group(group: dict[int, Any], *, ordered: bool) -> RowGroup:
@@ -85,12 +94,13 @@ def _statistics(found: dict[int, Any]) -> Statistics:
     return Statistics(found.get(6), found.get(5), found.get(3))
 
 
-class _Compact:
+class Compact:
     """Thrift's compact protocol, into dictionaries by field number."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
-        self._at = 0
+        self.at = at
+        """Where the next byte is read."""
         self._readers: dict[int, Callable[[], Any]] = {
             1: lambda: True,
             2: lambda: False,
@@ -107,21 +117,32 @@ class _Compact:
         }
 
     def struct(self) -> dict[int, Any]:
-        fields: dict[int, Any] = {}
+        """The struct that begins here."""
+        return {number: self.value(kind) for number, kind in self.fields()}
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Number and kind of each field of a struct; the value is read by who asks for the next."""
         number = 0
         while header := self._byte():
             number = number + (header >> 4) if header >> 4 else self._zigzag()
-            fields[number] = self._readers[header & 15]()
-        return fields
+            yield number, header & 15
 
-    def _list(self) -> list[Any]:
+    def value(self, kind: int) -> Any:
+        """The value of that kind that begins here."""
+        return self._readers[kind]()
+
+    def list_header(self) -> tuple[int, int]:
+        """Kind and number of the elements that follow."""
         header = self._byte()
-        kind = header & 15
         count = header >> 4
         if count == 15:
             count = self._varint()
         if count > len(self._data):
             _fail("a list longer than the footer")
+        return header & 15, count
+
+    def _list(self) -> list[Any]:
+        kind, count = self.list_header()
         # In lists a boolean is a byte of its own.
         read = self._byte if kind in (1, 2) else self._readers[kind]
         return [read() for _ in range(count)]
@@ -137,22 +158,22 @@ class _Compact:
         return {key(): value() for _ in range(count)}
 
     def _byte(self) -> int:
-        byte = self._data[self._at]
-        self._at += 1
+        byte = self._data[self.at]
+        self.at += 1
         return byte
 
     def _take(self, length: int) -> bytes:
-        taken = self._data[self._at : self._at + length]
+        taken = self._data[self.at : self.at + length]
         if len(taken) != length:
             raise IndexError
-        self._at += length
+        self.at += length
         return taken
 
     def _varint(self) -> int:
         value = shift = 0
         while True:
-            byte = self._data[self._at]
-            self._at += 1
+            byte = self._data[self.at]
+            self.at += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value

@@ -15,8 +15,9 @@ from ..blocks import BlockFormat, contiguous, malformed, rows_within, starting_i
 from ..columns import only_rows
 from ..filter.predicate import Range
 from ..leaves import Change, on_columns
+from . import int96 as int96s
 from .calendars import rebasing
-from .footer import RowGroup, Statistics, bound, row_groups
+from .footer import RowGroup, Statistics, bound, footer_of, row_groups
 
 _PROBE_ROWS = 1024
 
@@ -24,8 +25,7 @@ _PROBE_ROWS = 1024
 class ParquetFormat(BlockFormat):
     """Parquet files; the footer says where row groups begin and how many rows they have.
 
-    INT96 timestamps are read in microseconds, as Spark does: in nanoseconds they would overflow
-    outside the years 1677 to 2262 without a word.
+    INT96 timestamps are shown in microseconds, as Spark does, and read as bytes; see `int96.py`.
     """
 
     what = "Parquet file"
@@ -38,33 +38,44 @@ class ParquetFormat(BlockFormat):
         return _layout(self._row_groups(file, source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-        parquet = pq.ParquetFile(
-            source,
-            pre_buffer=False,
-            buffer_size=self._buffer_size(split.file),
-            coerce_int96_timestamp_unit="us",
-            page_checksum_verification=True,
-        )
+        parquet = self._file(split.file, source)
         groups = self._groups(split.file, source, parquet)
-        changes = rebasing(parquet, self._options, split.file.path)
+        int96 = int96s.paths_of(parquet)
+        rebased = rebasing(parquet, int96, self._options, split.file.path)
+        stored, decoded = parquet, dict[str, Change]()
+        if int96:
+            stored = self._file(split.file, source, int96s.as_bytes(footer_of(source)))
+            decoded = int96s.changes(stored.schema_arrow, int96)
         chosen = starting_in(split, _layout(groups, split.file.size), len(groups))
         paths = self._fitter.paths(parquet.schema_arrow, split.file.path)
         batch_rows = 0
         for index in chosen:
             group = groups[index]
-            if not self._may_hold(parquet.schema_arrow, group, changes):
+            if not self._may_hold(parquet.schema_arrow, group, rebased):
                 continue
             if not paths:
                 yield from only_rows(group.rows)
                 continue
-            batch_rows = batch_rows or self._batch_rows(parquet, index, group, paths)
+            batch_rows = batch_rows or self._batch_rows(stored, index, group, paths)
             read = 0
-            for batch in _read(parquet, index, batch_rows, paths):
+            for batch in _read(stored, index, batch_rows, paths):
                 read += batch.num_rows
-                yield on_columns(batch, changes)
+                yield on_columns(on_columns(batch, decoded), rebased)
             if read != group.rows:
                 found = f"{read} rows in row group {index}, where the footer says {group.rows}"
                 raise malformed(split.file, self.what, found)
+
+    def _file(
+        self, file: FileVersion, source: pa.NativeFile, footer: pq.FileMetaData | None = None
+    ) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            source,
+            metadata=footer,
+            pre_buffer=False,
+            buffer_size=self._buffer_size(file),
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
 
     def _buffer_size(self, file: FileVersion) -> int:
         """Bytes read of a column at a time.
@@ -105,12 +116,12 @@ class ParquetFormat(BlockFormat):
         probe = next(_read(parquet, index, _PROBE_ROWS, paths))
         return rows_within(self._options.batch_bytes, probe.nbytes, probe.num_rows)
 
-    def _may_hold(self, found: pa.Schema, group: RowGroup, changes: dict[str, Change]) -> bool:
+    def _may_hold(self, found: pa.Schema, group: RowGroup, rebased: dict[str, Change]) -> bool:
         ranges: dict[str, Range] = {}
         for name in self._predicate.columns():
             source = self._fitter.source_of(name, found)
             # Bounds that are rebased may come out in another order.
-            if source is None or source.name in changes:
+            if source is None or source.name in rebased:
                 continue
             if source.name in group.columns:
                 target = self._schema.field(name).type
