@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json import format as json_format
 from pyspark_sluice.tests.reader.files.json.comparing import (
     ALL,
@@ -135,6 +136,38 @@ def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_documents(spark, t
             table, _ = read(splits, schema, time_zone=ZONE, mode=mode, multi_line=True)
             ours = plain_rows(table)
             assert ours == rows, (mode, data[:80])
+
+
+MARK = b"\xef\xbb\xbf"
+MARKED = {
+    "later.json": [b'{"a":1}', MARK, b'{"a":2}'],
+    "last.json": [b'{"a":1}', MARK],
+    "blank.json": [b'{"a":1}', MARK + b" ", b'{"a":2}', MARK + MARK, b" " + MARK],
+    "crlf.json": [b'{"a":1}\r', MARK + b"\r", MARK + b'{"a":2}\r'],
+    "first.json": [MARK, b'{"a":1}'],
+    "twice.json": [MARK + MARK, b'{"a":1}'],
+}
+
+
+@pytest.mark.parametrize("ddl", [ALL["flat"], NESTED, ALL["maps"]], ids=["flat", "nested", "maps"])
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_lines_of_nothing_but_a_byte_order_mark_are_what_they_are_in_spark(spark, tmp_path, ddl, mode):
+    schema, names = arrow_schema(ddl), sorted(MARKED)
+    documents = [b"\n".join(MARKED[name]) + b"\n" for name in names]
+    expected = spark_files(spark, tmp_path, documents, ddl, mode=mode)
+    paths = sorted(tmp_path.glob("*.json"))
+    alone = [_rows(schema, [path], mode) for path in paths]
+    assert dict(zip(names, alone, strict=True)) == dict(zip(names, expected, strict=True))
+    assert _rows(schema, paths, mode) == [row for rows in expected for row in rows]
+    for path, rows in zip(paths, expected, strict=True):
+        if any(row[CORRUPT] is not None for row in rows):
+            with pytest.raises(MalformedDataError, match=re.escape(str(path))):
+                _rows(schema, [path], "FAILFAST")
+
+
+def _rows(schema, paths, mode):
+    table, _ = read([whole(path) for path in paths], schema, time_zone=ZONE, mode=mode)
+    return plain_rows(table)
 
 
 def test_failfast_fails_where_spark_does(spark, tmp_path):
