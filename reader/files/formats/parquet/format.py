@@ -132,10 +132,36 @@ class ParquetFormat(BlockFormat):
 def _read(
     parquet: pq.ParquetFile, group: int, rows: int, paths: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    batches: Iterator[pa.RecordBatch] = parquet.iter_batches(
-        rows, row_groups=[group], columns=paths, use_threads=False
-    )
-    return batches
+    """Batches of one row group.
+
+    Raises:
+        ValueError: a column does not decode; it is named.
+    """
+    try:
+        yield from parquet.iter_batches(rows, row_groups=[group], columns=paths, use_threads=False)
+    except (pa.ArrowException, OSError) as err:
+        # Arrow's own errors have no number; those of the store are not about a column.
+        if getattr(err, "errno", None) is None:
+            _name_column(parquet, group, paths)
+        raise
+
+
+def _name_column(parquet: pq.ParquetFile, group: int, paths: list[str]) -> None:
+    """Raise an error for the column that does not decode by itself, if there is one."""
+    for path in paths:
+        try:
+            for _ in parquet.iter_batches(
+                _PROBE_ROWS, row_groups=[group], columns=[path], use_threads=False
+            ):
+                pass
+        except (pa.ArrowException, OSError) as err:
+            if getattr(err, "errno", None) is not None:
+                raise
+            reason = (
+                f"column {path!r}, which does not decode in row group {group} ({err}); if others "
+                "can read it, have it written with another encoding, or leave it out of the schema"
+            )
+            raise ValueError(reason) from err
 
 
 def _layout(groups: Sequence[RowGroup], size: int) -> list[Block]:

@@ -17,7 +17,7 @@ from ..leaves import Change, Path, on_leaves
 from .footer import MAGIC, Compact
 
 _DAY = 86_400_000_000
-_JULIAN_DAY_OF_1970 = 2_440_588
+_JULIAN_DAY_OF_1970 = np.int32(2_440_588)
 _MICROSECONDS = pa.timestamp("us")
 _PARTS = np.dtype([("nanoseconds", "<i8"), ("day", "<i4")])
 
@@ -97,7 +97,7 @@ def _timestamps(array: pa.FixedSizeBinaryArray) -> pa.TimestampArray:
     microseconds = nanoseconds // 1000
     if nanoseconds.size and nanoseconds.min() < 0:
         microseconds += (nanoseconds < 0) & (nanoseconds % 1000 != 0)
-    days = parts["day"].astype(np.int64) - _JULIAN_DAY_OF_1970
+    days = parts["day"] - _JULIAN_DAY_OF_1970
     validity = array.is_valid().buffers()[1] if array.null_count else None
-    values = pa.py_buffer(days * _DAY + microseconds)
+    values = pa.py_buffer(days.astype(np.int64) * _DAY + microseconds)
     return pa.Array.from_buffers(_MICROSECONDS, len(array), [validity, values])

@@ -24,6 +24,7 @@ from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.parquet.footer import bound
 
 UTC = pa.timestamp("us", "UTC")
+DAY = 86_400_000_000
 
 
 def test_int96_reaches_beyond_what_nanoseconds_can_say(
@@ -35,6 +36,65 @@ def test_int96_reaches_beyond_what_nanoseconds_can_say(
     pq.write_table(table, path, use_deprecated_int96_timestamps=True)
     found = read(fmt("parquet", pa.schema([("t", UTC)])), version_of(path))
     assert [row["t"].replace(tzinfo=None) for row in found] == when
+
+
+INT96 = {
+    (2_440_588, 0): 0,
+    (0, 0): -2_440_588 * DAY,
+    (0, 5_999): -2_440_588 * DAY + 5,
+    (1, 0): -2_440_587 * DAY,
+    (-1, 0): -2_440_589 * DAY,
+    (2_440_588, -1_999): -1,
+    (2_440_588, -(2**63)): -(2**63) // 1000 + 1,
+    (2_440_588, 2**63 - 1): 2**63 // 1000,
+    (2_440_589, 86_400_000_005_000): 2 * DAY + 5,
+}
+"""Microseconds of Julian days and nanoseconds, at and beyond what either should be."""
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("notes", [False, True])
+def test_int96_is_read_out_of_its_bytes_where_arrow_would_change_it(
+    dictionary: bool, notes: bool, tmp_path: Path, fmt: Any, read_table: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    first = dt.datetime.fromisoformat("2020-01-01")
+    values = [first + dt.timedelta(days=i) for i in range(len(INT96))]
+    times = pa.array([None, *values], pa.timestamp("us"))
+    nested = pa.array([None, [None], *([{"t": value}] for value in values)][: len(times)])
+    table = pa.table({"t": times, "n": nested})
+    options = {"use_dictionary": dictionary, "compression": "none", "store_schema": notes}
+    pq.write_table(
+        table, path, use_deprecated_int96_timestamps=True, write_statistics=False, **options
+    )
+    data = path.read_bytes()
+    for i, (day, nanoseconds) in enumerate(INT96):
+        written = struct.pack("<qi", 0, 2_458_850 + i)
+        data = data.replace(written, struct.pack("<qi", nanoseconds, day))
+    path.write_bytes(data)
+    schema = pa.schema([("t", UTC), ("n", pa.list_(pa.struct([("t", UTC)])))])
+    found = read_table(fmt("parquet", schema), [path], schema)
+    assert found.column("t").cast(pa.int64()).to_pylist() == [None, *INT96.values()]
+    inner = found.column("n").combine_chunks().flatten().field("t").cast(pa.int64()).to_pylist()
+    assert inner == [None, *INT96.values()][: len(inner)]
+    assert len(inner) == len(INT96)
+
+
+def test_a_column_that_does_not_decode_is_named(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({"good": range(3000), "bad": range(3000)})
+    pq.write_table(table, path, use_dictionary=False, compression="zstd")
+    chunk = pq.read_metadata(path).row_group(0).column(1)
+    data = bytearray(path.read_bytes())
+    end = chunk.data_page_offset + chunk.total_compressed_size
+    data[end - 1000 : end] = bytes(1000)
+    path.write_bytes(data)
+    schema = pa.schema([("good", pa.int64()), ("bad", pa.int64())])
+    with pytest.raises(MalformedDataError, match="column 'bad', which does not decode") as caught:
+        read(fmt("parquet", schema), version_of(path))
+    assert str(path) in str(caught.value)
 
 
 def test_only_wanted_columns_are_read_from_parquet(

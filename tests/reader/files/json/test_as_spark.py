@@ -151,7 +151,9 @@ MARKED = {
 
 @pytest.mark.parametrize("ddl", [ALL["flat"], NESTED, ALL["maps"]], ids=["flat", "nested", "maps"])
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
-def test_lines_of_nothing_but_a_byte_order_mark_are_what_they_are_in_spark(spark, tmp_path, ddl, mode):
+def test_lines_of_nothing_but_a_byte_order_mark_are_what_they_are_in_spark(
+    spark, tmp_path, ddl, mode
+):
     schema, names = arrow_schema(ddl), sorted(MARKED)
     documents = [b"\n".join(MARKED[name]) + b"\n" for name in names]
     expected = spark_files(spark, tmp_path, documents, ddl, mode=mode)
