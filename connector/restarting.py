@@ -5,6 +5,7 @@ Not here: the growing (`schemas.py`).
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _EVOLVED = f"{errors.__name__}.{errors.SchemaEvolvedError.__name__}"
+_VERSION = re.compile(r"\bversion \d+")
 
 
 def run_with_evolution(
@@ -45,6 +47,7 @@ def run_with_evolution(
             return query
         except StreamingQueryException as error:
             said = str(error).partition(_EVOLVED)[2].partition("SQLSTATE")[0]
+            said = _VERSION.sub("", said)
             # The same news twice would mean that `start` does not load the stream again.
             if not said or said == before:
                 raise

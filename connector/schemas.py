@@ -48,7 +48,7 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
         if before is None:
             files = make_file_lister(options)(())
             return _json(inferred_schema(files, options)), "inferred"
-        return _json(completed(_arrow(before.schema), options)), "options"
+        return _json(completed(_arrow(before.schema), options, has_grown=True)), "options"
 
     return StructType.fromJson(dict(history.grow(settled).schema))
 

@@ -63,7 +63,9 @@ def run(program: str, home: Path, python: str, path: str) -> subprocess.Complete
     script.write_text(program.replace("/tmp/sluice", str(home)))
     kept = {k: v for k, v in os.environ.items() if k in ("HOME", "JAVA_HOME", "LANG", "TMPDIR")}
     # Connect's usual port may be taken on a machine that runs tests.
-    environment = {**kept, "PATH": path, "SPARK_TESTING": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
+    here = {"SPARK_TESTING": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
+    # A machine that lives for seconds: thorough compilation does not pay.
+    environment = {**kept, **here, "PATH": path, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
     return subprocess.run(
         [python, str(script)],
         env=environment, cwd=home, check=False, capture_output=True, text=True, timeout=170,

@@ -6,10 +6,13 @@ Spark's own parser is in its virtual machine, which the process that asks for a 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pyarrow as pa
 
 from ....errors import OptionError
+from ..evolution.types import merged, wider
+from ..formats.json.variant import is_variant
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
 _SIMPLE = {
@@ -159,23 +162,44 @@ class _Parser:
         )
 
 
-def with_hints(schema: pa.Schema, hints: str) -> pa.Schema:
+def with_hints(schema: pa.Schema, hints: str, *, has_grown: bool = False) -> pa.Schema:
     """`schema` with the hinted types; a hinted column that was not found is added.
+
+    With `has_grown` a hint takes nothing back: `schema` may have become what it is since the same
+    hint was laid over it, by fields that came later and by types that grew.
 
     Raises:
         OptionError: a hint is not understood, or reaches into a column that is no struct.
     """
     kind: pa.DataType = pa.struct(list(schema))
     for path, hinted in parse_hints(hints):
-        kind = _hinted(kind, path, hinted, ".".join(path))
+        kind = _hinted(kind, path, _not_less if has_grown else _just, hinted, ".".join(path))
     return pa.schema(list(kind))
 
 
+def _just(hinted: pa.DataType, _: pa.DataType) -> pa.DataType:
+    return hinted
+
+
+def _not_less(hinted: pa.DataType, before: pa.DataType) -> pa.DataType:
+    if is_variant(hinted):
+        return hinted
+
+    def leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+        return other if wider(one, other) == other else one
+
+    return merged(hinted, before, leaf)
+
+
 def _hinted(
-    kind: pa.DataType, path: tuple[str, ...], hinted: pa.DataType, whole: str
+    kind: pa.DataType,
+    path: tuple[str, ...],
+    lay: Callable[[pa.DataType, pa.DataType], pa.DataType],
+    hinted: pa.DataType,
+    whole: str,
 ) -> pa.DataType:
     if not path:
-        return hinted
+        return lay(hinted, kind)
     if not pa.types.is_struct(kind):
         raise OptionError(
             "schemaHints: reaches into a column that is no struct",
@@ -186,5 +210,5 @@ def _hinted(
     fields = {field.name: field.type for field in kind}
     name = next((n for n in fields if n.lower() == path[0].lower()), path[0])
     inside = fields.get(name, pa.struct([]))
-    fields[name] = _hinted(inside, path[1:], hinted, whole)
+    fields[name] = _hinted(inside, path[1:], lay, hinted, whole)
     return pa.struct(list(fields.items()))

@@ -62,9 +62,12 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     return schema
 
 
-def completed(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
-    """`schema` with the hinted types, and with the columns that the reader makes."""
-    schema = with_hints(schema, options.schema_hints)
+def completed(schema: pa.Schema, options: ReaderOptions, *, has_grown: bool = False) -> pa.Schema:
+    """`schema` with the hinted types, and with the columns that the reader makes.
+
+    With `has_grown` it had them before, and may be more by now.
+    """
+    schema = with_hints(schema, options.schema_hints, has_grown=has_grown)
     made = [options.rescued_data_column]
     if options.mode is ParseMode.PERMISSIVE and options.file_format in _TEXTS:
         made.append(options.column_name_of_corrupt_record)

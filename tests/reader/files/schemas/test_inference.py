@@ -141,6 +141,31 @@ def test_hints_are_spark_ddl():
     assert hinted == pa.schema([("ID", pa.int64()), ("at", at), ("more", pa.date32())])
 
 
+def test_a_hint_takes_nothing_back_of_a_schema_that_has_grown():
+    hints = "size int, at struct<zip: string, no: float>, price decimal(10, 2), day date, t string"
+    first = with_hints(pa.schema([]), hints)
+    more = [("zip", TEXT), ("no", pa.float64()), ("city", TEXT)]
+    grown = pa.schema(
+        [
+            ("size", pa.int64()),
+            ("at", pa.struct(more)),
+            ("price", pa.decimal128(22, 2)),
+            ("day", pa.timestamp("us")),
+            ("t", TEXT),
+            ("new", TEXT),
+        ]
+    )
+    assert with_hints(first, hints, has_grown=True) == first
+    assert with_hints(grown, hints, has_grown=True) == grown
+    # Another hint counts all the same.
+    other = with_hints(grown, "size decimal(20, 0), new int, t date", has_grown=True)
+    assert [other.field(name).type for name in ("size", "new", "t")] == [
+        pa.decimal128(20, 0),
+        pa.int32(),
+        pa.date32(),
+    ]
+
+
 @pytest.mark.parametrize(
     "text", ["id", "id lang", "id long more", "a.b", "m map<string>", "d decimal(99)"]
 )
