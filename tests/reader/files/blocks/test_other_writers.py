@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.tests.reader.files.blocks import writers
 from pyspark_sluice.tests.reader.files.json.comparing import arrow_schema, plain_rows
 
@@ -59,9 +61,17 @@ def test_parquet_of_every_writer_reads_as_spark_reads_it(
         *writers.by_duckdb(tmp_path),
         *writers.by_polars(tmp_path),
         *writers.by_parquet_java(spark, tmp_path),
+        *writers.by_spark(spark, tmp_path),
     ]
-    assert len({path for _, path in files}) == len(files) > 40
+    assert len({path for _, path in files}) == len(files) > 50
     _same(spark, table_of, [path for _, path in files], writers.DDL, "parquet")
+
+
+def test_orc_of_every_codec_reads_as_spark_reads_it(
+    spark: SparkSession, table_of: Any, tmp_path: Path
+) -> None:
+    paths = writers.orc_by_spark(spark, tmp_path)
+    _same(spark, table_of, paths, writers.DDL, "orc")
 
 
 @pytest.mark.parametrize("column", ["i32", "u32"])
@@ -98,3 +108,48 @@ def test_avro_of_fastavro_and_polars_holds_the_rows_that_were_written(
         fastavro.writer(sink, found, data.to_pylist(), codec="deflate", sync_interval=300)
     for path in (by_polars, by_fastavro):
         assert table_of("avro", data.schema, path).to_pylist() == data.to_pylist(), path.name
+
+
+RAW_IN_SPARK = {
+    "halves": (pa.array([1.5], pa.float16()), pa.binary()),
+    "times": (pa.array([1000], pa.time64("us")), pa.int64()),
+    "milliseconds": (pa.array([1000], pa.time32("ms")), pa.int32()),
+    "nanoseconds": (pa.array([1500], pa.timestamp("ns")), pa.int64()),
+    "durations": (pa.array([1000], pa.duration("us")), pa.int64()),
+}
+"""What Spark hands out as the number or bytes that it is stored in; see docs/reading.md."""
+
+
+@pytest.mark.parametrize("name", RAW_IN_SPARK)
+def test_what_spark_hands_out_as_stored_is_refused_with_both_types_named(
+    name: str, table_of: Any, tmp_path: Path
+) -> None:
+    array, target = RAW_IN_SPARK[name]
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"c": array}), path, version="2.6")
+    expected = f"column 'c' does not fit.*{path}.*{re.escape(str(array.type))}.*expected {target}"
+    with pytest.raises(SchemaMismatchError, match=expected):
+        table_of("parquet", pa.schema([("c", target)]), path)
+
+
+REFUSED_BY_SPARK = {
+    "halves": (pa.array([1.5, None], pa.float16()), pa.float64(), [1.5, None]),
+    "whole microseconds": (pa.array([2000], pa.timestamp("ns")), pa.timestamp("us"), [2]),
+    "fixed bytes": (pa.array([b"0123"], pa.binary(4)), pa.string(), ["0123"]),
+    "wide decimals": (pa.array([7], pa.decimal256(50, 0)), pa.decimal128(38, 0), [7]),
+    "small numbers": (pa.array([5], pa.int64()), pa.int32(), [5]),
+    "nothing": (pa.nulls(2), pa.list_(pa.int32()), [None, None]),
+}
+"""What Spark does not read, and no value is lost by reading it."""
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_SPARK)
+def test_what_spark_refuses_is_read_where_no_value_is_lost(
+    name: str, table_of: Any, tmp_path: Path
+) -> None:
+    array, target, values = REFUSED_BY_SPARK[name]
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"c": array}), path, version="2.6", compression="brotli")
+    column = table_of("parquet", pa.schema([("c", target)]), path).column("c")
+    found = column.cast(pa.int64()) if pa.types.is_timestamp(target) else column
+    assert found.to_pylist() == values

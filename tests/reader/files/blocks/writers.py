@@ -1,4 +1,4 @@
-"""One table as other programs write it: pyarrow, DuckDB, polars, parquet-java.
+"""One table as other programs write it: pyarrow, DuckDB, polars, parquet-java, Spark.
 
 Each function yields what the file is called and the file, so that a test can tell which differs.
 """
@@ -161,7 +161,7 @@ def by_duckdb(folder: Path) -> Iterator[File]:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         # Its steps beyond 32 bits in 32-bit columns are what Arrow does not decode.
-        for version, data in (("V1", table()), ("V2", without("i32", "u8", "u16", "u32", "u64"))):
+        for version, data in (("V1", table()), ("V2", without("i32", "u32"))):
             connection.register("data", data)
             for codec in ("uncompressed", "snappy", "gzip", "zstd", "lz4_raw"):
                 path = folder / f"duckdb-{version}-{codec}.parquet"
@@ -186,8 +186,30 @@ def by_polars(folder: Path) -> Iterator[File]:
     yield "polars-empty", folder / "polars-empty.parquet"
 
 
+OLD_SHAPES = """message old {
+    required int64 id;
+    optional int32 i8 (INT_8);
+    optional int32 u16 (UINT_16);
+    optional binary s;
+    optional binary x (BSON);
+    optional int64 ts (TIMESTAMP_MILLIS);
+    optional fixed_len_byte_array(9) d18 (DECIMAL(18, 4));
+    optional binary d38 (DECIMAL(38, 10));
+    optional group l (LIST) { repeated int32 array; }
+    optional group ll (LIST) { repeated group array (LIST) { repeated binary array (UTF8); } }
+    optional group ls (LIST) {
+        repeated group ls_tuple { optional int32 a; optional binary b (UTF8); }
+    }
+    optional group m (MAP_KEY_VALUE) {
+        repeated group map { required binary k (ENUM); optional int32 number; }
+    }
+}"""
+"""Two-level lists, oddly named entries, bytes for numbers: as Avro, Thrift and Hive wrote them."""
+
+
 def by_parquet_java(spark: SparkSession, folder: Path) -> Iterator[File]:
-    """parquet-java's own writer, lists without a name of their own and INT96 at every edge."""
+    """parquet-java's own writer, with the shapes that older programs gave their columns."""
+    yield "java-old-shapes", _java_file(spark, folder / "java-old-shapes.parquet", OLD_SHAPES, _old)
     repeated = "message r { required int64 id; repeated int32 l; }"
     yield "java-repeated", _java_file(spark, folder / "java-repeated.parquet", repeated, _repeated)
     edges = "message e { required int64 id; optional int96 ts; }"
@@ -214,6 +236,25 @@ def _java_file(spark: SparkSession, path: Path, schema: str, fill: Any) -> Path:
 
 def _bytes(jvm: Any, data: bytes) -> Any:
     return jvm.org.apache.parquet.io.api.Binary.fromConstantByteArray(bytearray(data))
+
+
+def _old(jvm: Any, group: Any, i: int) -> bool:
+    _add_long(jvm, group, "id", i)
+    if i == 1:
+        return True
+    group.append("i8", -i).append("u16", 65535 - i).append("s", f"text {i}")
+    group.add("x", _bytes(jvm, bytes([i, 255])))
+    _add_long(jvm, group, "ts", -i * 86_400_001)
+    for name, width in (("d18", 9), ("d38", 5)):
+        group.add(name, _bytes(jvm, (-i).to_bytes(width, "big", signed=True)))
+    numbers, outer = group.addGroup("l"), group.addGroup("ll")
+    pairs, entries = group.addGroup("ls"), group.addGroup("m")
+    for j in range(i % 4):
+        numbers.append("array", j)
+        outer.addGroup("array").append("array", f"t{j}")
+        pairs.addGroup("ls_tuple").append("a", j).append("b", f"b{j}")
+        entries.addGroup("map").append("k", f"k{j}").append("number", j)
+    return i < 9
 
 
 def _add_long(jvm: Any, group: Any, name: str, number: int) -> None:
@@ -254,3 +295,51 @@ def _edge(jvm: Any, group: Any, i: int) -> bool:
     day, nanoseconds = EDGES[i]
     group.add("ts", _bytes(jvm, struct.pack("<qi", nanoseconds, day)))
     return True
+
+
+SETTINGS: dict[str, dict[str, str]] = {
+    "legacy": {"spark.sql.parquet.writeLegacyFormat": "true"},
+    "int96": {"spark.sql.parquet.outputTimestampType": "INT96"},
+    "micros": {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"},
+    "millis": {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"},
+    "field-ids": {"spark.sql.parquet.fieldId.write.enabled": "true"},
+}
+
+
+def by_spark(spark: SparkSession, folder: Path) -> Iterator[File]:
+    """Spark's writer with each of its options."""
+    _, path = _arrow_file(folder, "pyarrow-for-spark")
+    kept = spark.read.schema(DDL).parquet(str(path)).coalesce(1)
+    for name, settings in SETTINGS.items():
+        before = {key: spark.conf.get(key) for key in settings}
+        try:
+            for key, value in settings.items():
+                spark.conf.set(key, value)
+            yield _spark_file(kept, folder, name)
+        finally:
+            for key, old in before.items():
+                spark.conf.set(key, str(old))
+    for codec in ("none", "snappy", "gzip", "lz4", "lz4_raw", "zstd"):
+        yield _spark_file(kept, folder, codec, compression=codec)
+    yield _spark_file(kept, folder, "version-2", **{"parquet.writer.version": "PARQUET_2_0"})
+    yield _spark_file(
+        kept, folder, "plain", **{"parquet.enable.dictionary": "false", "parquet.page.size": "100"}
+    )
+
+
+def _spark_file(frame: Any, folder: Path, name: str, kind: str = "parquet", **options: str) -> File:
+    target = folder / f"of-{name}"
+    frame.write.format(kind).options(**options).save(str(target))
+    (written,) = target.glob("part-*")
+    return f"spark-{name}", written.rename(folder / f"spark-{name}.{kind}")
+
+
+ORC_CODECS = ("none", "snappy", "zlib", "lz4", "zstd")
+
+
+def orc_by_spark(spark: SparkSession, folder: Path) -> list[Path]:
+    """Spark's ORC files with each codec that Arrow reads."""
+    _, path = _arrow_file(folder, "for-orc")
+    kept = spark.read.schema(DDL).parquet(str(path)).coalesce(1)
+    made = [_spark_file(kept, folder, f"orc-{c}", "orc", compression=c) for c in ORC_CODECS]
+    return [path for _, path in made]
