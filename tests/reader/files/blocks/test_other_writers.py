@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
-from pyspark_sluice.tests.reader.files.blocks import writers
+from pyspark_sluice.tests.reader.files.blocks import jvm_writers, writers
 from pyspark_sluice.tests.reader.files.json.comparing import arrow_schema, plain_rows
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def test_parquet_of_every_writer_reads_as_spark_reads_it(
         *writers.by_pyarrow(tmp_path),
         *writers.by_duckdb(tmp_path),
         *writers.by_polars(tmp_path),
-        *writers.by_parquet_java(spark, tmp_path),
-        *writers.by_spark(spark, tmp_path),
+        *jvm_writers.by_parquet_java(spark, tmp_path),
+        *jvm_writers.by_spark(spark, tmp_path),
     ]
     assert len({path for _, path in files}) == len(files) > 50
     _same(spark, table_of, [path for _, path in files], writers.DDL, "parquet")
@@ -70,7 +70,7 @@ def test_parquet_of_every_writer_reads_as_spark_reads_it(
 def test_orc_of_every_codec_reads_as_spark_reads_it(
     spark: SparkSession, table_of: Any, tmp_path: Path
 ) -> None:
-    paths = writers.orc_by_spark(spark, tmp_path)
+    paths = jvm_writers.orc_by_spark(spark, tmp_path)
     _same(spark, table_of, paths, writers.DDL, "orc")
 
 
