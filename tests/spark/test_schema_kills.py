@@ -1,0 +1,117 @@
+"""Every mode of evolution, with a kill between the detection of new columns and the restart."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_sluice.examples.demo.driver import Driver
+from pyspark_sluice.tests.spark.programs import evolving
+
+pytestmark = pytest.mark.spark
+PATIENCE = 240.0
+"""For a machine that does much else; it takes a tenth of that."""
+
+
+def run(root: Path) -> Driver:
+    return Driver([sys.executable, evolving.__file__, str(root)], lambda line: None)
+
+
+class Watch:
+    """Tells when a stream has met the new columns."""
+
+    def __init__(self, root: Path) -> None:
+        self.homes = [root / name for name in evolving.STREAMS]
+        self.blocking: dict[Path, int] = {}
+        """Writing ends, held open, of what tasks wait to read from."""
+
+    def not_met(self) -> list[str]:
+        return [home.name for home in self.homes if not self._met(home)]
+
+    def _met(self, home: Path) -> bool:
+        if home.name.endswith(evolving.BLOCKED):
+            return home in self.blocking or self._blocks(home)
+        if home.name.startswith("add"):
+            return evolving.second_version(home).exists()
+        return (home / ("failed" if home.name == "failOnNewColumns" else "held")).exists()
+
+    def _blocks(self, home: Path) -> bool:
+        """A task has opened the next version of the schema, and is not getting on."""
+        with contextlib.suppress(OSError):
+            end = os.open(evolving.second_version(home), os.O_WRONLY | os.O_NONBLOCK)
+            self.blocking[home] = end
+        return home in self.blocking
+
+    def let_go(self) -> None:
+        for home, end in self.blocking.items():
+            os.close(end)
+            evolving.second_version(home).unlink()
+
+
+def rows(home: Path) -> list[dict[str, Any]]:
+    found = []
+    for path in (home / "sink").glob("batch=*/*.json"):
+        found += [json.loads(line) for line in path.read_text().splitlines()]
+    return sorted(found, key=lambda row: row["id"])
+
+
+def ids(home: Path) -> list[object]:
+    return [row["id"] for row in rows(home)]
+
+
+def kill_when_all_have_met_new_columns(root: Path) -> None:
+    watch, driver = Watch(root), run(root)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while left := watch.not_met():
+            assert time.monotonic() < deadline, f"{left} met nothing"
+            assert driver.ended() is None, "\n".join(driver.tail)
+            time.sleep(0.02)
+    finally:
+        driver.kill()
+        watch.let_go()
+
+
+def drain(root: Path) -> None:
+    driver = run(root)
+    try:
+        assert driver.wait(PATIENCE) == 0, "\n".join(driver.tail)
+    finally:
+        driver.kill()
+
+
+def test_a_kill_between_new_columns_and_the_restart_loses_and_doubles_nothing(tmp_path):
+    homes = {name: tmp_path / name for name in evolving.STREAMS}
+    kill_when_all_have_met_new_columns(tmp_path)
+    for name, home in homes.items():
+        stored = name.startswith("add") and not name.endswith(evolving.BLOCKED)
+        assert evolving.second_version(home).exists() == stored, name
+        held = name in ("rescue", "none")
+        assert ids(home) == list(range((3 if held else 1) * evolving.ROWS)), name
+
+    drain(tmp_path)
+    for name, home in homes.items():
+        found = rows(home)
+        assert [row["id"] for row in found] == list(range(3 * evolving.ROWS)), name
+        first, second, third = found[:: evolving.ROWS]
+        assert first == {"id": 0, "size": 1}
+        if name == "none":
+            assert second.keys() == third.keys() == {"id", "size"}
+        elif name == "rescue":
+            assert json.loads(second["_rescued_data"]) == {"new": 1}
+            assert json.loads(third["_rescued_data"]) == {"other": {"a": 1}}
+        else:
+            assert (second["new"], third["other"]) == ("1", {"a": "1"})
+        assert third["size"] == evolving.longest(home), name
+    for name in ("failed", "failed again"):
+        assert "NewColumnsError" in (homes["failOnNewColumns"] / name).read_text()
+    assert [home.name for home in homes.values() if (home / "failed again").exists()] == [
+        "failOnNewColumns"
+    ]
