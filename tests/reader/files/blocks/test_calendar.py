@@ -252,6 +252,7 @@ def test_a_filter_sees_rebased_values_whatever_the_row_groups_bounds(
     pq.write_table(pa.table({"d": days}).replace_schema_metadata(LEGACY), path, row_group_size=10)
     schema = pa.schema([("d", pa.date32())])
     everything = read(fmt("parquet", schema), version_of(path))
+    assert all(row["d"] < day.as_py() for row, day in zip(everything, days, strict=True))
     wanted = [row for row in everything if row["d"] == dt.date(999, 1, 20)]
     assert len(wanted) == 1
     assert read(fmt("parquet", schema, filter="d = '0999-01-20'"), version_of(path)) == wanted
@@ -280,6 +281,7 @@ def test_avro_with_spark_s_marks_is_rebased_like_parquet(
     assert found["plain"] == {"d": JULIAN, "t": noon, "many": [noon]}
     parquet = _parquet(tmp_path / "x.parquet", LEGACY)
     (expected,) = read(fmt("parquet", DAY_AND_TIME), version_of(parquet))
+    assert found["legacy"]["d"] == dt.date(1000, 3, 1)
     assert found["legacy"] == {**expected, "many": [expected["t"]]}
 
 
