@@ -8,7 +8,6 @@ The batches are real queries, with state in a directory or in S3 on loopback.
 from __future__ import annotations
 
 import json
-import logging
 import statistics
 import tempfile
 import time
@@ -28,6 +27,7 @@ from pyspark_sluice.checkpoint_meta.state_store import StateStore
 from pyspark_sluice.connector.file_source import FileSource
 from pyspark_sluice.connector.options import parse_options
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
+from pyspark_sluice.tests.spark.standalone import BUCKET, S3Server
 
 from .streams import available_now
 
@@ -116,26 +116,13 @@ def percentile(values: Sequence[float], part: int) -> float:
 
 @contextmanager
 def loopback_bucket() -> Iterator[Mapping[str, Any]]:
-    """Storage options of a fresh S3 server on loopback with a bucket named `state`."""
-    import fsspec
-    from moto.server import ThreadedMotoServer
-
-    # One line a request is more than the requests.
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {
-        "key": "test",
-        "secret": "test",
-        "client_kwargs": {"endpoint_url": f"http://{host}:{port}"},
-    }
-    try:
-        files = fsspec.filesystem("s3", skip_instance_cache=True, **options)
-        files.call_s3("create_bucket", Bucket="state")
-        yield options
-    finally:
-        server.stop()
+    """Storage options of a fresh S3 server on loopback, in a process of its own, with a bucket."""
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as home:
+        server = S3Server(Path(home))
+        try:
+            yield server.options
+        finally:
+            server.kill()
 
 
 def batch_milliseconds(spark: SparkSession, state: Mapping[str, str]) -> dict[str, float]:
@@ -155,4 +142,4 @@ def batch_milliseconds(spark: SparkSession, state: Mapping[str, str]) -> dict[st
 
 def bucket_state(options: Mapping[str, Any], name: str) -> dict[str, str]:
     """The options of a query that keeps its state in the bucket."""
-    return {"stateLocation": f"s3://state/{name}", "storageOptions": json.dumps(dict(options))}
+    return {"stateLocation": f"s3://{BUCKET}/{name}", "storageOptions": json.dumps(dict(options))}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark_sluice.checkpoint_meta.state_store import StateStore
 from pyspark_sluice.checkpoint_meta.store import open_store
+from pyspark_sluice.tests.spark.standalone import BUCKET
 
 from .bench import WARM_UPS, Bench, Result, median
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
@@ -220,7 +221,7 @@ def flight(bench: Bench) -> list[Result]:
     with local_state(0.1) as (state, readers):
         calls("a store whose writes take 100 ms", state, readers)
     with loopback_bucket() as options:
-        bucket = open_store("s3://state/calls", options)
+        bucket = open_store(f"s3://{BUCKET}/calls", options)
         calls("S3 on loopback", bucket, bucket)
         states = {"a directory": {}, "S3 on loopback": bucket_state(options, "flight")}
         for name, location in states.items():
