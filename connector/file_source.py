@@ -16,9 +16,11 @@ from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerialize
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..checkpoint_meta.urls import local_path
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
-from ..enumerator.files.discovery import FileLister, make_lister
+from ..enumerator.files.discovery.api import Discovery
+from ..enumerator.files.discovery.lister import FileLister, lister_of
+from ..enumerator.files.discovery.names import NameRule
+from ..enumerator.files.discovery.tree_discovery import TreeDiscovery
 from ..enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
-from ..enumerator.files.names import NameRule
 from ..enumerator.files.slicing import Border, SplitCutter
 from ..enumerator.files.spreading import SplitSpreader
 from ..enumerator.files.state import FileState, advance
@@ -127,14 +129,19 @@ class FileSource(Source[FileSplit, FileState]):
         return FigureReader(FileSplitReader(self.schema, self.options, context))
 
 
-def make_file_lister(options: SluiceOptions) -> FileLister:
-    """Lists what the options point at."""
-    return make_lister(
+def make_discovery(options: SluiceOptions) -> Discovery:
+    """Discovers what the options point at."""
+    return TreeDiscovery(
         options.path,
         options.storage_options,
         fail_on_missing_path=options.fail_on_missing_path,
         names=NameRule(options.ignored_path_segment_regex, options.path_glob_filter),
     )
+
+
+def make_file_lister(options: SluiceOptions) -> FileLister:
+    """Lists what the options point at."""
+    return lister_of(make_discovery(options))
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:

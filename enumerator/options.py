@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from ..checkpoint_meta.units import ByteSize, Milliseconds
-from .files.names import IGNORED, glob_pattern
+from .files.discovery.names import IGNORED, glob_pattern
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 _MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}

@@ -3,7 +3,7 @@
 A file is one of: unknown, pending (a range of it is), or all assigned. It is discovered once, by
 path. Oldest first: files are taken in the order of modification time, then path.
 
-Not here: listing (`discovery.py`), cutting (`slicing.py`), spreading (`spreading.py`), holding
+Not here: listing (`discovery`), cutting (`slicing.py`), spreading (`spreading.py`), holding
 back what is assigned too early (the coordinator's gateways).
 """
 
@@ -21,7 +21,7 @@ from ...checkpoint_meta.splits import FileSplit
 from ...errors import MissingPathError, SourceUnavailable
 from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..room import BatchRoom
-from .discovery import FileLister
+from .discovery.lister import FileLister
 from .slicing import SplitCutter, wanted_split_bytes
 from .spreading import SplitSpreader
 from .state import FileState

@@ -16,8 +16,9 @@ import pytest
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit
 from pyspark_sluice.checkpoint_meta.urls import shown_path
-from pyspark_sluice.enumerator.files.discovery import make_lister
-from pyspark_sluice.enumerator.files.names import NameRule
+from pyspark_sluice.enumerator.files.discovery.lister import lister_of
+from pyspark_sluice.enumerator.files.discovery.names import NameRule
+from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.reader.files.opening import read_whole
 
@@ -27,6 +28,10 @@ def land(root, name, content="x"):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
     return str(path)
+
+
+def make_lister(url, storage_options, **more):
+    return lister_of(TreeDiscovery(url, storage_options, **more))
 
 
 def lister(url, **more):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pyspark_sluice.enumerator.files.names import NameRule, glob_pattern
+from pyspark_sluice.enumerator.files.discovery.names import NameRule, glob_pattern
 
 NAMES = [
     *("a", "a.json", "_a", ".a", "_SUCCESS", "_a=1", "_=", "=_", "a=1", ".a=1", "._a=1"),

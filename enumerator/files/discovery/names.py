@@ -1,6 +1,6 @@
 """Which names are data: Spark's rule for hidden names, Hadoop's syntax for patterns.
 
-Not here: listing (`discovery.py`).
+Not here: listing (`local_tree.py`, `remote_tree.py`).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import contextlib
 import os
 from collections.abc import Container, Iterator
 
-from ...checkpoint_meta.splits import FileVersion
-from ...checkpoint_meta.urls import written_path
-from ...errors import SourceUnavailable
+from ....checkpoint_meta.splits import FileVersion
+from ....checkpoint_meta.urls import written_path
+from ....errors import SourceUnavailable
 from .names import NameRule
 
 _Trail = tuple[str, ...]

@@ -11,7 +11,7 @@ from typing import Any
 
 import fsspec
 
-from ...checkpoint_meta.splits import FileVersion
+from ....checkpoint_meta.splits import FileVersion
 from .names import NameRule
 
 _WITHOUT_DIRECTORIES = frozenset(

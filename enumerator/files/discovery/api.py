@@ -1,0 +1,97 @@
+"""What discovery gives to the ledger, and what it asks of it.
+
+Files come in columns, some thousands at a time: there may be ten million of them, and none that is
+not in the next batch has to be a Python object. Not here: listings (`tree_discovery.py`), and what
+becomes of the files (`enumerator.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....checkpoint_meta.splits import FileVersion
+
+CHUNK = 10_000
+"""Most files that are handed over at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """Files of one stretch of a listing, in no order, at most `CHUNK`; a column each."""
+
+    paths: Sequence[str]
+    """As in `FileVersion.path`."""
+
+    sizes: NDArray[np.int64]
+    """Bytes."""
+
+    modified: NDArray[np.int64]
+    """Microseconds since the epoch, -1 where the file system has none."""
+
+    etags: Sequence[str] | None = None
+    """The store's own version marks; None where it has none."""
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def versions(self) -> Iterator[FileVersion]:
+        """One object each, for those who need few."""
+        etags = self.etags if self.etags is not None else [""] * len(self)
+        columns = (self.paths, self.sizes.tolist(), self.modified.tolist(), etags)
+        return map(FileVersion._make, zip(*columns, strict=True))
+
+
+class KnownFiles(Protocol):
+    """Which files are known already; asked from the listing's thread at any time."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
+        """For each of many paths, whether it is known, in whatever version."""
+
+
+class SkippedFile(NamedTuple):
+    """A file that was found and is not taken."""
+
+    path: str
+    reason: str
+    """The option that leaves it out, or what it waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What one pass found and did not take."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> files; those below a directory that is not entered are not counted."""
+
+    sample: Sequence[SkippedFile] = ()
+    """Some of them; all are in `Discovery.left_out`."""
+
+
+class Discovery(Protocol):
+    """Lists what the options point at, again and again. One pass at a time."""
+
+    @property
+    def skipped(self) -> Skipped:
+        """Of the last pass that ended."""
+
+    def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
+        """One pass: the files that are not known; lazily, so that who takes them may pause.
+
+        If versions were asked for, the known ones come too. A file that is found in two places of
+        the tree comes once; one that becomes known during the pass may come nevertheless.
+
+        Raises:
+            MissingPathError: the path is not there, which is an error.
+            SourceUnavailable: it cannot be listed; the cause is attached.
+        """
+
+    def left_out(self) -> Iterator[SkippedFile]:
+        """A pass of its own over what is there now, for tools: all that is not taken, and why."""
