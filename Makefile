@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test soak simulate fuzz format bench clean
+.PHONY: help demo test test-versions soak simulate fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -17,6 +17,9 @@ demo: $(READY)  ## Ingest a year of flights, kill the driver on the way, prove t
 
 test: $(READY)  ## Check format, lint, types and borders, then run every test
 	@tools/check.sh
+
+test-versions:  ## Run the tests on every supported Python and PySpark (VERSIONS="--pairs 3.13/4.3 -- tests/spark")
+	@python3 tools/test_versions.py $(VERSIONS)
 
 soak: $(READY)  ## Kill driver, coordinator and workers at random (SOAK="--kills 200 --minutes 120 --cluster-share 0.5")
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
@@ -39,7 +42,7 @@ fuzz: $(READY)  ## Read twenty times as many generated CSV files with Spark and 
 		tests/reader/files/test_csv_as_spark.py
 
 clean:  ## Remove everything that these commands have made
-	rm -rf $(VENV) .jdk build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf $(VENV) .versions .jdk build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.import_linter_cache
 
 # Made anew whenever the dependencies change.

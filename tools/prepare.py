@@ -13,11 +13,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(arguments: list[str]) -> int:
-    """Prepare the environment in the folder that the one argument names."""
+    """Prepare the environment in the folder that the first argument names.
+
+    The others are requirements that go before those of the project, such as an older PySpark.
+    """
     venv = (ROOT / arguments[0]).resolve()
     try:
         _make(venv)
-        _install(venv)
+        _install(venv, arguments[1:])
     except subprocess.CalledProcessError as error:
         command = " ".join(map(str, error.cmd))
         print(f"sluice: `{command}` failed with status {error.returncode}", file=sys.stderr)
@@ -57,10 +60,10 @@ def _has_pip(venv: Path) -> bool:
     return subprocess.run([python, "-c", check], check=False, stderr=-3).returncode == 0
 
 
-def _install(venv: Path) -> None:
+def _install(venv: Path, first: list[str]) -> None:
     print("installing pyspark-sluice and its tools (the first time takes a minute)", flush=True)
     command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    command += ["--disable-pip-version-check", "--editable", f"{ROOT}[dev]"]
+    command += ["--disable-pip-version-check", "--editable", f"{ROOT}[dev]", *first]
     subprocess.run(command, check=True)
 
 
