@@ -12,13 +12,14 @@ from functools import cached_property
 import pyarrow as pa
 from typing_extensions import override
 
+from ..checkpoint_meta.loaded_paths import loaded_paths
 from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..checkpoint_meta.urls import local_path
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ..enumerator.files.discovery.api import Discovery
+from ..enumerator.files.discovery.choice import Choice
 from ..enumerator.files.discovery.lister import FileLister, lister_of
-from ..enumerator.files.discovery.names import NameRule
 from ..enumerator.files.discovery.tree_discovery import TreeDiscovery
 from ..enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
 from ..enumerator.files.slicing import Border, SplitCutter
@@ -132,10 +133,10 @@ class FileSource(Source[FileSplit, FileState]):
 def make_discovery(options: SluiceOptions) -> Discovery:
     """Discovers what the options point at."""
     return TreeDiscovery(
-        options.path,
+        loaded_paths(options.path),
         options.storage_options,
         fail_on_missing_path=options.fail_on_missing_path,
-        names=NameRule(options.ignored_path_segment_regex, options.path_glob_filter),
+        choice=Choice(ignored=options.ignored_path_segment_regex, glob=options.path_glob_filter),
     )
 
 

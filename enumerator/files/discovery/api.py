@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Skipped:
     """What one pass found and did not take."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Reason -> files; those below a directory that is not entered are not counted."""
+    """Reason -> files; a directory that is not entered counts as one, whatever it holds."""
 
     sample: Sequence[SkippedFile] = ()
     """Some of them; all are in `Discovery.left_out`."""
@@ -93,5 +93,15 @@ class Discovery(Protocol):
             SourceUnavailable: it cannot be listed; the cause is attached.
         """
 
-    def left_out(self) -> Iterator[SkippedFile]:
+    def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
         """A pass of its own over what is there now, for tools: all that is not taken, and why."""
+
+    def position(self) -> Mapping[str, Any]:
+        """How far the passes that ended have come, as JSON values; empty if that means nothing."""
+
+    def resume(self, position: Mapping[str, Any]) -> None:
+        """Go on from the position of an earlier run, before the first pass.
+
+        It has to be no newer than what is known: names up to there are not looked for until the
+        next full pass. Without it, or with one of other options, the first pass is a full one.
+        """

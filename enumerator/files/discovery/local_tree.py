@@ -1,108 +1,143 @@
-"""Lists a local directory tree in one pass, each file under one name however many links there are.
+"""Lists a local directory tree: names first, and a stat only for what is not known yet.
 
-Not here: other file systems (`remote_tree.py`), and which names are data (`names.py`).
+Not here: other file systems (`remote_tree.py`), symbolic links (`links.py`), directories that need
+not be read again (`trust.py`), judging what was found (`local_files.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Container, Iterator
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from ....checkpoint_meta.splits import FileVersion
-from ....checkpoint_meta.urls import written_path
-from ....errors import SourceUnavailable
-from .names import NameRule
+from typing_extensions import override
 
-_Trail = tuple[str, ...]
-"""Where the links led that were followed on the way to a directory."""
+from .api import CHUNK, FoundFiles, KnownFiles
+from .lanes import More, in_lanes
+from .links import Links, Trail
+from .local_files import LocalFiles, Piece, Visit
+from .scope import OUTSIDE, TAKEN, Scope
+from .tally import Tally
+from .tree import Tree
+from .trust import Trusted
+
+_LANES = 8
+"""Directories read at a time where each answer comes over a network."""
 
 
-class LocalTree:
-    """One scandir pass; only files that are not known cost a stat."""
+class _Place(NamedTuple):
+    path: str
+    level: int
+    trail: Trail
+    after: str
+    """In this directory and below, names up to here are not looked for; empty for none."""
+
+
+class LocalTree(Tree):
+    """One scandir for each directory that may have changed."""
 
     may_vanish = False
     """A directory that is emptied is still there."""
 
-    def __init__(self, root: str, names: NameRule) -> None:
-        self._root = root
-        self._names = names
+    def __init__(self, scope: Scope, links: Links, files: LocalFiles, *, trusts: bool) -> None:
+        """`trusts` False reads every directory at each pass: files change under their names."""
+        self._scope = scope
+        self._links = links
+        self._files = files
+        self._trusts = trusts
+        self._trusted = Trusted()
 
-    def exists(self) -> bool:
-        """True if there is anything to list."""
-        return os.path.exists(self._root)
+    @override
+    def forget(self) -> None:
+        self._trusted.forget()
+        self._files.forget()
 
-    def files(self, known: Container[str]) -> Iterator[FileVersion]:
-        """The files that are not known, in no order.
-
-        Raises:
-            OSError: a directory cannot be read.
-            SourceUnavailable: symbolic links lead in a circle.
-        """
-        if os.path.isfile(self._root):
-            path = written_path(self._root)
-            if self._names.matches(os.path.basename(path)) and path not in known:
-                yield _version(path, os.stat(self._root))
+    @override
+    def stretches(self, known: KnownFiles, tally: Tally, after: str) -> Iterator[FoundFiles]:
+        base = self._scope.base
+        status = os.stat(base)
+        if not os.path.isdir(base):
+            directory, name = os.path.split(base)
+            visit = Visit(directory, status, 0, is_base=True)
+            yield self._files.judged([Piece(visit, [name], is_last=False)], known, tally)
             return
-        pending: list[tuple[str, _Trail]] = [(self._root, ())]
-        while pending:
-            directory, trail = pending.pop()
-            try:
-                entries = os.scandir(directory)
-            except FileNotFoundError:
-                if directory == self._root:
-                    raise
-                continue
-            with entries:
-                for entry in entries:
-                    if entry.is_dir():
-                        if self._names.enters(entry.name):
-                            pending.extend(self._entered(entry, directory, trail))
-                    else:
-                        yield from self._file(entry, known)
+        lanes = 1 if self._trusted.is_local(status) else _LANES
+        pieces: list[Piece] = []
+        held = 0
+        for piece in in_lanes([_Place(base, 0, (), after)], self._scan, lanes):
+            pieces.append(piece)
+            held += len(piece.names)
+            if held >= CHUNK:
+                yield self._judged(pieces, known, tally)
+                pieces, held = [], 0
+        yield self._judged(pieces, known, tally)
 
-    def _file(self, entry: os.DirEntry[str], known: Container[str]) -> Iterator[FileVersion]:
-        path = written_path(entry.path)
-        if path in known or not self._names.reads(entry.name):
-            return
-        if entry.is_symlink() and self._is_found_by_itself(os.path.realpath(entry.path), file=True):
-            return
-        # Renamed or deleted since; if renamed, it is found again.
-        with contextlib.suppress(FileNotFoundError):
-            yield _version(path, entry.stat())
+    def _judged(self, pieces: list[Piece], known: KnownFiles, tally: Tally) -> FoundFiles:
+        found = self._files.judged(pieces, known, tally)
+        for piece in pieces:
+            visit = piece.visit
+            if visit.record_before is not None:
+                tally.repeat(visit.record_before.counts, visit.record_before.names)
+            elif piece.is_last and self._trusts and visit.is_settled:
+                self._trusted.trust(visit.path, visit.record(), visit.status, visit.read_at)
+        return found
+
+    def _scan(self, place: _Place) -> Iterator[Piece | More[_Place]]:
+        # In a lane of its own: what is shared is only read.
+        try:
+            status = os.stat(place.path)
+            record = self._trusted.record_of(place.path, status)
+            if record is not None:
+                visit = Visit(place.path, status, place.level, record=record)
+                yield Piece(visit, list(record.again), is_last=False)
+                for path, trail in record.folders:
+                    yield More(_Place(path, place.level + 1, trail, ""))
+                return
+            yield from self._read(place, Visit(place.path, status, place.level))
+        except (FileNotFoundError, NotADirectoryError):
+            if place.path == self._scope.base:
+                raise
+
+    def _read(self, place: _Place, visit: Visit) -> Iterator[Piece | More[_Place]]:
+        # Also a record of a pass that starts in the middle would hide what it did not look at.
+        visit.is_settled = not place.after
+        visit.read_at = time.time_ns()
+        names: list[str] = []
+        refused: list[tuple[str, str]] = []
+        with os.scandir(place.path) as entries:
+            for entry in entries:
+                name = entry.name
+                if entry.is_dir():
+                    if place.after and not _reaches_behind(name, place.after):
+                        continue
+                    reason = self._scope.enters(name, place.level)
+                    if reason == TAKEN:
+                        yield from self._entered(entry, place, visit)
+                    elif reason != OUTSIDE:
+                        refused.append((name + "/", reason))
+                elif not place.after or name > place.after:
+                    names.append(name)
+                    if len(names) >= CHUNK:
+                        yield Piece(visit, names, is_last=False)
+                        names = []
+        yield Piece(visit, names, is_last=True, refused=refused)
 
     def _entered(
-        self, entry: os.DirEntry[str], directory: str, trail: _Trail
-    ) -> Iterator[tuple[str, _Trail]]:
-        if not entry.is_symlink():
-            yield entry.path, trail
-            return
-        target = os.path.realpath(entry.path)
-        above = (os.path.realpath(self._root), os.path.realpath(directory), *trail)
-        if any(_is_within(place, target) for place in above):
-            raise SourceUnavailable(
-                "a symbolic link leads in a circle",
-                entry.path,
-                f"a link to {target}, which it lies in",
-                "links that lead out of the directories they are in",
-                "Remove the link, or give it a hidden name, such as one that begins with a dot.",
+        self, entry: os.DirEntry[str], place: _Place, visit: Visit
+    ) -> Iterator[More[_Place]]:
+        trail: Trail | None = place.trail
+        if entry.is_symlink():
+            # What it leads to may change without a trace here.
+            visit.is_settled = False
+            trail = self._links.trail_into(entry.path, place.path, self._scope.base, place.trail)
+        if trail is not None:
+            visit.folders.append((entry.path, trail))
+            first, _, rest = place.after.partition("/")
+            yield More(
+                _Place(entry.path, place.level + 1, trail, rest if entry.name == first else "")
             )
-        if not self._is_found_by_itself(target, file=False):
-            yield entry.path, (*trail, target)
-
-    def _is_found_by_itself(self, target: str, *, file: bool) -> bool:
-        """True if what a link leads to is in the tree anyway, under its own name."""
-        root = os.path.realpath(self._root)
-        if not _is_within(target, root):
-            return False
-        *folders, name = os.path.relpath(target, root).split(os.sep)
-        fits = self._names.reads if file else self._names.enters
-        return all(map(self._names.enters, folders)) and fits(name)
 
 
-def _is_within(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
-
-
-def _version(path: str, status: os.stat_result) -> FileVersion:
-    return FileVersion(path, status.st_size, status.st_mtime_ns // 1000)
+def _reaches_behind(folder: str, after: str) -> bool:
+    return folder + "/" > after or after.startswith(folder + "/")

@@ -27,6 +27,7 @@ class NameRule:
         """
         # An empty expression matches nothing, as in Spark.
         self._ignored = re.compile(ignored or r"(?!)")
+        self._has_usual = ignored == IGNORED
         self._glob = glob_pattern(glob) if glob is not None else None
 
     def enters(self, name: str) -> bool:
@@ -35,7 +36,13 @@ class NameRule:
 
     def reads(self, name: str) -> bool:
         """True if a file of this name is data."""
-        return self._is_data(name) and self.matches(name)
+        return not self.refusal(name)
+
+    def refusal(self, name: str) -> str:
+        """Empty if a file of this name is data, else the option that says it is none."""
+        if not self._is_data(name):
+            return "ignoredNamesRegex"
+        return "" if self.matches(name) else "pathGlobFilter"
 
     def matches(self, name: str) -> bool:
         """True if the name is as the user's pattern has it, hidden or not."""
@@ -44,6 +51,8 @@ class NameRule:
     def _is_data(self, name: str) -> bool:
         if name.endswith("._COPYING_"):
             return False
+        if self._has_usual and name[:1] not in (".", "_"):
+            return True
         return self._ignored.search(name) is None or (name[:1] == "_" and "=" in name)
 
 

@@ -1,54 +1,68 @@
-"""Discovery of a directory tree or bucket: passes over what the options point at.
+"""Discovery of directory trees and buckets: passes over all that the options point at.
 
 Not here: when to list, and what becomes of the files (`enumerator.py`); how a tree is walked
-(`local_tree.py`, `remote_tree.py`).
+(`local_tree.py`, `remote_tree.py`); what is taken (`choice.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....checkpoint_meta.splits import FileVersion
-from ....checkpoint_meta.urls import local_path, storage_url
+from ....checkpoint_meta.loaded_paths import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
-from .api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
-from .local_tree import LocalTree
-from .names import NameRule
-from .remote_tree import RemoteTree
+from .api import Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
+from .choice import Choice
+from .forest import Planted, plant
+from .tally import Tally
+
+FULL_LISTING_INTERVAL = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListingMode:
+    """How much of what is there a pass looks at."""
+
+    incremental: bool = False
+    """Only names behind the greatest one that was found before."""
+
+    full_listing_interval: float = FULL_LISTING_INTERVAL
+    """Seconds after which a pass looks at everything again, and trusts nothing it remembers."""
+
+    wants_versions: bool = False
+    """Known files come, too: they may have changed."""
 
 
 class TreeDiscovery(Discovery):
-    """Lists one path or URL; nothing is touched before the first pass.
-
-    Empty files are passed over without being remembered: many writers create a file before they
-    fill it.
-    """
+    """Lists one path or URL or several; nothing is touched before the first pass."""
 
     def __init__(
         self,
-        url: str,
+        paths: Sequence[LoadedPath],
         storage_options: Mapping[str, Any],
         *,
         fail_on_missing_path: bool,
-        names: NameRule | None = None,
+        choice: Choice | None = None,
+        mode: ListingMode | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`names` says which files are data, by default all that are not hidden."""
-        path, rule = local_path(url), names or NameRule()
-        self._tree = (
-            LocalTree(path, rule)
-            if path is not None
-            else RemoteTree(storage_url(url), storage_options, rule)
-        )
-        self._url = url
+        """`clock` tells when the next full pass is due."""
+        self._paths = paths
+        self._storage_options = storage_options
         self._fail_on_missing_path = fail_on_missing_path
-        self._was_there = False
+        self._choice = choice or Choice()
+        self._mode = mode or ListingMode()
+        self._clock = clock
+        self._planted: Sequence[Planted] | None = None
         self._skipped = Skipped()
+        self._greatest: dict[str, str] = {}
+        self._full_listing: float | None = None
+        """When the last full pass began."""
 
     @property
     @override
@@ -57,81 +71,95 @@ class TreeDiscovery(Discovery):
 
     @override
     def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
-        empty: list[SkippedFile] = []
-        for files in _chunks(self._found(known)):
-            empty += [SkippedFile(file.path, "empty") for file in files if file.size == 0]
-            full = [file for file in files if file.size > 0]
-            if full:
-                yield _columns(full)
-        self._skipped = Skipped({"empty": len(empty)} if empty else {}, empty[:CHUNK])
+        began = self._clock()
+        since = -1.0 if self._full_listing is None else began - self._full_listing
+        is_full = not 0 <= since < self._mode.full_listing_interval
+        if self._planted is None:
+            self._planted = self._plant()
+        elif is_full:
+            for planted in self._planted:
+                planted.tree.forget()
+        whole, advanced = Tally(), dict[str, str]()
+        for planted in self._planted:
+            tally = Tally(marks_names=self._mode.incremental)
+            after = "" if is_full else self._greatest.get(planted.path.given, "")
+            for found in self._stretches(planted, known, tally, after):
+                if len(found):
+                    yield found
+            advanced[planted.path.given] = self._reached(planted, tally)
+            whole.repeat(tally.counts, tally.taken_names())
+        # Only now: a pass that fails half-way may have been in vain from its beginning.
+        self._skipped = whole.skipped()
+        if self._mode.incremental:
+            self._greatest = advanced
+        if is_full:
+            self._full_listing = began
+
+    def _reached(self, planted: Planted, tally: Tally) -> str:
+        if tally.waiting:
+            # What waits has to be come to again: any name that is less than the least of it.
+            return tally.waiting.removeprefix(planted.prefix)[:-1]
+        before = self._greatest.get(planted.path.given, "")
+        return max(before, tally.greatest.removeprefix(planted.prefix))
 
     @override
-    def left_out(self) -> Iterator[SkippedFile]:
-        for file in self._found(NothingKnown()):
-            if file.size == 0:
-                yield SkippedFile(file.path, "empty")
+    def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
+        tally = Tally(keeps_all=True)
+        for planted in self._plant():
+            for _ in self._stretches(planted, known, tally, ""):
+                yield from tally.taken_names()
 
-    def _found(self, known: KnownFiles) -> Iterator[FileVersion]:
+    def _plant(self) -> Sequence[Planted]:
+        versions = self._mode.wants_versions
+        return plant(self._paths, self._storage_options, self._choice, wants_versions=versions)
+
+    def _stretches(
+        self, planted: Planted, known: KnownFiles, tally: Tally, after: str
+    ) -> Iterator[FoundFiles]:
+        given = planted.path.given
         try:
-            expected = self._tree.may_vanish and (self._was_there or len(known) > 0)
-            if not expected and not self._tree.exists():
-                raise FileNotFoundError(self._url)
-            yield from self._tree.files(_OneByOne(known))
-        except FileNotFoundError as error:
+            yield from planted.tree.stretches(known, tally, after)
+        except (FileNotFoundError, NotADirectoryError) as error:
             if self._fail_on_missing_path:
-                raise _missing(self._url) from error
-            return
+                raise _missing(given) from error
         except OSError as error:
             raise SourceUnavailable(
                 "the path cannot be listed",
-                str(getattr(error, "filename", None) or self._url),
+                str(getattr(error, "filename", None) or given),
                 f"{type(error).__name__}: {error}",
                 "a directory that this process may read",
                 "Repair access and restart the query: it continues where it stood.",
             ) from error
-        self._was_there = True
-
-
-class NothingKnown(KnownFiles):
-    """For a pass that is to find everything."""
 
     @override
-    def __len__(self) -> int:
-        return 0
+    def position(self) -> Mapping[str, Any]:
+        if not self._mode.incremental or self._full_listing is None:
+            return {}
+        return {
+            "fullListing": int(self._full_listing),
+            "greatest": dict(self._greatest),
+            "of": self._identity(),
+        }
 
     @override
-    def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
-        return np.zeros(len(paths), np.bool_)
+    def resume(self, position: Mapping[str, Any]) -> None:
+        if self._mode.incremental and position.get("of") == self._identity():
+            self._greatest = dict(position["greatest"])
+            self._full_listing = float(position["fullListing"])
+
+    def _identity(self) -> str:
+        # With other paths or filters there are other names to be found before the greatest.
+        return hashlib.sha256(repr((self._paths, self._choice)).encode()).hexdigest()[:16]
 
 
-class _OneByOne:
-    def __init__(self, known: KnownFiles) -> None:
-        self._known = known
-
-    def __contains__(self, path: object) -> bool:
-        return bool(self._known.are_known([str(path)])[0])
-
-
-def _chunks(files: Iterable[FileVersion]) -> Iterator[list[FileVersion]]:
-    rest = iter(files)
-    while chunk := list(islice(rest, CHUNK)):
-        yield chunk
-
-
-def _columns(files: Sequence[FileVersion]) -> FoundFiles:
-    return FoundFiles(
-        [file.path for file in files],
-        np.array([file.size for file in files], np.int64),
-        np.array([file.modified for file in files], np.int64),
-        [file.etag for file in files] if any(file.etag for file in files) else None,
-    )
-
-
-def _missing(url: str) -> MissingPathError:
+def _missing(path: str) -> MissingPathError:
+    hint = ""
+    if set(path) & set("*?[]{},"):
+        hint = r" A * ? [ ] { } or , that belongs to a name is written with a \ before it."
     return MissingPathError(
         "the path does not exist",
-        url,
+        path,
         "nothing",
         "a directory or a file",
-        "Create it, correct the path, or set failOnMissingPath=false to wait for it.",
+        "Create it, correct the path, or set failOnMissingPath=false to wait for it." + hint,
     )

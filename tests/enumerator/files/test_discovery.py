@@ -13,11 +13,12 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from pyspark_sluice.checkpoint_meta.loaded_paths import loaded_paths
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit
 from pyspark_sluice.checkpoint_meta.urls import shown_path
+from pyspark_sluice.enumerator.files.discovery.choice import Choice
 from pyspark_sluice.enumerator.files.discovery.lister import lister_of
-from pyspark_sluice.enumerator.files.discovery.names import NameRule
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.reader.files.opening import read_whole
@@ -30,8 +31,18 @@ def land(root, name, content="x"):
     return str(path)
 
 
+def make_discovery(url, storage_options=None, *, fail_on_missing_path=True, mode=None, **choice):
+    return TreeDiscovery(
+        loaded_paths(str(url)),
+        storage_options or {},
+        fail_on_missing_path=fail_on_missing_path,
+        choice=Choice(**choice),
+        mode=mode,
+    )
+
+
 def make_lister(url, storage_options, **more):
-    return lister_of(TreeDiscovery(url, storage_options, **more))
+    return lister_of(make_discovery(url, storage_options, **more))
 
 
 def lister(url, **more):
@@ -89,7 +100,7 @@ def test_only_names_that_match_the_glob_are_found(tmp_path):
     wanted = land(tmp_path, "d/a.json")
     land(tmp_path, "d/a.csv")
     land(tmp_path, "d.json/b.txt")
-    assert found(tmp_path, names=NameRule(glob="*.json")) == [wanted]
+    assert found(tmp_path, glob="*.json") == [wanted]
 
 
 def test_a_missing_path_is_an_error_that_says_the_way_out_or_is_waited_for(tmp_path):
@@ -213,7 +224,7 @@ def test_a_link_to_what_is_not_read_by_itself_is_followed(tmp_path):
     (root / "x.json").symlink_to(outside / "x.json")
     (root / "linked").symlink_to(outside)
     (root / "nowhere").symlink_to(outside / "nothing")
-    below = [path.removeprefix(f"{root}/") for path in found(root, names=NameRule(glob="*.json"))]
+    below = [path.removeprefix(f"{root}/") for path in found(root, glob="*.json")]
     assert below == ["b.json", "config.json", "linked/x.json", "linked/y/z.json", "x.json"]
 
 

@@ -1,0 +1,117 @@
+r"""What `load` is given: one path or several, each with or without wildcards.
+
+Several stand between commas, as Hadoop has them: those within `{a,b}` separate alternatives. A
+backslash before one of ``* ? [ ] { } , \`` makes it a character like any other.
+
+Not here: which names a wildcard matches (enumerator), opening anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from .urls import local_path, scheme_of, storage_url
+
+_WILD = re.compile(r"(?<!\\)(?:\\\\)*[*?\[{]")
+_ESCAPED = re.compile(r"\\([*?\[\]{},\\])")
+_QUOTED_MARK = re.compile("%(2A|3F|5B|5D|7B|7D|2C|5C)", re.IGNORECASE)
+_LITERAL = ("http", "https")
+"""Schemes in whose URLs a question mark is none."""
+
+
+class LoadedPath(NamedTuple):
+    """One path, taken apart where its first wildcard is."""
+
+    given: str
+    """As the user wrote it."""
+
+    base: str
+    """Absolute local path, or URL, of what is fixed."""
+
+    wildcards: tuple[str, ...]
+    """Patterns of the names below `base`, a level each; beneath the last is a whole tree."""
+
+    @property
+    def is_local(self) -> bool:
+        """True for what the operating system opens."""
+        return local_path(self.base) is not None
+
+
+def loaded_paths(text: str, listed: Iterable[str] = ()) -> list[LoadedPath]:
+    """All that `text` names, in its order, and then each of `listed`, where a comma is none.
+
+    Raises:
+        ValueError: a wildcard stands where none can be.
+    """
+    pieces = [*filter(None, map(str.strip, _split(text))), *filter(None, listed)]
+    whole = [path for piece in pieces for path in _alternatives(piece)]
+    return [_parsed(path) for path in dict.fromkeys(whole)]
+
+
+def escaped(path: str) -> str:
+    """`path`, which is literal, as `loaded_paths` reads it."""
+    return re.sub(r"([*?\[\]{},\\])", r"\\\1", path)
+
+
+def _split(text: str) -> list[str]:
+    pieces, depth, start = [], 0, 0
+    for at, character in _unescaped_marks(text):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if character == "," and depth <= 0:
+            pieces.append(text[start:at])
+            start = at + 1
+    return [*pieces, text[start:]]
+
+
+def _unescaped_marks(text: str) -> Iterator[tuple[int, str]]:
+    characters = iter(enumerate(text))
+    for at, character in characters:
+        if character == "\\":
+            next(characters, None)
+        else:
+            yield at, character
+
+
+def _alternatives(path: str) -> list[str]:
+    # A name cannot hold a slash, so `{a/b,c}` stands for two paths.
+    depth, opened = 0, 0
+    for at, character in _unescaped_marks(path):
+        if character == "{":
+            opened = opened if depth else at
+            depth += 1
+        elif character == "}" and depth:
+            depth -= 1
+            group = path[opened + 1 : at]
+            if not depth and "/" in group:
+                before, after = path[:opened], path[at + 1 :]
+                each = (_alternatives(before + one + after) for one in _split(group))
+                return [one for ones in each for one in ones]
+    return [path]
+
+
+def _parsed(path: str) -> LoadedPath:
+    scheme = scheme_of(path)
+    if scheme in _LITERAL or "::" in path:
+        return LoadedPath(path, path.replace("\\,", ","), ())
+    if scheme in ("file", "local"):
+        path = os.fsdecode(unquote_to_bytes(_QUOTED_MARK.sub(_kept_mark, path)))
+        path = "/" + path.partition(":")[2].lstrip("/")
+    parts = path.split("/")
+    first = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
+    base, rest = "/".join(parts[:first]), [part for part in parts[first:] if part not in ("", ".")]
+    if rest and scheme not in ("", "file", "local") and first < len(["s3:", "", "bucket"]):
+        raise ValueError(f"{path!r} has a wildcard where only a name can be: {parts[first]!r}")
+    if ".." in rest:
+        raise ValueError(f"{path!r} has .. behind a wildcard")
+    fixed = _ESCAPED.sub(r"\1", base) or ("/" if path.startswith("/") else ".")
+    if scheme in ("", "file", "local"):
+        return LoadedPath(path, os.path.abspath(os.path.expanduser(fixed)), tuple(rest))
+    return LoadedPath(path, storage_url(fixed), tuple(rest))
+
+
+def _kept_mark(match: re.Match[str]) -> str:
+    return "%5C" + match[0]

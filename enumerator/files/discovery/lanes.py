@@ -1,0 +1,122 @@
+"""Work that finds more work, done in one lane or in several at a time, results as they come.
+
+Not here: what the work is. Listings wait for answers of a store or a network file system, so
+lanes pay there; on a local disk one is fastest.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+TaskT = TypeVar("TaskT")
+ResultT = TypeVar("ResultT")
+
+_PATIENCE = 0.2
+"""How often a lane that waits for room looks whether anybody still wants its results."""
+
+
+class More(Generic[TaskT]):
+    """Among results: a task that has turned up."""
+
+    __slots__ = ("task",)
+
+    def __init__(self, task: TaskT) -> None:
+        self.task = task
+
+
+Work = Callable[[TaskT], Iterator[ResultT | More[TaskT]]]
+
+
+def in_lanes(first: Iterable[TaskT], work: Work[TaskT, ResultT], lanes: int) -> Iterator[ResultT]:
+    """The results of `first` and of all tasks that turn up, in no order.
+
+    Only a few results are held that were not asked for yet. The first exception of any lane ends
+    all of them, and is raised.
+    """
+    if lanes == 1:
+        stack = list(first)
+        while stack:
+            for item in work(stack.pop()):
+                if isinstance(item, More):
+                    stack.append(item.task)
+                else:
+                    yield item
+        return
+    crew: _Crew[TaskT, ResultT] = _Crew(first, work, lanes)
+    try:
+        yield from crew.results()
+    finally:
+        crew.stop()
+
+
+class _Crew(Generic[TaskT, ResultT]):
+    def __init__(self, first: Iterable[TaskT], work: Work[TaskT, ResultT], lanes: int) -> None:
+        self._tasks = list(first)
+        self._work = work
+        self._lanes = lanes
+        self._busy = 0
+        self._changed = threading.Condition()
+        self._stopped = threading.Event()
+        self._out: queue.Queue[ResultT | BaseException | None] = queue.Queue(2 * lanes)
+
+    def results(self) -> Iterator[ResultT]:
+        for _ in range(self._lanes):
+            threading.Thread(target=self._lane, name="sluice-listing", daemon=True).start()
+        running = self._lanes
+        while running:
+            item = self._out.get()
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item
+
+    def stop(self) -> None:
+        self._stopped.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _lane(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                for item in self._work(task[0]):
+                    if isinstance(item, More):
+                        self._add(item.task)
+                    elif not self._give(item):
+                        break
+            except BaseException as error:  # noqa: BLE001 - whoever asks for results raises it
+                self._give(error)
+            finally:
+                self._done()
+        self._give(None)
+
+    def _next(self) -> tuple[TaskT] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._tasks or not self._busy or self._stopped.is_set())
+            if self._stopped.is_set() or not self._tasks:
+                return None
+            self._busy += 1
+            return (self._tasks.pop(),)
+
+    def _add(self, task: TaskT) -> None:
+        with self._changed:
+            self._tasks.append(task)
+            self._changed.notify()
+
+    def _done(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
+
+    def _give(self, item: ResultT | BaseException | None) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._out.put(item, timeout=_PATIENCE)
+            except queue.Full:
+                continue
+            return True
+        return False
