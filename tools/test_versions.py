@@ -47,7 +47,7 @@ def _passes(pair: str, tests: Sequence[str]) -> bool:
     java = subprocess.run([own, "tools/java_home.py"], cwd=ROOT, check=True, stdout=-1, text=True)
     environment = {**os.environ, "JAVA_HOME": java.stdout.strip()}
     environment.setdefault("HYPOTHESIS_PROFILE", "ci")
-    run = [own, "-m", "pytest", "-c", "pyproject.toml", "--rootdir", "tests", "-q", *tests]
+    run = [str(own), "-m", "pytest", "-c", "pyproject.toml", "--rootdir", "tests", "-q", *tests]
     return subprocess.run(run, cwd=ROOT, env=environment, check=False).returncode == 0
 
 
