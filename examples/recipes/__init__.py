@@ -1,0 +1,1 @@
+"""Where the data go: small programs to read and to copy. docs/recipes.md explains them."""

@@ -1,0 +1,67 @@
+"""Reading with Spark's own readers: any format that Spark knows, here XML.
+
+    python spark_readers.py LANDING TABLE CHECKPOINT
+
+The stream is one of paths: `binaryFile` without its column `content` opens no file. Which files
+are read when, in batches of which size, exactly once, is the stream's part; what is in them is
+Spark's, in `foreachBatch`. So do Parquet and ORC get Spark's vectorised readers, and readers of
+third parties their place in a stream.
+"""
+
+import json
+import re
+import sys
+
+import fsspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import pyspark_sluice  # before the session is made
+
+SCHEMA = "title string, year int"
+
+
+def replace(batch: DataFrame, number: int, table: str, query: str) -> None:
+    """Read the batch's files and write their rows where the batch belongs."""
+    paths = [literally(row.path) for row in batch.select("path").collect()]
+    # What does not parse fails the query; Spark would make nulls of it.
+    xml = batch.sparkSession.read.format("xml").option("mode", "FAILFAST")
+    books = xml.option("rowTag", "book").schema(SCHEMA).load(paths)
+    books.write.mode("overwrite").parquet(f"{table}/query={query}/batch={number}")
+
+
+def literally(path: str) -> str:
+    """The path as Spark's readers take it: not as a pattern, whatever characters it has."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
+def query_id(checkpoint: str) -> str:
+    """The query's id, which Spark keeps in its checkpoint. A new checkpoint is a new query."""
+    with fsspec.open(f"{checkpoint}/metadata") as file:
+        return str(json.load(file)["id"])
+
+
+def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> StreamingQuery:
+    """Ingest what is in `landing`, in batches of at most 1,000 files and a GiB."""
+    files = (
+        spark.readStream.format("sluice")
+        .option("fileFormat", "binaryFile")
+        .option("pathGlobFilter", "*.xml")
+        .option("maxFilesPerTrigger", "1000")
+        .option("maxBytesPerTrigger", "1g")
+        .option("checkpointLocation", checkpoint)
+        .schema("path string, modificationTime timestamp, length long")
+        .load(landing)
+    )
+    return (
+        files.writeStream.foreachBatch(
+            lambda batch, number: replace(batch, number, table, query_id(checkpoint))
+        )
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+if __name__ == "__main__":
+    start(SparkSession.builder.getOrCreate(), *sys.argv[1:4]).awaitTermination()
