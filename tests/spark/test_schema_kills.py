@@ -111,7 +111,8 @@ def test_a_kill_between_new_columns_and_the_restart_loses_and_doubles_nothing(tm
             assert (second["new"], third["other"]) == ("1", {"a": "1"})
         assert third["size"] == evolving.longest(home), name
     for name in ("failed", "failed again"):
-        assert "NewColumnsError" in (homes["failOnNewColumns"] / name).read_text()
+        error = (homes["failOnNewColumns"] / name).read_text()
+        assert "NewColumnsError" in error, error
     assert [home.name for home in homes.values() if (home / "failed again").exists()] == [
         "failOnNewColumns"
     ]
