@@ -41,19 +41,24 @@ class LoadedPath(NamedTuple):
         return local_path(self.base) is not None
 
 
-def loaded_paths(text: str, listed: Iterable[str] = ()) -> list[LoadedPath]:
-    """All that `text` names, in its order, and then each of `listed`, where a comma is none.
+def loaded_paths(text: str) -> list[LoadedPath]:
+    """All that `text` names, in its order.
 
     Raises:
         ValueError: a wildcard stands where none can be.
     """
-    pieces = [*filter(None, map(str.strip, _split(text))), *filter(None, listed)]
+    pieces = filter(None, map(str.strip, _split(text)))
     whole = [path for piece in pieces for path in _alternatives(piece)]
     return [_parsed(path) for path in dict.fromkeys(whole)]
 
 
-def escaped(path: str) -> str:
-    """`path`, which is literal, as `loaded_paths` reads it."""
+def joined(paths: Iterable[str]) -> str:
+    """One text for several paths, in each of which a comma outside braces is one of its name."""
+    return ",".join("\\,".join(_split(path)) for path in paths)
+
+
+def literal(path: str) -> str:
+    """The text that names `path`, whatever characters it has."""
     return re.sub(r"([*?\[\]{},\\])", r"\\\1", path)
 
 

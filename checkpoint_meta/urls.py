@@ -45,7 +45,12 @@ def shown_path(path: str) -> str:
     """A written path with U+FFFD for what is no UTF-8: its parts are names again."""
     if not path.startswith("file://"):
         return path
-    return os.fsencode(local_path(path) or path).decode(errors="replace")
+    return shown_name(local_path(path) or path)
+
+
+def shown_name(path: str) -> str:
+    """A path as the operating system gives it, with U+FFFD for what is no UTF-8."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def absolute(url: str) -> str:

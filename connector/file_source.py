@@ -15,12 +15,12 @@ from typing_extensions import override
 from ..checkpoint_meta.loaded_paths import loaded_paths
 from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from ..checkpoint_meta.splits import FileSplit, FileVersion
-from ..checkpoint_meta.urls import local_path
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ..enumerator.files.discovery.api import Discovery
 from ..enumerator.files.discovery.choice import Choice
+from ..enumerator.files.discovery.criteria import Criteria
 from ..enumerator.files.discovery.lister import FileLister, lister_of
-from ..enumerator.files.discovery.tree_discovery import TreeDiscovery
+from ..enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 from ..enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
 from ..enumerator.files.slicing import Border, SplitCutter
 from ..enumerator.files.spreading import SplitSpreader
@@ -29,6 +29,7 @@ from ..errors import OptionError, SplitReadError
 from ..reader.api import ReaderContext, SplitReader
 from ..reader.files.figures import FIGURES, FigureReader
 from ..reader.files.formats.api import FileFormat, Splittability
+from .file_times import instant
 from .options import SluiceOptions
 from .source import Source
 
@@ -83,7 +84,8 @@ class FileSource(Source[FileSplit, FileState]):
         """Spreads splits over readers."""
         cost = self.options.open_cost_bytes
         if cost is None:
-            cost = _OPEN_COST_LOCAL if local_path(self.options.path) else _OPEN_COST_REMOTE
+            paths = loaded_paths(self.options.path)
+            cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
         return SplitSpreader(_TARGET_BYTES, cost, driver_cores())
 
     @cached_property
@@ -136,7 +138,28 @@ def make_discovery(options: SluiceOptions) -> Discovery:
         loaded_paths(options.path),
         options.storage_options,
         fail_on_missing_path=options.fail_on_missing_path,
-        choice=Choice(ignored=options.ignored_path_segment_regex, glob=options.path_glob_filter),
+        choice=_choice(options),
+        mode=ListingMode(
+            incremental=options.discovery_mode == "incremental",
+            full_listing_interval=options.full_listing_interval / 1000,
+        ),
+    )
+
+
+def _choice(options: SluiceOptions) -> Choice:
+    age = options.max_file_age
+    return Choice(
+        ignored=options.ignored_path_segment_regex,
+        glob=options.path_glob_filter,
+        nested=options.recursive_file_lookup is not False,
+        criteria=Criteria(
+            min_size=options.min_file_size,
+            modified_after=instant(options.modified_after, options.time_zone),
+            modified_before=instant(options.modified_before, options.time_zone),
+            max_age=None if age is None else age * 1000,
+            settle_time=options.settle_time * 1000,
+        ),
+        ready_marker=options.ready_marker,
     )
 
 

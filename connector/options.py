@@ -21,11 +21,14 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
+from ..checkpoint_meta.loaded_paths import joined, loaded_paths
 from ..checkpoint_meta.units import Milliseconds
+from ..enumerator.files.discovery.names import glob_pattern
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
 from ..reader.files.known_options import refused
 from ..reader.files.options import FileFormatName, ReaderOptions
+from .file_times import instant
 
 
 def _json_object(value: object) -> object:
@@ -33,6 +36,15 @@ def _json_object(value: object) -> object:
         value = json.loads(value)
     if not isinstance(value, dict):
         message = 'not a JSON object; write an object such as {"key": "value"}'
+        raise ValueError(message)
+    return value
+
+
+def _json_list(value: object) -> object:
+    if isinstance(value, str):
+        value = json.loads(value)
+    if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
+        message = 'not a JSON list of paths, such as ["/in/a", "/in/b"]'
         raise ValueError(message)
     return value
 
@@ -54,7 +66,15 @@ class SluiceOptions(EnumeratorOptions, ReaderOptions):
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=False)
 
     path: str = Field(
-        "", description="Directory, file or URL to ingest; what `.load(path)` is given."
+        "",
+        description="Directory, file or URL to ingest; what `.load(path)` is given. Several stand "
+        "between commas; names may have wildcards as in Hadoop (* ? [a-c] {one,two}), and a \\ "
+        "before a character that is none.",
+    )
+    paths: Annotated[list[str], BeforeValidator(_json_list)] = Field(
+        default_factory=list,
+        description="JSON list of paths, in which a comma is none; what `.load([...])` is given, "
+        "which Spark permits for `read` only.",
     )
     checkpoint_location: str | None = Field(
         None,
@@ -125,6 +145,8 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
         options = SluiceOptions.model_validate(known)
     except ValidationError as error:
         problems.extend(map(_problem, error.errors()))
+    if options is not None and options.paths:
+        options = options.model_copy(update={"path": _joined(options), "paths": []})
     if options is not None and options.source == "files":
         problems.extend(_file_problems(options))
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
@@ -139,9 +161,20 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
     return options
 
 
+def _joined(options: SluiceOptions) -> str:
+    """All paths in one text, which is all that the rest has to know."""
+    return ",".join(filter(None, [options.path, joined(options.paths)]))
+
+
 def _file_problems(options: SluiceOptions) -> Iterator[str]:
     if not options.path:
         yield "path: found nothing; expected what to ingest, as .load(path)"
+    try:
+        for path in loaded_paths(options.path):
+            for wildcard in path.wildcards:
+                glob_pattern(wildcard)
+    except ValueError as error:
+        yield f"path: {error}"
     if options.max_rows_per_trigger is not None and not options.file_format.counts_rows:
         counting = ", ".join(name.value for name in FileFormatName if name.counts_rows)
         yield (
@@ -150,6 +183,11 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
             f"expected one of {counting}, or maxBytesPerTrigger instead"
         )
     yield from refused(options)
+    for name in ("modified_after", "modified_before"):
+        try:
+            instant(getattr(options, name), options.time_zone)
+        except ValueError as error:
+            yield f"{to_camel(name)}: {error}"
     yield from _time_problems(options)
 
 

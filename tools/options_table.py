@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from pyspark_sluice.connector.options import SluiceOptions
+from pyspark_sluice.enumerator.files.discovery.options import DiscoveryOptions
 from pyspark_sluice.enumerator.options import EnumeratorOptions
 from pyspark_sluice.reader.files.evolution.options import SchemaOptions
 from pyspark_sluice.reader.files.known_options import formats_of
@@ -26,12 +27,21 @@ BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
 MAIN = ("path", "checkpoint_location", "file_format", "mode")
 """Shown in the README besides the options of batches and discovery; the rest is in docs/."""
 
+DECIDED_ELSEWHERE = ("recursive_file_lookup",)
+"""Options of discovery that readers have to know, too."""
+
 
 def table(names: list[str]) -> str:
     """The options of these fields as a Markdown table."""
     rows = ["| option | type | default | unit | meaning |", "|---|---|---|---|---|"]
     by_format = all(name in ReaderOptions.model_fields for name in names)
-    if by_format:
+    elsewhere = any(name in EnumeratorOptions.model_fields for name in names)
+    if elsewhere:
+        rows = [
+            "| option | Spark | Auto Loader | type | default | unit | meaning |",
+            "|---|---|---|---|---|---|---|",
+        ]
+    elif by_format:
         rows = [
             "| option | formats | type | default | unit | meaning |",
             "|---|---|---|---|---|---|",
@@ -41,7 +51,12 @@ def table(names: list[str]) -> str:
         extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
         meaning = (field.description or "").replace("|", "\\|")
         cells = [f"`{field.alias}`", _type(field), _default(field), str(extra.get("unit", ""))]
-        if by_format:
+        if elsewhere:
+            others = (str(extra.get(key, "")) for key in ("spark", "autoLoader"))
+            cells[1:1] = [
+                ", ".join(f"`{one}`" for one in other.split(", ") if one) for other in others
+            ]
+        elif by_format:
             known = formats_of(name)
             every = len(known) == len(FileFormatName)
             cells.insert(1, "all" if every else ", ".join(one.value for one in known))
@@ -82,14 +97,16 @@ def _default(field: FieldInfo) -> str:
 
 def groups() -> dict[str, list[str]]:
     """Heading -> fields, every option once."""
-    batches = list(EnumeratorOptions.model_fields)
+    discovery = [*DiscoveryOptions.model_fields, *DECIDED_ELSEWHERE]
+    batches = [name for name in EnumeratorOptions.model_fields if name not in discovery]
     schemas = list(SchemaOptions.model_fields)
-    reading = [name for name in ReaderOptions.model_fields if name not in schemas]
-    others = (*batches, *schemas, *reading)
+    reading = [n for n in ReaderOptions.model_fields if n not in (*schemas, *discovery)]
+    others = (*discovery, *batches, *schemas, *reading)
     own = [name for name in SluiceOptions.model_fields if name not in others]
     return {
         "What is ingested, and where the state is": own,
-        "Discovery, batches and assignment": batches,
+        "What is found": discovery,
+        "Batches and assignment": batches,
         "Schema": schemas,
         "Reading": reading,
     }

@@ -11,15 +11,16 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from ...checkpoint_meta.loaded_paths import loaded_paths
 from ...checkpoint_meta.splits import FileSplit
-from ...checkpoint_meta.urls import shown_path
+from ...checkpoint_meta.urls import shown_name, shown_path
 from ...errors import OptionError, SchemaMismatchError
 from .evolution.seen import NewColumnsSeen
 from .formats.records import METADATA
 from .options import ReaderOptions
 from .partition_values import unescaped, value_of
 
-__all__ = ["FileColumns", "base_of"]
+__all__ = ["FileColumns", "bases_of", "parts_below"]
 
 _FIELDS = {
     "file_path": pa.string(),
@@ -40,7 +41,7 @@ class FileColumns:
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         self.schema = schema
         self._zone = options.time_zone or "UTC"
-        self._base = base_of(options)
+        self._bases = bases_of(options)
         self._metadata = _metadata_field(schema)
         self._stops = options.mode_of_evolution.stops
         self._names = {name.lower(): name for name in schema.names if name != METADATA}
@@ -65,9 +66,8 @@ class FileColumns:
 
     def _parse(self, directory: str) -> Mapping[str, pa.Scalar]:
         directory = shown_path(directory)
-        below = directory.removeprefix(self._base) if self._base else directory
         found: dict[str, pa.Scalar] = {}
-        for part in below.split("/"):
+        for part in parts_below(self._bases, directory):
             key, equals, text = part.partition("=")
             name = self._names.get(unescaped(key).lower()) if equals else None
             if name is None:
@@ -164,13 +164,21 @@ def _metadata_field(schema: pa.Schema) -> pa.Field | None:
     return field
 
 
-def base_of(options: ReaderOptions) -> str:
-    """The fixed part of a loaded path, up to its first wildcard, as file paths begin."""
-    path = options.base_path or str(getattr(options, "path", "") or "")
-    path = path.removeprefix("file://")
-    for mark in "*?[{":
-        path = path.partition(mark)[0] if mark in path else path
-    return path.rstrip("/")
+def bases_of(options: ReaderOptions) -> Sequence[str] | None:
+    """The fixed parts of all loaded paths, as file paths begin; None if no part is a column."""
+    if options.recursive_file_lookup:
+        return None
+    text = options.base_path or str(getattr(options, "path", "") or "")
+    return [shown_name(path.base).rstrip("/") for path in loaded_paths(text)]
+
+
+def parts_below(bases: Sequence[str] | None, directory: str) -> Sequence[str]:
+    """The names of the directories between the nearest of the bases and what is in `directory`."""
+    if bases is None:
+        return ()
+    inside = directory + "/"
+    nearest = max((base for base in bases if inside.startswith(base + "/")), key=len, default="")
+    return directory[len(nearest) :].split("/")
 
 
 def _misfit(name: str, directory: str, found: str, expected: str) -> SchemaMismatchError:

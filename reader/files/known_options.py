@@ -20,7 +20,7 @@ _NAMED = tuple(f for f in _EVERY if f not in (FileFormatName.TEXT, FileFormatNam
 
 _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _EVERY: "file_format ignore_corrupt_files ignore_missing_files batch_bytes storage_options "
-    "base_path filter time_zone",
+    "base_path recursive_file_lookup filter time_zone",
     _LINES: "compression line_sep encoding",
     _RECORDS: "mode column_name_of_corrupt_record multi_line date_format "
     "timestamp_format timestamp_ntz_format locale",

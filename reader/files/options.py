@@ -223,8 +223,15 @@ class ReaderOptions(SchemaOptions):
     )
     base_path: str = Field(
         "",
-        description="Directory below which key=value path parts are partition columns; "
-        "the loaded path if empty.",
+        description="Directory below which key=value path parts are partition columns; if empty "
+        "each loaded path, up to its first wildcard.",
+    )
+    recursive_file_lookup: bool | None = Field(
+        None,
+        description="true reads files in directories of any name, and takes no columns from their "
+        "names; false enters partitions (key=value) only. By default directories of any name, and "
+        "columns from partitions.",
+        json_schema_extra={"spark": "recursiveFileLookup", "autoLoader": "recursiveFileLookup"},
     )
     filter: str = Field(
         "",

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ....checkpoint_meta.splits import FileVersion
 from ....checkpoint_meta.urls import shown_path
 from ....errors import FileChangedError, FileVanishedError, OptionError
-from ..columns import base_of
+from ..columns import bases_of, parts_below
 from ..evolution.types import aligned, merged, refuse_same_names
 from ..formats.csv.types import TextTypes, text_leaf
 from ..formats.json.types import json_leaf, without_nulls
@@ -118,10 +118,10 @@ def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> p
     """The columns that stand as key=value in the paths of `files`."""
     exact = options.infer_column_types or options.file_format not in _TEXTS
     types = TextTypes(Temporal(options))
-    base = base_of(options)
+    bases = bases_of(options)
     found: dict[str, pa.DataType] = {}
     for directory in {shown_path(file.path.rpartition("/")[0]): None for file in files}:
-        for part in directory.removeprefix(base).split("/"):
+        for part in parts_below(bases, directory):
             key, equals, text = part.partition("=")
             if not equals or not key:
                 continue
