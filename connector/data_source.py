@@ -41,7 +41,7 @@ class SluiceDataSource(DataSource):
 
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
         options = parse_options(dict(self.options), streaming=False)
-        fixed = _FIXED_SCHEMAS.get(options.file_format.value.lower())
+        fixed = _FIXED_SCHEMAS.get(options.file_format.lower())
         if fixed is not None:
             return fixed
         if options.single_variant_column:

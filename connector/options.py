@@ -26,7 +26,7 @@ from ..checkpoint_meta.units import Milliseconds
 from ..enumerator.files.discovery.names import glob_pattern
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
-from ..reader.files.known_options import refused
+from ..reader.files.known_options import counts_rows, refused
 from ..reader.files.options import FileFormatName, ReaderOptions
 from .file_times import instant
 
@@ -175,11 +175,11 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
                 glob_pattern(wildcard)
     except ValueError as error:
         yield f"path: {error}"
-    if options.max_rows_per_trigger is not None and not options.file_format.counts_rows:
-        counting = ", ".join(name.value for name in FileFormatName if name.counts_rows)
+    if options.max_rows_per_trigger is not None and not counts_rows(options.file_format):
+        counting = ", ".join(filter(counts_rows, FileFormatName))
         yield (
             f"maxRowsPerTrigger: found {options.max_rows_per_trigger} with fileFormat="
-            f"{options.file_format.value}, whose files do not say how many rows they hold; "
+            f"{options.file_format}, whose files do not say how many rows they hold; "
             f"expected one of {counting}, or maxBytesPerTrigger instead"
         )
     yield from refused(options)

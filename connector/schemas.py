@@ -141,7 +141,7 @@ def _aligned(found: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa
     """`found` in the spelling of `current`, for formats whose columns do not go by case."""
     from ..reader.files.evolution.types import aligned
 
-    if options.file_format is FileFormatName.JSON:
+    if options.file_format == FileFormatName.JSON:
         return found
     return pa.schema(list(aligned(pa.struct(list(found)), pa.struct(list(current)))))
 

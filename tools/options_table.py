@@ -59,7 +59,7 @@ def table(names: list[str]) -> str:
         elif by_format:
             known = formats_of(name)
             every = len(known) == len(FileFormatName)
-            cells.insert(1, "all" if every else ", ".join(one.value for one in known))
+            cells.insert(1, "all" if every else ", ".join(known) or "of your own")
         rows.append("| " + " | ".join([*cells, meaning]) + " |")
     return "\n".join(rows)
 

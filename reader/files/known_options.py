@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .options import FileFormatName, ReaderOptions
+from .options.format_name import is_built_in
 
-__all__ = ["INERT", "formats_of", "refused"]
+__all__ = ["INERT", "counts_rows", "formats_of", "known_to", "refused"]
 
 _EVERY = tuple(FileFormatName)
 _JSON, _CSV, _TEXT = (FileFormatName.JSON,), (FileFormatName.CSV,), (FileFormatName.TEXT,)
@@ -32,6 +33,7 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     "empty_value nan_value positive_inf negative_inf ignore_leading_white_space "
     "ignore_trailing_white_space unescaped_quote_handling",
     _TEXT: "wholetext",
+    (): "format_options",
     (FileFormatName.PARQUET, FileFormatName.AVRO): "datetime_rebase_mode",
     (FileFormatName.PARQUET,): "int96_rebase_mode",
     _NAMED: "rescued_data_column schema_hints schema_evolution_mode infer_column_types "
@@ -60,13 +62,33 @@ def refused(options: ReaderOptions) -> Iterator[str]:
 
     The default value is no problem: it asks for what happens anyway.
     """
+    own = () if is_built_in(options.file_format) else known_to(options.file_format)
     for name in sorted(options.model_fields_set & ReaderOptions.model_fields.keys()):
         field, value = ReaderOptions.model_fields[name], getattr(options, name)
-        knowing = _FORMATS[name]
-        if options.file_format in knowing or value == field.get_default(call_default_factory=True):
+        is_default = value == field.get_default(call_default_factory=True)
+        if is_default or name in own or options.file_format in _FORMATS[name]:
             continue
-        known = ", ".join(known.value for known in knowing)
+        known = ", ".join(known.value for known in _FORMATS[name]) or "of one's own"
         yield (
-            f"{field.alias}: found {str(value)!r} with fileFormat={options.file_format.value}, "
+            f"{field.alias}: found {str(value)!r} with fileFormat={options.file_format}, "
             f"which does not know it; expected no such option, or one of the formats {known}"
         )
+
+
+def counts_rows(file_format: str) -> bool:
+    """True if a file's metadata says how many rows each of its blocks has."""
+    from .formats.registry import format_class
+
+    return format_class(file_format).counts_rows
+
+
+def known_to(own_format: str) -> frozenset[str]:
+    """The fields of `ReaderOptions` that a format of the user's own looks at.
+
+    Raises:
+        OptionError: there is no such format.
+    """
+    from .formats.registry import format_class
+
+    of_every_format = {name for name, formats in _FORMATS.items() if formats == _EVERY}
+    return format_class(own_format).knows | of_every_format | {"format_options"}

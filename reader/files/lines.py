@@ -16,7 +16,7 @@ from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ...errors import MalformedDataError
 from .codecs import Readable, codec_of, decompressed
 from .opening import RandomAccess, open_file
-from .options import Compression, FileFormatName, ReaderOptions
+from .options import Compression, ReaderOptions
 
 __all__ = [
     "LineBlock",
@@ -89,7 +89,7 @@ def _numbered(
     file: FileVersion, pieces: Iterator[tuple[int, bytes]], options: ReaderOptions
 ) -> Iterator[LineBlock]:
     # A whole file as one text is all of it, as in Spark.
-    keeps_mark = options.wholetext and options.file_format is FileFormatName.TEXT
+    keeps_mark = options.wholetext
     for position, data in pieces:
         content = data if position or keeps_mark else without_mark(data)
         if content:

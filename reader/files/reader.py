@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -25,14 +26,14 @@ from ...errors import (
 from ..api import ReaderContext, Report, SplitFinished, SplitReader, SplitReturned
 from .columns import FileColumns
 from .evolution.options import EvolutionMode
-from .formats.api import FileFormat
+from .formats.api import FileFormat, Parsed
 from .formats.columns import ColumnFitter
 from .formats.filter.predicate import Predicate
-from .formats.records import METADATA, Parsed, RecordFormat
+from .formats.records import METADATA
 from .formats.registry import make_format
 from .merging import merged
 from .opening import present_version, read_whole
-from .options import FileFormatName, ReaderOptions
+from .options import ReaderOptions
 from .packing import runs
 from .schemas.watching import ColumnWatch
 from .spool import Spool
@@ -40,6 +41,21 @@ from .spool import Spool
 __all__ = ["FileSplitReader"]
 
 Item: TypeAlias = pa.RecordBatch | Report
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How files are read in whose paths the same columns stand."""
+
+    data: pa.Schema
+    """The columns that are in the files."""
+
+    file_format: FileFormat
+    place: Predicate
+    """What the filter says of the columns in the path."""
+
+    rows: Predicate
+    """What it says of the others."""
 
 
 class FileSplitReader(SplitReader[FileSplit]):
@@ -57,7 +73,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._context = context
         self._columns = FileColumns(schema, options)
         self._fitter = ColumnFitter(schema, options.time_zone or "UTC")
-        self._formats: dict[frozenset[str], tuple[FileFormat, Predicate]] = {}
+        self._ways: dict[frozenset[str], _Way] = {}
 
     @override
     def read(self, splits: Sequence[FileSplit]) -> Iterator[Item]:
@@ -78,27 +94,28 @@ class FileSplitReader(SplitReader[FileSplit]):
         except SplitReadError:
             return None
         names = frozenset(given)
-        file_format, _ = self._format(names)
-        packable = isinstance(file_format, RecordFormat) and file_format.may_pack(split.file)
-        return names if packable else None
+        return names if self._way(names).file_format.may_pack(split.file) else None
 
-    def _format(self, given: frozenset[str]) -> tuple[FileFormat, Predicate]:
-        """The decoder of all columns but those in the path, and the filter on the latter."""
-        if given not in self._formats:
-            data = self._data(given)
+    def _way_of(self, split: FileSplit) -> _Way:
+        return self._way(frozenset(self._columns.partition(split.file.path)))
+
+    def _way(self, given: frozenset[str]) -> _Way:
+        if given not in self._ways:
+            # Files as rows have a column called path, which is no partition.
+            made_here = given | {METADATA}
+            data = pa.schema([f for f in self._schema if f.name not in made_here])
             place = pa.schema([f for f in self._schema if f.name in given])
-            predicate = Predicate.of_options(self._options, place)
-            self._formats[given] = make_format(self._options, data), predicate
-        return self._formats[given]
-
-    def _data(self, given: frozenset[str]) -> pa.Schema:
-        # Files as rows have a column called path, which is no partition.
-        made_here = given | {METADATA}
-        return pa.schema([f for f in self._schema if f.name not in made_here])
+            self._ways[given] = _Way(
+                data,
+                make_format(self._options, data),
+                Predicate.of_options(self._options, place),
+                Predicate.of_options(self._options, data),
+            )
+        return self._ways[given]
 
     def _is_pruned(self, split: FileSplit) -> bool:
         given = self._columns.partition(split.file.path)
-        _, predicate = self._format(frozenset(given))
+        predicate = self._way(frozenset(given)).place
         if not predicate:
             return False
         row = pa.record_batch(
@@ -113,12 +130,11 @@ class FileSplitReader(SplitReader[FileSplit]):
             kept = [split for split in run if not self._is_pruned(split)]
             if not kept:
                 return [SplitFinished(s.split_id, 0, s.length) for s in run]
-            file_format, _ = self._format(frozenset(self._columns.partition(kept[0].file.path)))
-            assert isinstance(file_format, RecordFormat)
+            way = self._way_of(kept[0])
             storage = self._options.storage_options
             contents = [read_whole(split.file, storage) for split in kept]
-            parsed = file_format.decode_packed([split.file for split in kept], contents)
-            batch, rows = self._placed(parsed, kept, file_format)
+            parsed = way.file_format.decode_packed([split.file for split in kept], contents)
+            batch, rows = self._placed(parsed, kept, way.rows)
         except (SplitReadError, pa.ArrowException, ValueError, OverflowError):
             # Nothing has been yielded: the single files will name the one at fault.
             return None
@@ -135,17 +151,16 @@ class FileSplitReader(SplitReader[FileSplit]):
         return [batch, *reports]
 
     def _placed(
-        self, parsed: Parsed, splits: Sequence[FileSplit], file_format: RecordFormat
+        self, parsed: Parsed, splits: Sequence[FileSplit], predicate: Predicate
     ) -> tuple[pa.RecordBatch, list[int]]:
         rows = parsed.rows_of or [parsed.batch.num_rows]
         batch = self._columns.add(parsed.batch, splits, rows, 0)
-        batch = self._fitter.fit(batch, splits[0].file.path)
-        if file_format.filters:
+        if predicate:
             origin = pa.array(np.repeat(np.arange(len(rows)), rows))
-            kept = file_format.keep(batch.append_column("_origin", origin))
+            kept = predicate.keep(batch.append_column("_origin", origin))
             rows = np.bincount(kept.column("_origin").to_numpy(), minlength=len(rows)).tolist()
             batch = kept.drop_columns(["_origin"])
-        return batch, rows
+        return self._fitter.fit(batch, splits[0].file.path), rows
 
     def _single(self, split: FileSplit) -> Iterator[Item]:
         if self._context.may_return and not self._context.must_finish:
@@ -214,33 +229,24 @@ class FileSplitReader(SplitReader[FileSplit]):
         path = split.file.path
         if self._is_pruned(split):
             return
-        given = frozenset(self._columns.partition(path))
-        file_format, _ = self._format(given)
-        row = self._first_row(split, file_format)
+        way = self._way_of(split)
+        row = 0
+        if split.start and self._columns.asks_row_index:
+            # Files whose rows are numbered are not cut, but a split may come from elsewhere.
+            row = way.file_format.first_row(split)
         try:
-            file_format = self._watch.format_for(split.file, file_format, self._data(given))
+            file_format = self._watch.format_for(split.file, way.file_format, way.data)
             for decoded in file_format.decode(split):
                 batch = self._columns.add(decoded.batch, [split], [decoded.batch.num_rows], row)
-                row += batch.num_rows
-                yield self._fitter.fit(batch, path), decoded.dropped_records
+                row += decoded.batch.num_rows
+                yield self._fitter.fit(way.rows.keep(batch), path), decoded.dropped_records
         except SluiceError:
             raise
         except (pa.ArrowException, ValueError, OverflowError, RecursionError) as err:
-            name = FileFormatName(self._options.file_format)
             raise MalformedDataError(
                 "file cannot be decoded",
                 f"{path}, bytes {split.start} to {split.end}",
                 str(err).splitlines()[0] if str(err) else type(err).__name__,
-                f"{name} data that fits the schema",
+                f"{self._options.file_format} data that fits the schema",
                 "Repair the file, or set ignoreCorruptFiles to skip and count it.",
             ) from err
-
-    def _first_row(self, split: FileSplit, file_format: FileFormat) -> int:
-        """Number in the file of the split's first row, where that is asked for."""
-        if split.start == 0 or not self._columns.asks_row_index:
-            return 0
-        if isinstance(file_format, RecordFormat):
-            # Files whose rows are numbered are not cut, but a split may come from elsewhere.
-            before = FileSplit(split.file, 0, split.start)
-            return sum(decoded.batch.num_rows for decoded in file_format.decode(before))
-        return sum(b.rows for b in file_format.blocks(split.file) if b.start < split.start)

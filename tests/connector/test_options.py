@@ -23,7 +23,7 @@ def test_options_arrive_in_any_case_and_are_typed():
         streaming=True,
     )
     assert (options.max_files_per_trigger, options.max_bytes_per_trigger) == (7, 2 * 1024 * 1024)
-    assert options.file_format.value == "csv"
+    assert options.file_format == "csv"
     assert options.parallelism is None
 
 
@@ -113,7 +113,7 @@ def test_what_is_not_supported_is_refused_by_name(given):
 @pytest.mark.parametrize("name", ["feather", "IPC", "Arrow"])
 def test_arrow_files_go_by_all_their_names(name):
     options = parse_options({**GOOD, "fileformat": name}, streaming=True)
-    assert options.file_format is FileFormatName.ARROW
+    assert options.file_format == FileFormatName.ARROW
 
 
 @pytest.mark.parametrize("name", ["json", "csv", "text", "binaryFile"])

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 import pyarrow as pa
 
 from ....checkpoint_meta.splits import FileSplit, FileVersion
+from ....errors import OptionError
+from ..options import ReaderOptions
 
 
 class Splittability(Enum):
     """Where a file may be cut."""
 
     WHOLE = "whole"
-    """Nowhere: compressed text, multi-line records, single-document formats."""
+    """Nowhere: multi-line records, single-document formats, codecs that cannot be entered."""
 
     RECORDS = "records"
     """At any byte: a record belongs to the split in which its first byte lies."""
@@ -50,8 +53,50 @@ class Decoded:
     dropped_records: int = 0
 
 
+@dataclass
+class Parsed:
+    """Rows of one parse, of one file or of several."""
+
+    batch: pa.RecordBatch
+    dropped: int = 0
+    rows_of: list[int] | None = None
+    """Rows of each file of the source; None for one file, whose rows they all are."""
+
+    dropped_of: list[int] = field(default_factory=list)
+
+
 class FileFormat(ABC):
-    """Cuts and decodes one file format. Built once for each reader; holds no open file."""
+    """Cuts and decodes one file format. Built once for each reader; holds no open file.
+
+    A subclass says all that others need to know of it, as attributes where the class decides and as
+    methods where options or a file do; nobody asks what class it is. It has to read no column but
+    those of `schema`. The filter option is the reader's: whatever `decode` yields is filtered after
+    it, so a format looks at the filter only where that spares it work.
+    """
+
+    knows: ClassVar[frozenset[str]] = frozenset()
+    """Fields of `ReaderOptions` that it looks at, besides those that every format does.
+
+    For formats that are built in, the table in `../known_options.py` says so without an import.
+    """
+
+    own_options: ClassVar[frozenset[str]] = frozenset()
+    """Names of options of its own; their texts are in `ReaderOptions.format_options`."""
+
+    counts_rows: ClassVar[bool] = False
+    """True if metadata says how many rows each block has, so that batches can be cut by rows."""
+
+    says_columns: ClassVar[bool] = False
+    """True if metadata says what columns a file has, so that it is known before it is read."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        """`schema` holds the columns wanted from files: all but those in paths.
+
+        Raises:
+            OptionError: options or types of the schema that the format cannot serve.
+        """
+        self.schema = schema
+        self.options = options
 
     @abstractmethod
     def splittability(self, file: FileVersion) -> Splittability:
@@ -73,3 +118,45 @@ class FileFormat(ABC):
             SplitReadError: vanished, changed, malformed or not fitting; the error names file,
                 position, what was expected and the way out.
         """
+
+    def first_row(self, split: FileSplit) -> int:
+        """The number in its file of the first row of `split`; asked where rows are numbered."""
+        before = FileSplit(split.file, 0, split.start)
+        return sum(decoded.batch.num_rows for decoded in self.decode(before))
+
+    def may_pack(self, file: FileVersion) -> bool:
+        """True if `decode_packed` may be given small files like this one together."""
+        del file
+        return False
+
+    def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
+        """Rows of several small files from one parse, with the number of rows of each file.
+
+        Only called where `may_pack` says so of every file.
+
+        Raises:
+            SplitReadError: as for single files; they are read singly then, to name the one.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+        """The struct of the columns in `file`, null where it says none; for schema inference.
+
+        Reads metadata, or where there is none about `limit` bytes from the beginning.
+
+        Raises:
+            OptionError: the format has no schema to infer.
+        """
+        del file, limit
+        raise OptionError(
+            "a schema is needed",
+            f"fileFormat={options.file_format}",
+            "no .schema(...)",
+            '.schema("id long, name string") or a StructType before .load()',
+        )
+
+    @classmethod
+    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+        """One struct for the columns of files before and those of `file`, in types for both."""
+        raise NotImplementedError

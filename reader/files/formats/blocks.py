@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import ClassVar
 
 import pyarrow as pa
+from typing_extensions import override
 
 from ....checkpoint_meta.splits import FileSplit, FileVersion
 from ....errors import MalformedDataError, SplitReadError
 from ..opening import naming, open_native, read_whole
 from ..options import ReaderOptions
 from .api import Block, Decoded, FileFormat, Splittability
+from .block_columns import merged_blocks, spark_columns
 from .columns import ColumnFitter
-from .filter.predicate import Predicate
 
 MAX_ROWS = 65_536
 """Rows in a batch at most: from 32,768 on, neither decoding nor Spark gets faster with more."""
@@ -101,14 +103,14 @@ def opened(file: FileVersion, options: ReaderOptions) -> Iterator[pa.NativeFile]
 class BlockFormat(FileFormat):
     """A format whose blocks are found in its metadata. Subclasses name it and do the two steps."""
 
-    what = ""
+    says_columns = True
+
+    what: ClassVar[str] = ""
     """What a file of this format is called in errors."""
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        self._schema = schema
-        self._options = options
+        super().__init__(schema, options)
         self._fitter = ColumnFitter(schema)
-        self._predicate = Predicate.of_options(options, schema)
 
     def splittability(self, file: FileVersion) -> Splittability:
         """At block borders, whatever the file."""
@@ -127,15 +129,35 @@ class BlockFormat(FileFormat):
             for batch in self._batches(split, source):
                 fitted = self._fitter.fit(batch, split.file.path, row)
                 row += batch.num_rows
-                kept = self._predicate.keep(fitted)
-                for part in in_bounds(kept, self._options.batch_bytes):
+                for part in in_bounds(fitted, self.options.batch_bytes):
                     yield Decoded(part)
+
+    @classmethod
+    @override
+    def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+        with reading(file, f"{options.file_format} file"), opened(file, options) as source:
+            found = cls._schema_in(source)
+        return spark_columns(found, file)
+
+    @classmethod
+    @override
+    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+        return merged_blocks(one, other, file)
+
+    @classmethod
+    def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
+        """The columns that a file says it has, in types of Arrow's."""
+        raise NotImplementedError
+
+    @override
+    def first_row(self, split: FileSplit) -> int:
+        return sum(block.rows for block in self.blocks(split.file) if block.start < split.start)
 
     @contextmanager
     def _opened(self, file: FileVersion) -> Iterator[pa.NativeFile]:
         if file.size == 0:
             raise malformed(file, self.what, "an empty file")
-        with opened(file, self._options) as source:
+        with opened(file, self.options) as source:
             yield source
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +24,12 @@ from ..lines import (
     without_mark,
 )
 from ..options import Compression, ParseMode, ReaderOptions
-from .api import Decoded, FileFormat, Splittability
-from .filter.predicate import Predicate
+from .api import Decoded, FileFormat, Parsed, Splittability
 
 METADATA = "_metadata"
 """Name of the opt-in column with the properties of a row's file."""
+
+_STEP = 256 * 1024
 
 BLOCK_BYTES = 1024 * 1024
 """Input parsed at a time: what stays in the caches; with 4 MiB CSV and JSON take a fifth longer."""
@@ -57,25 +58,11 @@ class Source:
         return [int(count) for count in np.diff(borders)]
 
 
-@dataclass
-class Parsed:
-    """Rows of one parse."""
-
-    batch: pa.RecordBatch
-    dropped: int = 0
-    rows_of: list[int] | None = None
-    """Rows of each file of the source; None for one file, whose rows they all are."""
-
-    dropped_of: list[int] = field(default_factory=list)
-
-
 class RecordFormat(FileFormat):
     """A format whose records are independent of each other. Subclasses parse a buffer of them."""
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        self.schema = schema
-        self.options = options
-        self._predicate = Predicate.of_options(options, schema)
+        super().__init__(schema, options)
         self._block_bytes = min(BLOCK_BYTES, options.batch_bytes)
 
     def splittability(self, file: FileVersion) -> Splittability:
@@ -110,7 +97,7 @@ class RecordFormat(FileFormat):
         try:
             for block in line_blocks(split, self.options, self._block_bytes):
                 parsed = self.parse(block.data, Source((block.file,), (0,), block.position))
-                yield self._kept(parsed)
+                yield Decoded(parsed.batch, parsed.dropped)
         except ValueError as err:
             raise malformed(split.file.path, str(err), "records of a bounded size") from err
 
@@ -131,24 +118,9 @@ class RecordFormat(FileFormat):
             offset += len(whole)
         return self.parse(b"".join(parts), Source(files, starts))
 
-    @property
-    def filters(self) -> bool:
-        """True if rows may be left out, so that rows and records are not the same."""
-        return bool(self._predicate)
-
-    def keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that the filter lets through."""
-        return self._predicate.keep(batch)
-
     @abstractmethod
     def parse(self, data: bytes, source: Source) -> Parsed:
         """Parse whole records. With several files in `source`, `rows_of` has to be filled."""
-
-    def _kept(self, parsed: Parsed) -> Decoded:
-        batch = parsed.batch
-        if self._predicate:
-            batch = self._predicate.keep(batch)
-        return Decoded(batch, parsed.dropped)
 
 
 def _asks_row_index(schema: pa.Schema) -> bool:
@@ -156,6 +128,17 @@ def _asks_row_index(schema: pa.Schema) -> bool:
         return False
     kind = schema.field(METADATA).type
     return bool(pa.types.is_struct(kind) and kind.get_field_index("row_index") >= 0)
+
+
+def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
+    """Blocks of whole records up to `limit` bytes, at least one, from where a file begins."""
+    taken = 0
+    step = min(_STEP, max(1024, limit))
+    for block in line_blocks(FileSplit(file, 0, file.size), options, step):
+        yield block.data
+        taken += len(block.data)
+        if taken >= limit:
+            return
 
 
 def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:

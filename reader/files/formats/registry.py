@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
-from typing import cast
+from importlib.metadata import entry_points
 
 import pyarrow as pa
 
+from ....errors import OptionError
 from ..options import FileFormatName, ReaderOptions
+from ..options.format_name import ENTRY_POINTS
 from .api import FileFormat
 
-_CLASSES = {
+_CLASSES: Mapping[str, tuple[str, str]] = {
     FileFormatName.JSON: ("json", "JsonFormat"),
     FileFormatName.CSV: ("csv", "CsvFormat"),
     FileFormatName.TEXT: ("text", "TextFormat"),
@@ -28,6 +32,44 @@ def make_format(options: ReaderOptions, schema: pa.Schema) -> FileFormat:
     Raises:
         OptionError: options or types of the schema that this format cannot serve.
     """
-    folder, name = _CLASSES[options.file_format]
-    made = getattr(import_module(f".{folder}.format", __package__), name)(schema, options)
-    return cast(FileFormat, made)
+    return format_class(options.file_format)(schema, options)
+
+
+@cache
+def format_class(name: str) -> type[FileFormat]:
+    """The class of a format: one that is built in, `package.module:Class`, or an entry point.
+
+    Raises:
+        OptionError: there is none, or it is no `FileFormat`.
+    """
+    try:
+        found = _find(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise _no_format(name, f"{type(error).__name__}: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, FileFormat)):
+        raise _no_format(name, repr(found))
+    return found
+
+
+def _find(name: str) -> object:
+    if name in _CLASSES:
+        folder, attribute = _CLASSES[name]
+        return getattr(import_module(f".{folder}.format", __package__), attribute)
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        return getattr(import_module(module), attribute)
+    for entry in entry_points(group=ENTRY_POINTS, name=name):
+        return entry.load()
+    message = f"no entry point {name!r} in the group {ENTRY_POINTS!r}"
+    raise ValueError(message)
+
+
+def _no_format(name: str, found: str) -> OptionError:
+    return OptionError(
+        "fileFormat: cannot load it",
+        name,
+        found,
+        f"one of {', '.join(FileFormatName)}, package.module:Class of a FileFormat, or the name "
+        f"of an entry point in the group {ENTRY_POINTS}",
+        "The module has to be importable on the driver and on the executors.",
+    )

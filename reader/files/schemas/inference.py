@@ -17,15 +17,13 @@ from ....errors import FileChangedError, FileVanishedError, OptionError
 from ..columns import bases_of, parts_below
 from ..evolution.types import aligned, merged, refuse_same_names
 from ..formats.csv.types import TextTypes, text_leaf
-from ..formats.json.types import json_leaf, without_nulls
+from ..formats.json.types import without_nulls
+from ..formats.registry import format_class
 from ..formats.times.temporal import Temporal
-from ..options import FileFormatName, ParseMode, ReaderOptions
+from ..options import ParseMode, ReaderOptions
 from ..partition_values import NULL, unescaped
-from .blocks import block_columns, merged_blocks
 from .hints import with_hints
-from .texts import csv_columns, json_columns
 
-_TEXTS = {FileFormatName.JSON: json_columns, FileFormatName.CSV: csv_columns}
 _LEAST = 64 * 1024
 
 
@@ -47,7 +45,7 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
             "Start the query when the first file is there, or give the schema.",
         )
     schema = found_columns(sample, options)
-    if options.file_format in _TEXTS:
+    if not format_class(options.file_format).says_columns:
         schema = pa.schema(list(without_nulls(pa.struct(list(schema)))))
     else:
         schema = pa.schema([field for field in schema if not pa.types.is_null(field.type)])
@@ -69,7 +67,7 @@ def completed(schema: pa.Schema, options: ReaderOptions, *, has_grown: bool = Fa
     """
     schema = with_hints(schema, options.schema_hints, has_grown=has_grown)
     made = [options.rescued_data_column]
-    if options.mode is ParseMode.PERMISSIVE and options.file_format in _TEXTS:
+    if options.mode is ParseMode.PERMISSIVE and not format_class(options.file_format).says_columns:
         made.append(options.column_name_of_corrupt_record)
     for name in made:
         if name and name not in schema.names:
@@ -94,29 +92,25 @@ def found_columns(files: Sequence[FileVersion], options: ReaderOptions) -> pa.Sc
 
 def _of_contents(files: Sequence[FileVersion], options: ReaderOptions) -> pa.DataType:
     # A file that goes or changes meanwhile says nothing here; its reader will judge it.
-    columns_of = _TEXTS.get(options.file_format)
+    made = format_class(options.file_format)
     kind: pa.DataType = pa.null()
-    if columns_of is None:
-        for file in files:
-            with suppress(FileVanishedError, FileChangedError):
-                found = aligned(block_columns(file, options), kind)
-                kind = found if pa.types.is_null(kind) else merged_blocks(kind, found, file)
-        return kind
-    leaf = json_leaf if options.file_format is FileFormatName.JSON else text_leaf
     share = max(_LEAST, options.infer_sample_bytes // len(files))
     left = options.infer_sample_bytes
     for file in files:
         if left <= 0:
             break
         with suppress(FileVanishedError, FileChangedError):
-            kind = merged(kind, columns_of(file, options, min(share, left)), leaf)
-        left -= min(share, file.size)
+            found = made.columns_of(file, options, min(share, left))
+            found = aligned(found, kind) if made.says_columns else found
+            kind = found if pa.types.is_null(kind) else made.common_columns(kind, found, file)
+        if not made.says_columns:
+            left -= min(share, file.size)
     return kind
 
 
 def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:
     """The columns that stand as key=value in the paths of `files`."""
-    exact = options.infer_column_types or options.file_format not in _TEXTS
+    exact = options.infer_column_types or format_class(options.file_format).says_columns
     types = TextTypes(Temporal(options))
     bases = bases_of(options)
     found: dict[str, pa.DataType] = {}

@@ -20,15 +20,7 @@ from ..formats.api import Decoded, FileFormat, Splittability
 from ..formats.columns import ColumnFitter
 from ..formats.json.types import KnownFields
 from ..formats.registry import make_format
-from ..options import FileFormatName, ReaderOptions
-from .blocks import block_columns
-
-_SAYING = (
-    FileFormatName.PARQUET,
-    FileFormatName.ORC,
-    FileFormatName.AVRO,
-    FileFormatName.ARROW,
-)
+from ..options import ReaderOptions
 
 
 class ColumnWatch:
@@ -39,7 +31,7 @@ class ColumnWatch:
         self._options = options
         self._mode = options.mode_of_evolution
         rescues = options.rescued_data_column in schema.names
-        self._watches = options.file_format in _SAYING and (self._mode.stops or rescues)
+        self._watches = self._mode.stops or rescues
         self._known: tuple[pa.DataType, pa.Schema, FileFormat | None] | None = None
 
     def format_for(self, file: FileVersion, plain: FileFormat, data: pa.Schema) -> FileFormat:
@@ -53,9 +45,9 @@ class ColumnWatch:
         Raises:
             NewColumnsSeen: the file has more columns, and that stops the query.
         """
-        if not self._watches:
+        if not (self._watches and plain.says_columns):
             return plain
-        found = block_columns(file, self._options)
+        found = plain.columns_of(file, self._options, 0)
         # Files of one source mostly have the same columns.
         if self._known is None or self._known[:2] != (found, data):
             self._known = found, data, self._keeping(file, found, data)
@@ -76,6 +68,7 @@ class _KeepingFormat(FileFormat):
     """Decodes all that a file has; what the schema does not have goes into one column, as JSON."""
 
     def __init__(self, found: pa.Schema, data: pa.Schema, options: ReaderOptions) -> None:
+        super().__init__(data, options)
         self._rescued = options.rescued_data_column
         kept = pa.schema([field for field in data if field.name != self._rescued])
         whole = grown(kept, found, widen=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyarrow import ipc
+from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from ..api import Block
@@ -20,7 +21,15 @@ class ArrowFormat(BlockFormat):
     anything else touches it, since a broken offset would otherwise crash the process.
     """
 
+    counts_rows = True
     what = "Arrow IPC file"
+
+    @classmethod
+    @override
+    def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
+        is_file = source.read(6) == footer.MAGIC
+        source.seek(0)
+        return ipc.open_file(source).schema if is_file else ipc.open_stream(source).schema
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         if not self._is_file(file, source):

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
+from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from .....errors import OptionError
@@ -47,6 +48,7 @@ class AvroFormat(BlockFormat):
     nothing of a file has to be read to plan its splits.
     """
 
+    counts_rows = True
     what = "Avro file"
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
@@ -58,6 +60,12 @@ class AvroFormat(BlockFormat):
         """At any byte; a block belongs to the split in which it starts."""
         del file
         return Splittability.RECORDS
+
+    @classmethod
+    @override
+    def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
+        schema = AvroSchema(read_header(source).schema)
+        return pa.schema([(name, _final(schema, name)) for name in schema.fields])
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         header = read_header(source)
@@ -74,7 +82,7 @@ class AvroFormat(BlockFormat):
             return
         pending: list[tuple[int, bytes]] = []
         rows = size = 0
-        limit = self._options.batch_bytes // 4
+        limit = self.options.batch_bytes // 4
         for block in raw_blocks(source, header, at, split.end):
             try:
                 pending.append((block.rows, expand(block.data)))
@@ -90,7 +98,7 @@ class AvroFormat(BlockFormat):
             yield on_columns(batch, changes)
 
     def _rebasing(self, file: FileVersion, header: Header, found: pa.Schema) -> dict[str, Change]:
-        calendar = calendar_of(header.notes, self._options, file.path)
+        calendar = calendar_of(header.notes, self.options, file.path)
         return {} if calendar is None else calendar.changes(found)
 
     def _decoder(self, file: FileVersion, header: Header) -> _Decoder:
@@ -103,7 +111,7 @@ class AvroFormat(BlockFormat):
         try:
             schema = AvroSchema(header.schema)
             names = list(schema.fields)
-            hits = (find_name(names, field.name) for field in self._schema)
+            hits = (find_name(names, field.name) for field in self.schema)
             columns = {names[i]: schema.column(names[i]) for i in sorted({*hits} - {-1})}
         except Misfit as misfit:
             raise misfit.in_file(file.path) from None
@@ -191,6 +199,19 @@ class _Decoder:
             for name, column in self._columns.items()
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _final(schema: AvroSchema, name: str) -> pa.DataType:
+    try:
+        return schema.column(name).final
+    except Misfit as err:
+        raise OptionError(
+            f"column {name!r} cannot be read from Avro",
+            "",
+            str(err),
+            "a type that Arrow and Spark have",
+            "Give a schema without it.",
+        ) from err
 
 
 def _sized(data: bytes) -> bytes:

@@ -12,7 +12,6 @@ from ...options import ReaderOptions
 from ..api import Decoded, FileFormat, Splittability
 from ..blocks import opened, reading
 from ..columns import ColumnFitter
-from ..filter.predicate import Predicate
 
 SPARK_SCHEMA = pa.schema(
     [
@@ -32,9 +31,8 @@ class BinaryFormat(FileFormat):
     """Whole files as values. A file is only opened if its content is asked for."""
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        self._options = options
+        super().__init__(schema, options)
         self._fitter = ColumnFitter(schema)
-        self._predicate = Predicate.of_options(options, schema)
         wanted = {name.lower() for name in schema.names}
         self._names = [name for name in SPARK_SCHEMA.names if name.lower() in wanted]
 
@@ -56,13 +54,11 @@ class BinaryFormat(FileFormat):
         row = pa.RecordBatch.from_arrays(arrays, schema=schema)
         if not self._names:
             row = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
-        kept = self._predicate.keep(self._fitter.fit(row, file.path, 0))
-        if kept.num_rows:
-            yield Decoded(kept)
+        yield Decoded(self._fitter.fit(row, file.path, 0))
 
     def _column(self, name: str, file: FileVersion) -> pa.Array:
         if name == "content":
-            with opened(file, self._options) as source:
+            with opened(file, self.options) as source:
                 return _one_value(source.read_buffer(file.size))
         if name == "path":
             # Hadoop's way of writing a local path, as Spark's column has it.

@@ -15,7 +15,8 @@ import numpy as np
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from ...lines import LineBlock, line_blocks
 from ...options import ReaderOptions
-from ..records import Parsed, Source
+from ..api import Parsed
+from ..records import Source
 from ..strings import is_utf8
 from .fast import CsvFast
 from .header import Header

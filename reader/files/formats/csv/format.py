@@ -17,24 +17,37 @@ from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from .....errors import OptionError
+from ...evolution.types import merged
 from ...lines import line_blocks, without_mark
 from ...options import ReaderOptions
-from ..api import Decoded
-from ..records import Parsed, RecordFormat, Source, data_schema, malformed
+from ..api import Decoded, Parsed
+from ..records import RecordFormat, Source, data_schema, malformed
 from ..strings import has_lone_return, is_utf8
 from ..times.temporal import Temporal
 from .documents import CsvDocuments
 from .fast import CsvFast
 from .header import Header
+from .inference import csv_columns
 from .refusals import differs, refuse_unsupported
 from .rows import CsvRows, Row
 from .tokens import CsvTokens, shown
+from .types import text_leaf
 
 _SMALL = 64 * 1024
 
 
 class CsvFormat(RecordFormat):
     """Records of fields. By position, or by the header's names with `enforceSchema` false."""
+
+    @classmethod
+    @override
+    def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+        return csv_columns(file, options, limit)
+
+    @classmethod
+    @override
+    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+        return merged(one, other, text_leaf)
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
@@ -67,7 +80,7 @@ class CsvFormat(RecordFormat):
                 else self._by_lines(split)
             )
             for parsed in parts:
-                yield self._kept(parsed)
+                yield Decoded(parsed.batch, parsed.dropped)
         except ValueError as err:
             raise malformed(split.file.path, str(err), "records of a bounded size") from err
 

@@ -16,7 +16,8 @@ from .....checkpoint_meta.splits import FileVersion
 from ...lines import content, whole_content
 from ...options import ParseMode, ReaderOptions
 from ...spool import Spool
-from ..records import BLOCK_BYTES, Parsed, Source, malformed
+from ..api import Parsed
+from ..records import BLOCK_BYTES, Source, malformed
 from .elements import Elements, Odd, elements
 from .encodings import is_wide
 from .rows import JsonRows

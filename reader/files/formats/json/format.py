@@ -13,16 +13,19 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.splits import FileSplit
+from .....checkpoint_meta.splits import FileSplit, FileVersion
 from .....errors import OptionError
+from ...evolution.types import merged
 from ...options import ReaderOptions
-from ..api import Decoded
-from ..records import Parsed, RecordFormat, Source, data_schema
+from ..api import Decoded, Parsed
+from ..records import RecordFormat, Source, data_schema
 from ..times.temporal import Temporal
 from .borders import lines, lines_by, parseable, rows_by_file
 from .documents import Documents
 from .fast import FastRecords
+from .inference import json_columns
 from .rows import JsonRows, Row
+from .types import json_leaf
 
 _SMALL = 64 * 1024
 """Size of the pieces of a refused block that the fast path tries again."""
@@ -30,6 +33,16 @@ _SMALL = 64 * 1024
 
 class JsonFormat(RecordFormat):
     """Records of JSON lines, or with `multiLine` the document of each file."""
+
+    @classmethod
+    @override
+    def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+        return json_columns(file, options, limit)
+
+    @classmethod
+    @override
+    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+        return merged(one, other, json_leaf)
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
@@ -47,7 +60,7 @@ class JsonFormat(RecordFormat):
             yield from super().decode(split)
             return
         for parsed in self._documents.read(split.file):
-            yield self._kept(parsed)
+            yield Decoded(parsed.batch, parsed.dropped)
 
     @override
     def parse(self, data: bytes, source: Source) -> Parsed:

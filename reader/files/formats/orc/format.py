@@ -7,6 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 from pyarrow import orc
+from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from .....errors import SchemaMismatchError
@@ -33,6 +34,7 @@ class OrcFormat(BlockFormat):
     timestamp is a wall clock in the zone that its stripe names: the instant is what counts here.
     """
 
+    counts_rows = True
     what = "ORC file"
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
@@ -43,13 +45,22 @@ class OrcFormat(BlockFormat):
             self._child = ChildDecoder(produce)
             self._decode = self._child.batches
 
+    @classmethod
+    @override
+    def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
+        tail = read_tail(source)
+        source.seek(0)
+        found = orc.ORCFile(source).schema
+        # Whatever the zone is, the types are the same.
+        return found if tail is None else as_meant(found, changes(found, tail, "UTC", ""))
+
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         return _layout(read_tail(source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         if not is_local(split.file.path):
             # Object stores are read by threads, which do not live on in a child.
-            yield from _stripes(self._fitter, self._options, split, source)
+            yield from _stripes(self._fitter, self.options, split, source)
             return
         try:
             yield from self._decode(split)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from ...opening import is_local
@@ -13,7 +14,7 @@ from ...options import ReaderOptions
 from ..api import Block
 from ..blocks import BlockFormat, contiguous, malformed, rows_within, starting_in
 from ..columns import only_rows
-from ..filter.predicate import Range
+from ..filter.predicate import Predicate, Range
 from ..leaves import Change, on_columns
 from . import int96 as int96s
 from .calendars import rebasing
@@ -28,11 +29,18 @@ class ParquetFormat(BlockFormat):
     INT96 timestamps are shown in microseconds, as Spark does, and read as bytes; see `int96.py`.
     """
 
+    counts_rows = True
     what = "Parquet file"
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
+        self._predicate = Predicate.of_options(options, schema)
         self._known: tuple[FileVersion, list[RowGroup]] | None = None
+
+    @classmethod
+    @override
+    def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
+        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us").schema_arrow
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         return _layout(self._row_groups(file, source), file.size)
@@ -41,7 +49,7 @@ class ParquetFormat(BlockFormat):
         parquet = self._file(split.file, source)
         groups = self._groups(split.file, source, parquet)
         int96 = int96s.paths_of(parquet)
-        rebased = rebasing(parquet, int96, self._options, split.file.path)
+        rebased = rebasing(parquet, int96, self.options, split.file.path)
         stored, decoded = parquet, dict[str, Change]()
         if int96:
             stored = self._file(split.file, source, int96s.as_bytes(footer_of(source)))
@@ -84,7 +92,7 @@ class ParquetFormat(BlockFormat):
         not the row group. Object stores want larger requests than disks.
         """
         most = 1 << 20 if is_local(file.path) else 8 << 20
-        return min(most, max(1 << 16, self._options.batch_bytes // max(1, len(self._schema))))
+        return min(most, max(1 << 16, self.options.batch_bytes // max(1, len(self.schema))))
 
     def _groups(
         self, file: FileVersion, source: pa.NativeFile, parquet: pq.ParquetFile
@@ -114,7 +122,7 @@ class ParquetFormat(BlockFormat):
         if group.rows <= _PROBE_ROWS:
             return _PROBE_ROWS
         probe = next(_read(parquet, index, _PROBE_ROWS, paths))
-        return rows_within(self._options.batch_bytes, probe.nbytes, probe.num_rows)
+        return rows_within(self.options.batch_bytes, probe.nbytes, probe.num_rows)
 
     def _may_hold(self, found: pa.Schema, group: RowGroup, rebased: dict[str, Change]) -> bool:
         ranges: dict[str, Range] = {}
@@ -124,7 +132,7 @@ class ParquetFormat(BlockFormat):
             if source is None or source.name in rebased:
                 continue
             if source.name in group.columns:
-                target = self._schema.field(name).type
+                target = self.schema.field(name).type
                 ranges[name] = _range(group.columns[source.name], source.type, target, group.rows)
         return self._predicate.may_hold(ranges)
 

@@ -12,8 +12,8 @@ from .....checkpoint_meta.splits import FileSplit
 from .....errors import OptionError
 from ...lines import whole_content
 from ...options import ReaderOptions
-from ..api import Decoded
-from ..records import METADATA, Parsed, RecordFormat, Source, data_schema
+from ..api import Decoded, Parsed
+from ..records import METADATA, RecordFormat, Source, data_schema
 from ..strings import utf8
 
 
@@ -47,7 +47,7 @@ class TextFormat(RecordFormat):
             return
         data = whole_content(split.file, self.options)
         offsets = np.array([0, len(data)], np.int32)
-        yield self._kept(Parsed(self._batch(offsets, data)))
+        yield Decoded(self._batch(offsets, data))
 
     @override
     def parse(self, data: bytes, source: Source) -> Parsed:

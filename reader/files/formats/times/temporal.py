@@ -34,7 +34,7 @@ class Temporal:
         """Raises OptionError for a pattern or zone that is not understood."""
         self.zone = options.time_zone or "UTC"
         zone = _zone(self.zone)
-        days_in_numbers = options.file_format is FileFormatName.JSON
+        days_in_numbers = options.file_format == FileFormatName.JSON
         self._date = _dates(options.date_format, days_in_numbers)
         self._instant = _instants(options.timestamp_format, zone)
         self._local = _wall_clocks(options.timestamp_ntz_format)

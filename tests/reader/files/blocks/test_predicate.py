@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.splits import FileSplit
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.files.formats.filter.predicate import Predicate
+from pyspark_sluice.tests.reader.files.reading import read_rows
 
 SCHEMA = pa.schema(
     [
@@ -149,17 +149,15 @@ def conditions(draw: Any) -> str:
     group_rows=st.integers(1, 6),
 )
 def test_the_rows_do_not_depend_on_row_groups(
-    data: Any, text: str, group_rows: int, tmp_path: Path, fmt: Any, version_of: Any
+    data: Any, text: str, group_rows: int, tmp_path: Path
 ) -> None:
     schema = pa.schema(list(TYPES.items()))
     table = pa.Table.from_pylist(data, schema)
     path = tmp_path / "x.parquet"
     pq.write_table(table, path, row_group_size=group_rows)
-    file = version_of(path)
     # A wider type in the schema than in the file must not change what is skipped either.
     wide = schema.set(0, pa.field("i", pa.int64()))
-    parts = fmt("parquet", wide, filter=text).decode(FileSplit(file, 0, file.size))
-    found = [row for part in parts for row in part.batch.to_pylist()]
+    found = read_rows([path], wide, file_format="parquet", filter=text)
     whole = Predicate.parse(text, schema)
     expected = [
         row for b in table.combine_chunks().to_batches() for row in whole.keep(b).to_pylist()
@@ -179,7 +177,5 @@ def test_row_groups_that_cannot_match_are_not_read(
     first = fmt("parquet", table.schema).blocks(file)[0]
     data[4 : first.end] = bytes(first.end - 4)
     path.write_bytes(data)
-    file = version_of(path)
-    split = FileSplit(file, 0, file.size)
-    parts = fmt("parquet", table.schema, filter="id >= 250").decode(split)
-    assert sum(part.batch.num_rows for part in parts) == 750
+    rows = read_rows([path], table.schema, file_format="parquet", filter="id >= 250")
+    assert [row["id"] for row in rows] == list(range(250, 1000))

@@ -1,0 +1,59 @@
+"""The columns of CSV files, from the records at their beginning.
+
+A record that does not parse says nothing here; what it does to the query is the reader's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from .....checkpoint_meta.splits import FileVersion
+from ...evolution.types import merged
+from ...options import ReaderOptions
+from ..records import beginning
+from ..times.temporal import Temporal
+from .tokens import CsvTokens
+from .types import TextTypes, text_leaf
+
+
+def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+    """The struct of the records in the first `limit` bytes; null if there are none."""
+    tokens = CsvTokens(options)
+    types = TextTypes(Temporal(options))
+    names: list[str] = []
+    kinds: list[pa.DataType] = []
+    for record in _csv_records(file, options, tokens, limit):
+        if not names and options.header:
+            names = [(name or "").strip() for name in record]
+            kinds = [pa.null()] * len(names)
+            continue
+        for index, text in enumerate(record):
+            if index == len(kinds) and not options.header:
+                kinds.append(pa.null())
+            if index < len(kinds) and text is not None and text != options.null_value:
+                kind = types.of(text) if options.infer_column_types else pa.string()
+                kinds[index] = merged(kinds[index], kind, text_leaf)
+    names = names or [f"_c{index}" for index in range(len(kinds))]
+    named = [
+        (name or f"_c{i}", kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    ]
+    return pa.struct(named) if named else pa.null()
+
+
+def _csv_records(
+    file: FileVersion, options: ReaderOptions, tokens: CsvTokens, limit: int
+) -> Iterator[list[str | None]]:
+    separator = options.line_sep
+    for data in beginning(file, options, limit):
+        text = data.decode("utf-8", "replace")
+        if options.multi_line:
+            lines = text.replace("\r\n", "\n").replace("\r", "\n")
+            for record in tokens.records(lines, "\n", is_end=True):
+                yield list(record.tokens)
+            continue
+        for line in text.split(separator) if separator else text.splitlines():
+            found = tokens.line(line)
+            if found is not None:
+                yield found

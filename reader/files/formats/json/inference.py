@@ -1,0 +1,50 @@
+"""The columns of JSON files, from the records at their beginning.
+
+A record that does not parse says nothing here; what it does to the query is the reader's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+
+from .....checkpoint_meta.splits import FileVersion
+from ...evolution.types import merged
+from ...lines import whole_content
+from ...options import ReaderOptions
+from ..records import beginning
+from .news import tree_of_record
+from .types import json_leaf, type_of_json
+
+
+def json_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+    """The struct of the records in the first `limit` bytes; null if there are none."""
+    exact = options.infer_column_types and not options.primitives_as_string
+    kind: pa.DataType = pa.null()
+    for text in _json_texts(file, options, limit):
+        for record in _records(text, options):
+            kind = merged(kind, type_of_json(record, exact=exact), json_leaf)
+    return kind
+
+
+def _json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
+    if options.multi_line:
+        yield whole_content(file, options)
+        return
+    separator = options.line_sep.encode()
+    for data in beginning(file, options, limit):
+        yield from data.split(separator) if separator else data.splitlines()
+
+
+def _records(text: bytes, options: ReaderOptions) -> Iterator[dict[str, object]]:
+    if not text or text.isspace():
+        return
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value = tree_of_record(text, options)
+    for record in value if isinstance(value, list) else [value]:
+        if isinstance(record, dict):
+            yield record

@@ -1,0 +1,162 @@
+"""The values that options of reading take: names of formats, modes, codecs, characters, secrets."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+
+__all__ = [
+    "Compression",
+    "Encoding",
+    "English",
+    "FileFormatName",
+    "LineSeparator",
+    "OneCharacter",
+    "ParseMode",
+    "RebaseMode",
+    "Secret",
+    "SecretObject",
+    "StopAtDelimiter",
+    "TextObject",
+]
+
+
+class FileFormatName(StrEnum):
+    """Formats of files that are built in."""
+
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+    ORC = "orc"
+    AVRO = "avro"
+    TEXT = "text"
+    BINARY_FILE = "binaryFile"
+    ARROW = "arrow"
+
+    @classmethod
+    def _missing_(cls, value: object) -> FileFormatName | None:
+        text = str(value).lower()
+        names = {"feather": "arrow", "ipc": "arrow"}
+        return next((m for m in cls if m.value.lower() == names.get(text, text)), None)
+
+
+class ParseMode(StrEnum):
+    """What happens to a record that does not parse."""
+
+    PERMISSIVE = "PERMISSIVE"
+    DROPMALFORMED = "DROPMALFORMED"
+    FAILFAST = "FAILFAST"
+
+    @classmethod
+    def _missing_(cls, value: object) -> ParseMode | None:
+        return cls.__members__.get(str(value).upper())
+
+
+class Compression(StrEnum):
+    """Codecs; `auto` goes by the file name's suffix."""
+
+    AUTO = "auto"
+    NONE = "none"
+    GZIP = "gzip"
+    BZIP2 = "bzip2"
+    ZSTD = "zstd"
+    XZ = "xz"
+    LZ4 = "lz4"
+    SNAPPY = "snappy"
+    DEFLATE = "deflate"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Compression | None:
+        text = str(value).lower()
+        names = {"gz": "gzip", "bz2": "bzip2", "zst": "zstd", "uncompressed": "none", "": "auto"}
+        return next((member for member in cls if member.value == names.get(text, text)), None)
+
+
+class RebaseMode(StrEnum):
+    """The calendar of files that do not say which one they keep."""
+
+    CORRECTED = "CORRECTED"
+    LEGACY = "LEGACY"
+    EXCEPTION = "EXCEPTION"
+
+    @classmethod
+    def _missing_(cls, value: object) -> RebaseMode | None:
+        return cls.__members__.get(str(value).upper())
+
+
+class Secret(dict[str, Any]):
+    """A dictionary whose values do not show in `repr`, hence in no log and no error."""
+
+    def __repr__(self) -> str:
+        return repr(dict.fromkeys(self, "***"))
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[type[Secret], tuple[dict[str, Any]]]:
+        return Secret, (dict(self),)
+
+
+def _text_object(value: Any) -> Any:
+    if isinstance(value, str):
+        value = json.loads(value or "{}")
+    if not isinstance(value, dict):
+        message = 'not a JSON object; write an object such as {"key": "value"}'
+        raise ValueError(message)
+    return {str(key): str(text) for key, text in value.items()}
+
+
+def _secret_object(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value or "{}")
+        except ValueError:
+            # The text is not quoted in the message: it may hold keys.
+            raise ValueError("not JSON; write an object such as {'anon': true}") from None
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value
+
+
+def _one_character(value: str) -> str:
+    if len(value) > 1:
+        raise ValueError("has to be one character")
+    return value
+
+
+def _known_encoding(value: str) -> str:
+    try:
+        return codecs.lookup(value).name
+    except LookupError:
+        raise ValueError("is not a known character encoding") from None
+
+
+def _english(value: str) -> str:
+    if not value.lower().startswith("en"):
+        raise ValueError("has to be English, such as en-US")
+    return value
+
+
+def _stop_at_delimiter(value: str) -> str:
+    if value.upper() != "STOP_AT_DELIMITER":
+        raise ValueError("only STOP_AT_DELIMITER is supported")
+    return value
+
+
+def _separator(value: str) -> str:
+    # Spark reads these two-character texts as the character they stand for.
+    for written, meant in {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\u0000": "\0"}.items():
+        value = value.replace(written, meant)
+    return value
+
+
+OneCharacter = Annotated[str, AfterValidator(_one_character)]
+LineSeparator = Annotated[str, BeforeValidator(_separator)]
+TextObject = Annotated[dict[str, str], BeforeValidator(_text_object)]
+SecretObject = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValidator(Secret)]
+Encoding = Annotated[str, AfterValidator(_known_encoding)]
+English = Annotated[str, AfterValidator(_english)]
+StopAtDelimiter = Annotated[str, AfterValidator(_stop_at_delimiter)]
