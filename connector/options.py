@@ -5,6 +5,7 @@ Not here: what the options of discovery and of reading mean; those rooms declare
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 from collections.abc import Iterator, Mapping
@@ -26,12 +27,12 @@ from ..checkpoint_meta.units import Milliseconds
 from ..enumerator.files.discovery.names import glob_pattern
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
-from ..reader.files.known_options import counts_rows, refused
+from ..reader.files.known_options import counts_rows, own_options, refused
 from ..reader.files.options import FileFormatName, ReaderOptions
 from .file_times import instant
 
 
-def _json_object(value: object) -> object:
+def _json_object(value: object) -> dict[str, Any]:
     if isinstance(value, str):
         value = json.loads(value)
     if not isinstance(value, dict):
@@ -134,12 +135,20 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
     """
     names = option_names()
     known: dict[str, Any] = {}
+    of_format: dict[str, str] = {}
     problems = []
+    own = _own_options(given)
     for name, value in given.items():
         if name.lower() in names:
             known[names[name.lower()]] = value
+        elif name.lower() in own:
+            of_format[own[name.lower()]] = value
         else:
-            problems.append(_unknown(name, names))
+            problems.append(_unknown(name, {**names, **own}))
+    if of_format:
+        with contextlib.suppress(ValueError):  # The model will say what is wrong with it.
+            of_format = {**_json_object(known.get("formatOptions") or "{}"), **of_format}
+            known["formatOptions"] = of_format
     options = None
     try:
         options = SluiceOptions.model_validate(known)
@@ -166,6 +175,20 @@ def _joined(options: SluiceOptions) -> str:
     return ",".join(filter(None, [options.path, joined(options.paths)]))
 
 
+def _own_options(given: Mapping[str, str]) -> dict[str, str]:
+    """Lower-case spelling -> spelling of what a format of the user's own declares."""
+    name = next((value for key, value in given.items() if key.lower() == "fileformat"), "json")
+    try:
+        FileFormatName(name)
+    except ValueError:
+        try:
+            return {option.lower(): option for option in own_options(name)}
+        except OptionError:
+            # The model says of the name what is wrong with it, or `_file_problems` of the class.
+            return {}
+    return {}
+
+
 def _file_problems(options: SluiceOptions) -> Iterator[str]:
     if not options.path:
         yield "path: found nothing; expected what to ingest, as .load(path)"
@@ -175,6 +198,21 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
                 glob_pattern(wildcard)
     except ValueError as error:
         yield f"path: {error}"
+    for name in ("modified_after", "modified_before"):
+        try:
+            instant(getattr(options, name), options.time_zone)
+        except ValueError as error:
+            yield f"{to_camel(name)}: {error}"
+    try:
+        yield from _format_problems(options)
+    except OptionError as error:
+        # There is no such format of the user's own.
+        yield str(error)
+        return
+    yield from _time_problems(options)
+
+
+def _format_problems(options: SluiceOptions) -> Iterator[str]:
     if options.max_rows_per_trigger is not None and not counts_rows(options.file_format):
         counting = ", ".join(filter(counts_rows, FileFormatName))
         yield (
@@ -183,12 +221,6 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
             f"expected one of {counting}, or maxBytesPerTrigger instead"
         )
     yield from refused(options)
-    for name in ("modified_after", "modified_before"):
-        try:
-            instant(getattr(options, name), options.time_zone)
-        except ValueError as error:
-            yield f"{to_camel(name)}: {error}"
-    yield from _time_problems(options)
 
 
 def _time_problems(options: SluiceOptions) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from .options import FileFormatName, ReaderOptions
 from .options.format_name import is_built_in
 
-__all__ = ["INERT", "counts_rows", "formats_of", "known_to", "refused"]
+__all__ = ["INERT", "counts_rows", "formats_of", "known_to", "own_options", "refused"]
 
 _EVERY = tuple(FileFormatName)
 _JSON, _CSV, _TEXT = (FileFormatName.JSON,), (FileFormatName.CSV,), (FileFormatName.TEXT,)
@@ -80,6 +80,17 @@ def counts_rows(file_format: str) -> bool:
     from .formats.registry import format_class
 
     return format_class(file_format).counts_rows
+
+
+def own_options(own_format: str) -> frozenset[str]:
+    """The names of the options that a format of the user's own declares.
+
+    Raises:
+        OptionError: there is no such format.
+    """
+    from .formats.registry import format_class
+
+    return format_class(own_format).own_options
 
 
 def known_to(own_format: str) -> frozenset[str]:

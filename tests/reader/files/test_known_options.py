@@ -93,8 +93,8 @@ class Keyed(MemoryFileSystem):  # type: ignore[misc]
 
     protocol = "keyed"
     cachable = False
-    store: dict[str, Any] = {}  # noqa: RUF012 - fsspec's own way
-    pseudo_dirs = [""]  # noqa: RUF012
+    store: dict[str, Any] = {}
+    pseudo_dirs = [""]
 
     def __init__(self, key: str = "", **rest: Any) -> None:
         super().__init__(**rest)

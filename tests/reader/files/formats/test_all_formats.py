@@ -1,0 +1,255 @@
+"""Every format that is built in passes the suite that a new one inherits."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import ipc, orc
+
+from pyspark_sluice.reader.files.testing import FileFormatSuite
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("text", pa.string()),
+        ("real", pa.float64()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("price", pa.decimal128(9, 2)),
+        ("is", pa.bool_()),
+    ]
+)
+CONDITION = ("id >= 7 AND text IS NOT NULL", lambda row: row["id"] >= 7 and row["text"] is not None)
+
+
+def _row(n):
+    return {
+        "id": n,
+        "text": f"text {n % 97} \"'ä{'x' * (n % 11)}" if n % 3 else None,
+        "real": n / 7,
+        "day": date(1970 + n % 60, 1 + n % 12, 1 + n % 28),
+        "at": datetime(2020, 1 + n % 12, 1, n % 24, n % 60, 5, n, UTC) if n % 4 else None,
+        "price": Decimal(n % 9999) / 4 if n % 5 else None,
+        "is": n % 2 == 0,
+    }
+
+
+class Columns(FileFormatSuite):
+    schema = SCHEMA
+    condition = CONDITION
+
+    def rows(self, count):
+        return [_row(n) for n in range(count)]
+
+    def extremes(self):
+        last = datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)
+        first, most = datetime(1, 1, 1, tzinfo=UTC), Decimal("9999999.99")
+        values = [
+            (2**63 - 1, "\u0001 \U0001f600\\", 5e-324, date(1, 1, 1), last, most, True),
+            (-(2**63), "", -1.7976931348623157e308, date(9999, 12, 31), first, -most, False),
+            (None,) * 7,
+        ]
+        return [dict(zip(SCHEMA.names, row, strict=True)) for row in values]
+
+
+def _text(value):
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return str(value)
+
+
+class TestJson(Columns):
+    options = {"file_format": "json"}
+    suffix = ".json"
+
+    def write(self, path, rows):
+        with path.open("w", encoding="utf-8") as out:
+            for row in rows:
+                kept = {k: v for k, v in row.items() if v is not None or row["id"] == 3}
+                out.write(json.dumps(kept, ensure_ascii=False, default=_text) + "\n")
+
+
+class TestJsonDocuments(Columns):
+    options = {"file_format": "json", "multi_line": True}
+    suffix = ".json"
+    notices_its_end = True
+
+    def write(self, path, rows):
+        path.write_text(json.dumps(rows, indent=1, ensure_ascii=False, default=_text))
+
+
+class TestCsv(Columns):
+    # By the header's names; the text that stands for null is not the empty one.
+    options = {"file_format": "csv", "header": True, "enforce_schema": False, "escape": '"',
+               "null_value": "NULL", "schema_evolution_mode": "none"}  # fmt: skip
+    suffix = ".csv"
+
+    def write(self, path, rows):
+        with path.open("w", newline="", encoding="utf-8") as out:
+            writer = csv.writer(out, lineterminator="\n")
+            writer.writerow(self.schema.names)
+            for row in rows:
+                values = ("NULL" if v is None else _text(v) for v in row.values())
+                writer.writerow(['""' if v == "" else v for v in values])
+
+    def extremes(self):
+        return [
+            row | {"text": "\u0001x\\"} if row["text"] == "" else row for row in super().extremes()
+        ]
+
+
+class TestCsvWithBreaks(TestCsv):
+    options = TestCsv.options | {"multi_line": True}
+
+    def rows(self, count):
+        return [row | {"text": row["text"] and row["text"] + "\n"} for row in super().rows(count)]
+
+
+class TestText(FileFormatSuite):
+    options = {"file_format": "text"}
+    schema = pa.schema([("value", pa.string())])
+    suffix = ".txt"
+    selects_by_name = False
+    condition = ("value >= 'line 3'", lambda row: row["value"] >= "line 3")
+
+    def rows(self, count):
+        return [{"value": f"line {n} {'ä' * (n % 9)}"} for n in range(count)]
+
+    def write(self, path, rows):
+        path.write_text("".join(row["value"] + "\n" for row in rows), encoding="utf-8")
+
+    def spoiled(self, data):
+        del data  # Every text is a text.
+
+
+class TestJsonInGzip(TestJson):
+    suffix = ".json.gz"
+    notices_its_end = True
+
+    def write(self, path, rows):
+        super().write(path, rows)
+        path.write_bytes(gzip.compress(path.read_bytes(), 1))
+
+
+class TestJsonInBzip2(TestJson):
+    suffix = ".json.bz2"
+    notices_its_end = True
+    # A block holds 900 kB of content, whatever the size of the file.
+    memory_is_flat = False
+
+    def write(self, path, rows):
+        super().write(path, rows)
+        path.write_bytes(bz2.compress(path.read_bytes(), 1))
+
+
+class TestJsonInZstd(TestJson):
+    suffix = ".json.zst"
+    notices_its_end = True
+
+    def write(self, path, rows):
+        super().write(path, rows)
+        lines = path.read_bytes().splitlines(keepends=True)
+        parts = [b"".join(lines[at : at + 1000]) for at in range(0, len(lines), 1000)] or [b""]
+        codec = pa.Codec("zstd")
+        path.write_bytes(b"".join(bytes(codec.compress(part)) for part in parts))
+
+
+class Blocks(Columns):
+    notices_its_end = True
+    takes_empty_files = False
+
+    def _table(self, rows):
+        return pa.Table.from_pylist(list(rows), self.schema)
+
+
+class TestParquet(Blocks):
+    options = {"file_format": "parquet"}
+    suffix = ".parquet"
+
+    def write(self, path, rows):
+        pq.write_table(self._table(rows), path, row_group_size=max(7, len(rows) // 50))
+
+
+class TestOrc(Blocks):
+    options = {"file_format": "orc", "time_zone": "UTC"}
+    suffix = ".orc"
+
+    def extremes(self):
+        # Arrow's ORC ends with the year 2262, and dates are of the hybrid calendar before 1582.
+        return [
+            row | {"at": None, "day": None if row["day"] == date(1, 1, 1) else row["day"]}
+            for row in super().extremes()
+        ]
+
+    def write(self, path, rows):
+        step = max(7, len(rows) // 50)
+        # Stripes of a file of ORC are decoded in a child, whose start is what a tiny file costs.
+        with orc.ORCWriter(path, stripe_size=1, batch_size=step) as writer:
+            for start in range(0, len(rows), step):
+                writer.write(self._table(rows[start : start + step]))
+
+
+class TestArrowFile(Blocks):
+    options = {"file_format": "arrow"}
+    suffix = ".arrow"
+
+    def write(self, path, rows):
+        with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, self.schema) as writer:
+            writer.write_table(self._table(rows), max_chunksize=max(7, len(rows) // 50))
+
+
+class TestArrowStream(TestArrowFile):
+    suffix = ".arrows"
+    # A stream may end between two messages without an end mark.
+    notices_its_end = False
+
+    def write(self, path, rows):
+        with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, self.schema) as writer:
+            writer.write_table(self._table(rows), max_chunksize=max(7, len(rows) // 50))
+
+
+class TestAvro(Blocks):
+    options = {"file_format": "avro"}
+    suffix = ".avro"
+    # There is no footer: a file may end between two blocks.
+    notices_its_end = False
+
+    def write(self, path, rows):
+        micros = {"type": "long", "logicalType": "timestamp-micros"}
+        decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+        days = {"type": "int", "logicalType": "date"}
+        types = ["long", "string", "double", days, micros, decimal, "boolean"]
+        fields = [
+            {"name": name, "type": ["null", kind]}
+            for name, kind in zip(self.schema.names, types, strict=True)
+        ]
+        schema = {"type": "record", "name": "r", "fields": fields}
+        with path.open("wb") as sink:
+            fastavro.writer(sink, schema, rows, codec="deflate", sync_interval=4000)
+
+
+class TestBinary(FileFormatSuite):
+    options = {"file_format": "binaryFile"}
+    schema = pa.schema([("length", pa.int64()), ("content", pa.binary())])
+    memory_is_flat = False  # A row is a file.
+
+    def rows(self, count):
+        return [{"length": count, "content": bytes(count)}] if count else []
+
+    def write(self, path, rows):
+        path.write_bytes(b"".join(row["content"] for row in rows))
+
+    def spoiled(self, data):
+        del data  # All bytes are a good file.
+
+    def test_a_file_cut_short_gives_an_error_or_its_first_rows(self, tmp_path):
+        pytest.skip("all bytes are a good file")
