@@ -65,6 +65,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # The workers have to be this very Python, not the first one on the path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     home = tmp_path_factory.mktemp("spark")
+    # Packages that a test installs beside the others, for every Python that Spark starts.
+    os.environ["SLUICE_TEST_PACKAGES"] = str(home / "packages")
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(home / "packages"), before)))
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("sluice tests")

@@ -53,15 +53,6 @@ def test_a_bad_record_far_inside_a_later_split_is_located(tmp_path):
         read(cut(path, [200_000]), SCHEMA)
 
 
-def test_a_bad_packed_file_is_named(tmp_path):
-    paths = [tmp_path / f"{i}.json" for i in range(50)]
-    for path in paths:
-        path.write_bytes(_lines(1))
-    paths[33].write_bytes(b"{")
-    with pytest.raises(MalformedDataError, match=re.escape(f"{paths[33]}, byte 0")):
-        read_rows(paths, SCHEMA)
-
-
 def test_dropped_records_are_counted_for_their_file(tmp_path):
     paths = [tmp_path / f"{i}.json" for i in range(4)]
     for path in paths:

@@ -54,7 +54,8 @@ class Documents:
     def _by_element(self, file: FileVersion) -> Iterator[Parsed]:
         if self._whole:
             raise Odd("one record, whatever it is")
-        blocks = elements(_plain(content(file, self._options, BLOCK_BYTES)), BLOCK_BYTES)
+        step = min(BLOCK_BYTES, self._options.batch_bytes)
+        blocks = elements(_plain(content(file, self._options, step)), step)
         if self._options.mode is ParseMode.FAILFAST:
             for block in blocks:
                 batch, problem = self._batch(block, file)

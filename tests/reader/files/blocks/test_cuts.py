@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -39,28 +38,6 @@ def test_any_cuts_give_the_rows_of_the_whole_file(
     assert read(reader, file, *cuts) == sample(COUNT)
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(count=st.integers(0, 120), block_rows=st.integers(1, 50))
-def test_blocks_cover_the_file_and_each_gives_the_rows_it_declares(
-    count: int, block_rows: int, kind: str, write: Any, fmt: Any, read: Any, sample: Any
-) -> None:
-    file = write(kind, count, block_rows)
-    reader = fmt(kind)
-    blocks = reader.blocks(file)
-    assert blocks[0].start == 0
-    assert blocks[-1].end == file.size
-    assert all(a.end == b.start for a, b in pairwise(blocks))
-    found = []
-    for block in blocks:
-        decoded = list(reader.decode(FileSplit(file, block.start, block.end)))
-        read_rows = sum(part.batch.num_rows for part in decoded)
-        assert block.rows in (-1, read_rows)
-        found += [row for part in decoded for row in part.batch.to_pylist()]
-    assert found == sample(count)
-
-
 @pytest.mark.parametrize("kind", ["parquet", "orc", "arrow", "avro"])
 def test_a_file_of_many_blocks_is_really_cut(kind: str, files: Any, fmt: Any) -> None:
     reader = fmt(kind)
@@ -73,16 +50,6 @@ def test_a_reader_goes_from_file_to_file_of_other_schemas(kind: str, write: Any,
     for file in (write(kind, 3), write(kind, 5), write(kind, 0)):
         batches = [part.batch for part in reader.decode(FileSplit(file, 0, file.size))]
         assert all(batch.schema.names == ["text", "id"] for batch in batches)
-
-
-def test_batches_keep_to_the_limit_of_bytes(kind: str, write: Any, fmt: Any) -> None:
-    file = write(kind, 20_000, 20_000)
-    sizes = [
-        part.batch.nbytes
-        for part in fmt(kind, batchBytes=65536).decode(FileSplit(file, 0, file.size))
-    ]
-    assert len(sizes) > 1
-    assert max(sizes) < 2 * 65536
 
 
 def test_a_schema_without_columns_still_counts_the_rows(kind: str, write: Any, fmt: Any) -> None:

@@ -12,8 +12,6 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.errors import (
-    FileChangedError,
-    FileVanishedError,
     MalformedDataError,
     SplitReadError,
 )
@@ -44,18 +42,6 @@ def test_an_empty_file_is_named_with_what_was_expected(
     assert "ignoreCorruptFiles" in caught.value.remedy
     with pytest.raises(MalformedDataError):
         fmt(kind).blocks(file)
-
-
-@pytest.mark.parametrize("part", [0.01, 0.3, 0.5, 0.9, 0.999])
-def test_a_file_cut_short_is_named_with_its_size(
-    kind: str, part: float, write: Any, fmt: Any, version_of: Any
-) -> None:
-    path = Path(write(kind, COUNT, 50).path)
-    data = path.read_bytes()
-    path.write_bytes(data[: int(len(data) * part)])
-    file = version_of(path)
-    with pytest.raises(MalformedDataError, match=re.escape(f"({file.size} bytes)")):
-        list(fmt(kind).decode(FileSplit(file, 0, file.size)))
 
 
 def test_a_file_of_another_format_is_refused(
@@ -161,21 +147,6 @@ def test_an_abandoned_read_leaves_nothing_for_the_next_one(
     next(abandoned)
     abandoned.close()
     assert read(reader, file) == sample(COUNT)
-
-
-def test_a_vanished_file_is_named(kind: str, write: Any, fmt: Any) -> None:
-    file = write(kind, 3)
-    Path(file.path).unlink()
-    with pytest.raises(FileVanishedError, match=re.escape(file.path)):
-        list(fmt(kind).decode(FileSplit(file, 0, file.size)))
-
-
-def test_a_changed_file_is_named(kind: str, write: Any, fmt: Any) -> None:
-    file = write(kind, 3)
-    with Path(file.path).open("ab") as sink:
-        sink.write(b"x")
-    with pytest.raises(FileChangedError, match=re.escape(file.path)):
-        list(fmt(kind).decode(FileSplit(file, 0, file.size)))
 
 
 def test_an_arrow_footer_that_leaves_a_batch_out_is_refused(fmt: Any, write: Any) -> None:
