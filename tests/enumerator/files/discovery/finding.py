@@ -1,0 +1,87 @@
+"""What the tests of discovery share: trees made quickly, passes, and how much a pass asks for."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from pyspark_sluice.checkpoint_meta.loaded_paths import loaded_paths
+from pyspark_sluice.enumerator.files.discovery.choice import Choice
+from pyspark_sluice.enumerator.files.discovery.criteria import Criteria
+from pyspark_sluice.enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
+
+_CRITERIA = set(Criteria.__dataclass_fields__)
+_MODE = set(ListingMode.__dataclass_fields__)
+
+
+def land(root, name, content="x", *, age=None):
+    """A file, `age` seconds old if that is given."""
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    if age is not None:
+        then = path.stat().st_mtime - age
+        os.utime(path, (then, then))
+    return str(path)
+
+
+def make_discovery(paths, storage_options=None, *, fail_on_missing_path=True, clock=None, **more):
+    """A discovery whose choice, criteria and mode are given by the names of their fields."""
+    criteria = Criteria(**{name: more.pop(name) for name in _CRITERIA & set(more)})
+    mode = ListingMode(**{name: more.pop(name) for name in _MODE & set(more)})
+    timed = {} if clock is None else {"clock": clock}
+    return TreeDiscovery(
+        loaded_paths(str(paths)),
+        storage_options or {},
+        fail_on_missing_path=fail_on_missing_path,
+        choice=Choice(criteria=criteria, **more),
+        mode=mode,
+        **timed,
+    )
+
+
+class Ledger:
+    """What is known, as the enumerator's ledger has it: every file that a pass brings."""
+
+    def __init__(self, *paths):
+        self.paths = set(paths)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def are_known(self, paths):
+        return np.array([path in self.paths for path in paths], bool)
+
+    def take(self, discovery):
+        """One pass; the new paths in order."""
+        found = [path for files in discovery.listing(self) for path in files.paths]
+        assert len(found) == len(set(found)), "a file came twice"
+        self.paths.update(found)
+        return sorted(found)
+
+
+def names(paths, root):
+    """`paths` as they are below `root`."""
+    return sorted(str(path).removeprefix(f"{root}/") for path in paths)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often the operating system is asked, by function; the calls go through."""
+    counted = Counter()
+
+    def counting(name):
+        real = getattr(os, name)
+
+        def call(*arguments, **more):
+            counted[name] += 1
+            return real(*arguments, **more)
+
+        return call
+
+    for name in ("lstat", "scandir"):
+        monkeypatch.setattr(os, name, counting(name))
+    return counted
