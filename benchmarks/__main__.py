@@ -66,7 +66,7 @@ def _line(result: Result) -> str:
 
 
 def _figure(value: float, unit: str) -> str:
-    digits = 2 if unit == "s" else 0
+    digits = 2 if unit == "s" or (unit == "ms" and value < 10) else 0
     return f"{value:,.{digits}f} {unit}"
 
 
