@@ -117,7 +117,6 @@ class LocalFiles:
             for name, reason in refused:
                 visit.leave_out(name, reason)
                 tally.add(os.path.join(written_path(visit.path), name), reason)
-        tally.saw(paths)
         mask = known.are_known(paths)
         wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
         found = [
@@ -126,7 +125,9 @@ class LocalFiles:
             if self._is_wanted(paths[at], *places[at], tally)
             and (status := self._status(*places[at])) is not None
         ]
-        return self._taken(found, tally)
+        taken = self._taken(found, tally)
+        tally.saw(paths, mask, taken.paths)
+        return taken
 
     def _is_wanted(self, path: str, visit: Visit, name: str, tally: Tally) -> bool:
         reason = self._refusal(visit, name)

@@ -65,7 +65,6 @@ class RemoteFiles:
         `level` is the page's directory's, or -1 where the names tell.
         """
         paths = [str(self._files.unstrip_protocol(name)) for name in page.names]
-        tally.saw(paths)
         for folder in page.folders:
             self._tell_of(folder, level, tally)
         mask = known.are_known(paths)
@@ -84,12 +83,10 @@ class RemoteFiles:
                 tally.waits(paths[one])
         taken = at[codes == 0].tolist()
         etags = [page.etags[one] for one in taken]
-        return FoundFiles(
-            [paths[one] for one in taken],
-            sizes[codes == 0],
-            modified[codes == 0],
-            etags if any(etags) else None,
-        )
+        names = [paths[one] for one in taken]
+        tally.saw(paths, mask, names)
+        kept = codes == 0
+        return FoundFiles(names, sizes[kept], modified[kept], etags if any(etags) else None)
 
     def _tell_of(self, folder: str, level: int, tally: Tally) -> None:
         reason = self._scope.enters(folder.rstrip("/").rpartition("/")[2], level)

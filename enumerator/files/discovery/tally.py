@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .api import Skipped, SkippedFile
 
 _SAMPLE = 1_000
@@ -20,7 +23,7 @@ class Tally:
     def __init__(self, *, keeps_all: bool = False, marks_names: bool = False) -> None:
         """`marks_names` for the incremental mode, which goes by them."""
         self.greatest = ""
-        """Greatest path that the pass came to."""
+        """Greatest path of a file that is taken or known: others may be of another kind."""
         self.waiting = ""
         """Least path that is to be looked at again."""
         self._marks_names = marks_names
@@ -40,10 +43,11 @@ class Tally:
         if self._most is None or len(self._names) < self._most:
             self._names.extend(names)
 
-    def saw(self, paths: Sequence[str]) -> None:
-        """The pass came to these, whatever becomes of them."""
-        if self._marks_names and paths:
-            self.greatest = max(self.greatest, *paths)
+    def saw(self, paths: Sequence[str], known: NDArray[np.bool_], taken: Sequence[str]) -> None:
+        """The pass came to these."""
+        if self._marks_names:
+            kept = [paths[at] for at in np.flatnonzero(known).tolist()]
+            self.greatest = max(self.greatest, *kept, *taken, "")
 
     def waits(self, path: str) -> None:
         """It is not taken yet."""

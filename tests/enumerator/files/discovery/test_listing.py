@@ -241,6 +241,15 @@ def test_an_incremental_pass_looks_behind_the_greatest_name_and_a_full_one_at_al
     assert ledger.take(discovery) == [late]
 
 
+def test_names_that_are_not_taken_do_not_hide_lesser_ones(tmp_path):
+    discovery, ledger = make_discovery(tmp_path, incremental=True, glob="*.json"), Ledger()
+    land(tmp_path, "2026-01.json")
+    land(tmp_path, "README.md")
+    assert len(ledger.take(discovery)) == 1
+    new = land(tmp_path, "2026-02.json")
+    assert ledger.take(discovery) == [new]
+
+
 def test_an_incremental_pass_does_not_go_past_what_waits(tmp_path):
     discovery = make_discovery(tmp_path, incremental=True, ready_marker="<name>.done")
     ledger = Ledger()
