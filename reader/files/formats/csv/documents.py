@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from ...lines import LineBlock, line_blocks
 from ...options import ReaderOptions
@@ -21,7 +19,7 @@ from ..strings import is_utf8
 from .fast import CsvFast
 from .header import Header
 from .rows import CsvRows, Row
-from .shape import places_of
+from .shape import Marks
 from .tokens import CsvTokens, break_of, shown
 
 _SMALL = 64 * 1024
@@ -62,7 +60,9 @@ class CsvDocuments:
         self._columns = columns
         self._options = options
         # Inside of quotes a separator that was set stays as it is, in which no fast parser agrees.
-        self._may_be_fast = not options.comment and options.line_sep in ("", "\n")
+        self._may_be_fast = (
+            fast.is_possible and not options.comment and options.line_sep in ("", "\n")
+        )
 
     def parse(self, split: FileSplit, names: Sequence[str], step: int) -> Iterator[Parsed]:
         """The records of a whole file; `names` says which columns its fields are.
@@ -132,18 +132,14 @@ class CsvDocuments:
         """The same for all of `data` by the fast path; None if it might be wrong."""
         if not self._may_be_fast:
             return None
-        quotes = places_of(data, self._options.quote) if self._options.quote.isascii() else None
-        if quotes is None:
-            return None
-        lines = _as_lines(data, document.line_break, quotes)
+        marks = Marks(data, self._options.sep, self._options.quote)
+        lines = _as_lines(data, document.line_break, marks)
         if lines is None:
             return None
         used = len(data)
         if not is_last:
-            feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(document.line_break[-1]))
-            feeds = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
-            used = int(feeds[-1]) + 1 if len(feeds) else 0
-            lines = _as_lines(data[:used], document.line_break, quotes)
+            used = marks.end_of_last(document.line_break[-1])
+            lines = _as_lines(data[:used], document.line_break, marks)
         if not lines:
             return None
         if not lines.strip(b"\n"):
@@ -199,7 +195,7 @@ def _growing(blocks: Iterator[LineBlock], document: _Document) -> Iterator[bool]
         yield block is None
 
 
-def _as_lines(data: bytes, line_break: str, quotes: np.ndarray) -> bytes | None:
+def _as_lines(data: bytes, line_break: str, marks: Marks) -> bytes | None:
     """`data` with line feeds for line breaks; None where a lone CR or LF is something else."""
     if line_break == "\n":
         return None if b"\r" in data else data
@@ -209,10 +205,7 @@ def _as_lines(data: bytes, line_break: str, quotes: np.ndarray) -> bytes | None:
     lines = data.replace(b"\r\n", b"\n")
     if b"\r" in lines:
         return None
-    raw = np.frombuffer(data, np.uint8)
-    feeds = np.flatnonzero(raw == ord("\n"))
-    lone = feeds[(feeds == 0) | (raw[feeds - 1] != ord("\r"))]
-    return lines if (np.searchsorted(quotes, lone) % 2 == 1).all() else None
+    return None if marks.has_lone_feeds() else lines
 
 
 def _size(text: str) -> int:

@@ -16,7 +16,7 @@ import pyarrow.csv as pa_csv
 from ...options import ReaderOptions
 from ..strings import has_lone_return
 from ..times.temporal import Temporal
-from .shape import are_regular, has_blank_line, has_doubtful_numbers, places_of
+from .shape import Marks, has_blank_line
 
 _types = pa.types
 _TRUE = ["true", "True", "TRUE"]
@@ -58,15 +58,15 @@ class CsvFast:
         blank_lines_count = len(names) == 1 or ord(options.sep) <= 32
         if (blank_lines_count or (self._blanks and not lines)) and has_blank_line(data):
             return None
-        quotes = places_of(data, options.quote)
-        if len(quotes) and not self._is_regular(data, quotes, lines=lines):
+        marks = Marks(data, options.sep, options.quote)
+        if marks.has_quotes and not self._is_regular(data, marks, lines=lines):
             return None
         if self._blanks is not None:
-            if not len(quotes):
+            if not marks.has_quotes:
                 data = self._blanks.sub(b"", data)
             elif self._blanks.search(data):
                 return None
-        in_doubt = bool(self._numbers) and has_doubtful_numbers(data, quotes, options.sep)
+        in_doubt = bool(self._numbers) and marks.has_doubtful_numbers()
         wire = self._wire | dict.fromkeys(self._numbers if in_doubt else (), pa.string())
         kept = [f.name for f in self._data if f.name in wire and f.name in names]
         try:
@@ -78,7 +78,7 @@ class CsvFast:
                 pa_csv.ParseOptions(
                     delimiter=options.sep,
                     # Without quotes to look for, the parser is a tenth faster.
-                    quote_char=options.quote if len(quotes) else False,
+                    quote_char=options.quote if marks.has_quotes else False,
                     double_quote=self._double,
                     escape_char=False,
                     newlines_in_values=not lines,
@@ -114,7 +114,7 @@ class CsvFast:
             return _exact_numbers(column, field.type)
         return self._temporal.column(column, field.type)
 
-    def _is_regular(self, data: bytes, quotes: np.ndarray, *, lines: bool) -> bool:
+    def _is_regular(self, data: bytes, marks: Marks, *, lines: bool) -> bool:
         options = self._options
         if self._double:
             if options.char_to_escape_quote_escaping:
@@ -123,7 +123,7 @@ class CsvFast:
             return False
         if (options.null_value or options.empty_value) and options.quote.encode() * 2 in data:
             return False
-        return are_regular(data, quotes, options.sep, double=self._double, lines=lines)
+        return marks.is_regular(double=self._double, lines=lines)
 
 
 def _is_exact_number(kind: pa.DataType) -> bool:
