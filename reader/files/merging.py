@@ -1,5 +1,8 @@
-"""Merges small batches, so that thousands of tiny files do not become thousands of batches.
+"""Batches of the size that Spark takes fastest, whatever the size of files and blocks is.
 
+Thousands of tiny files do not become thousands of batches, and wide rows no batches that are beyond
+the caches: of ready-made rows with 60 columns, Spark took a quarter more time in batches of 32,000
+than in batches of 2,000; of rows with 5 columns it took a tenth less.
 Not here: parsing several files at once (`packing.py`).
 """
 
@@ -12,7 +15,10 @@ import pyarrow as pa
 from ..api import Report
 
 _ENOUGH_ROWS = 32_768
-_SMALL_ROWS = 8_192
+_ENOUGH_BYTES = 1024 * 1024
+_SMALL = 4
+"""A batch of less than one in so many of what is enough is merged with others."""
+
 _MAX_REPORTS = 4_096
 
 
@@ -21,6 +27,7 @@ def merged(
 ) -> Iterator[pa.RecordBatch | Report]:
     """The same rows and reports in the same order, each report still after its rows."""
     batches, reports, rows, size = list[pa.RecordBatch](), list[Report](), 0, 0
+    enough = min(_ENOUGH_BYTES, batch_bytes)
 
     def flush() -> Iterator[pa.RecordBatch | Report]:
         nonlocal rows, size
@@ -34,14 +41,22 @@ def merged(
     for item in items:
         if not isinstance(item, pa.RecordBatch):
             reports.append(item)
-        elif item.num_rows >= _SMALL_ROWS:
-            yield from flush()
-            yield item
-            continue
         elif item.num_rows:
+            length = item.nbytes
+            if item.num_rows * _SMALL >= _ENOUGH_ROWS or length * _SMALL >= enough:
+                yield from flush()
+                yield from _cut(item, length, enough)
+                continue
             batches.append(item)
             rows += item.num_rows
-            size += item.nbytes
-        if rows >= _ENOUGH_ROWS or size >= batch_bytes or len(reports) >= _MAX_REPORTS:
+            size += length
+        if rows >= _ENOUGH_ROWS or size >= enough or len(reports) >= _MAX_REPORTS:
             yield from flush()
     yield from flush()
+
+
+def _cut(batch: pa.RecordBatch, length: int, enough: int) -> Iterator[pa.RecordBatch]:
+    # Whole bytes of validity, so that no bit has to be moved.
+    step = batch.num_rows // max(1, round(length / enough)) // 8 * 8 + 8
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)

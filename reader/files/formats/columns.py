@@ -5,7 +5,7 @@ Conversion of one column is in `convert.py`; reading of any format is not here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -79,7 +79,8 @@ class ColumnFitter:
     def _plan_for(self, found: pa.Schema, path: str) -> list[tuple[int, Convert]]:
         if self._planned_for is None or not found.equals(self._planned_for):
             try:
-                self._plan = [_plan_column(found, field, self._zone) for field in self.schema]
+                names = found.names
+                self._plan = [_plan_column(found, names, f, self._zone) for f in self.schema]
             except Misfit as misfit:
                 self._planned_for = None
                 raise misfit.in_file(path) from None
@@ -111,8 +112,10 @@ def _struct_paths(found: pa.Field, target: pa.DataType) -> list[str]:
     return [f"{found.name}.{path}" for path in below] or [found.name]
 
 
-def _plan_column(found: pa.Schema, field: pa.Field, zone: str) -> tuple[int, Convert]:
-    index = find_name(found.names, field.name)
+def _plan_column(
+    found: pa.Schema, names: Sequence[str], field: pa.Field, zone: str
+) -> tuple[int, Convert]:
+    index = find_name(names, field.name)
     if index >= 0:
         return index, converter(found.field(index).type, field, field.name, zone)
     require_nullable(field, field.name)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from ...options import ReaderOptions
@@ -94,25 +93,35 @@ class CsvFast:
                     quoted_strings_can_be_null=True,
                 ),
             )
-            columns = dict(zip(table.column_names, table.columns, strict=True))
-            return [self._finished(columns.get(f.name), f, len(table)) for f in self._data]
+            return self._columns(table)
         except (ValueError, pa.ArrowException):
             return None
 
-    def _finished(self, chunks: pa.ChunkedArray | None, field: pa.Field, rows: int) -> pa.Array:
-        if chunks is None:
-            return pa.nulls(rows, field.type)
-        column = chunks.combine_chunks()
-        if _types.is_floating(field.type):
-            # Arrow reads more spellings of these than Spark does.
-            if not pc.all(pc.is_finite(column), min_count=0).as_py():
+    def _columns(self, table: pa.Table) -> list[pa.Array]:
+        """The columns of the data schema."""
+        rows, chunks = table.num_rows, table.to_batches()
+        if len(chunks) > 1:
+            # Which copies, where a block is a single chunk as well.
+            chunks = table.combine_chunks().to_batches()
+        found = dict(zip(table.column_names, chunks[0].columns, strict=True)) if chunks else {}
+        return [
+            self._finished(found[f.name], f) if f.name in found else pa.nulls(rows, f.type)
+            for f in self._data
+        ]
+
+    def _finished(self, column: pa.Array, field: pa.Field) -> pa.Array:
+        kind = field.type
+        if _types.is_floating(kind):
+            # Arrow reads more spellings of these than Spark does. Nulls are zeros beneath.
+            values = np.frombuffer(column.buffers()[1], kind.to_pandas_dtype(), len(column))
+            if not np.isfinite(values).all():
                 raise ValueError("not a finite number")
             return column
-        if column.type == field.type:
+        if column.type == kind:
             return column
         if field.name in self._numbers:
-            return _exact_numbers(column, field.type)
-        return self._temporal.column(column, field.type)
+            return _exact_numbers(column, kind)
+        return self._temporal.column(column, kind)
 
     def _is_regular(self, data: bytes, marks: Marks, *, lines: bool) -> bool:
         options = self._options

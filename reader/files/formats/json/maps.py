@@ -11,12 +11,14 @@ Not here: all other columns (`fast.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
-from .structs import NAME_ESCAPED, python_type
+from .structs import NAME_ESCAPED, python_type, without_collection
 
 _types = pa.types
 
@@ -33,6 +35,7 @@ class MapColumns:
             "Record",
             [(name, msgspec.Raw, msgspec.Raw(b"null")) for name in own],
             rename=dict(zip(own, self.names, strict=True)),
+            gc=False,
         )
         self._records = msgspec.json.Decoder(record)
         self._maps = [msgspec.json.Decoder(_many(field.type)) for field in fields]
@@ -50,6 +53,10 @@ class MapColumns:
             ArrowException: a number does not fit its type.
             Exception: one of `structs.REFUSALS`, for anything that is not exactly of its type.
         """
+        with without_collection():
+            return self._columns(data)
+
+    def _columns(self, data: bytes) -> dict[str, pa.Array] | None:
         records = self._records.decode_lines(data)
         found = {}
         raw = zip(*map(msgspec.structs.astuple, records), strict=True)
@@ -92,19 +99,13 @@ def _has_repeats(texts: Sequence[msgspec.Raw], maps: Sequence[dict[str, object] 
 
 
 def _array(maps: Sequence[dict[str, object] | None], kind: pa.DataType) -> pa.Array:
-    offsets, keys, items = [0], list[str](), list[object]()
-    for found in maps:
-        if found:
-            keys.extend(found)
-            items.extend(found.values())
-        offsets.append(len(keys))
-    absent = None
-    if None in maps:
-        absent = pa.array([found is None for found in maps])
+    known = [found for found in maps if found]
+    offsets = np.zeros(len(maps) + 1, np.int32)
+    np.cumsum([len(found) if found else 0 for found in maps], out=offsets[1:])
     return pa.MapArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        pa.array(keys, kind.key_type),
-        pa.array(items, kind.item_type),
+        pa.array(offsets),
+        pa.array(list(chain.from_iterable(known)), kind.key_type),
+        pa.array(list(chain.from_iterable(map(dict.values, known))), kind.item_type),
         type=kind,
-        mask=absent,
+        mask=pa.array([found is None for found in maps]) if None in maps else None,
     )
