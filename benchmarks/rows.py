@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -232,15 +232,15 @@ def flight(bench: Bench) -> list[Result]:
     return results
 
 
-def _shapes_of(kind: str) -> Callable[[Bench], list[Result]]:
-    def row(bench: Bench) -> list[Result]:
+def _shapes_of(kind: str) -> Callable[[Bench], Iterable[Result]]:
+    def row(bench: Bench) -> Iterable[Result]:
         return shapes(bench, kind)
 
     row.__doc__ = f"The shapes in {kind} alone."
     return row
 
 
-ALL: dict[str, Callable[[Bench], list[Result]]] = {
+ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "csv": csv,
     "json": json,
     "parquet": parquet,

@@ -7,30 +7,41 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
+import pyarrow as pa
+import pyarrow.parquet
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from .bench import Bench, Result
-from .shapes import SHAPES, SMALL, Shape
-from .streams import Input
+from .bench import Bench, Result, median
+from .decoding import decoded
+from .ready import ready_rows_source
+from .shapes import FILES, SHAPES, SMALL, Shape
+from .streams import Input, available_now
 
 _WITHOUT_PEER = frozenset({"avro"})
 """Spark's reader of these is a separate JAR."""
 
+_WARM_UPS = 3
+"""Of ready-made rows, after whose shape has been read by both sources."""
 
-def shapes(bench: Bench, chosen: str = "") -> list[Result]:
+
+def shapes(bench: Bench, chosen: str = "") -> Iterator[Result]:
     """Data in the shapes that land in real directories, each format's mean last."""
-    results, ratios = [], defaultdict(list)
+    bench.spark.dataSource.register(ready_rows_source())
+    ratios = defaultdict(list)
     for shape in (*SHAPES, *SMALL):
         if chosen in ("", shape.file_format):
             found = _measured(bench, shape)
-            results.extend(found)
+            yield from found
             if found[0].peer is not None:
                 ratios[shape.file_format].append(found[0].peer / found[0].sluice)
-    return [*results, *_means(ratios)]
+    yield from _means(ratios)
 
 
 def _means(ratios: Mapping[str, list[float]]) -> list[Result]:
@@ -54,7 +65,32 @@ def _measured(bench: Bench, shape: Shape) -> list[Result]:
     if compared:
         _same_values(bench, read)
     work = f"{shape.file_format}, {shape.name}, {shape.rows:,} rows"
-    return bench.throughput(work, read, shape.rows, peers=compared)
+    batches, whole = bench.throughput(work, read, shape.rows, peers=compared)
+    if shape.files > FILES:
+        return [batches, whole]
+    note = f"{batches.note}; ready-made rows take {_floor(bench, read, shape):.2f} s"
+    return [replace(batches, note=note), whole]
+
+
+def _floor(bench: Bench, read: Input, shape: Shape) -> float:
+    """Seconds for as many rows with the same columns that two tasks have ready made."""
+    like = _first_rows(bench, read)
+
+    def frame(_: str) -> DataFrame:
+        ready = bench.spark.readStream.format("ready_rows").option("schema", read.schema)
+        return ready.option("like", str(like)).option("rows", str(shape.rows // 2)).load()
+
+    runs = [available_now(frame, shape.rows) for _ in range(_WARM_UPS + bench.runs)]
+    return median([run.batch_seconds for run in runs[_WARM_UPS:]])
+
+
+def _first_rows(bench: Bench, read: Input) -> Path:
+    def make(folder: Path) -> None:
+        schema = cast(StructType, StructType.fromDDL(read.schema))
+        batches = decoded(min(read.path.iterdir()), read.file_format, schema, read.options)
+        pa.parquet.write_table(pa.Table.from_batches([next(batches)]), folder / "first.parquet")
+
+    return bench.data.made(f"{read.path.name}_ready", make) / "first.parquet"
 
 
 def _same_values(bench: Bench, read: Input) -> None:

@@ -98,6 +98,17 @@ def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(nothing)
 
 
+def columns_of(table: pa.Table) -> dict[str, pa.Array]:
+    """Name -> column of what was parsed at once."""
+    batches = table.to_batches()
+    if len(batches) != 1:
+        # Which copies, and would copy a single chunk as well.
+        batches = table.combine_chunks().to_batches()
+    if not batches:
+        return {field.name: pa.array([], field.type) for field in table.schema}
+    return dict(zip(table.column_names, batches[0].columns, strict=True))
+
+
 def _struct_paths(found: pa.Field, target: pa.DataType) -> list[str]:
     both = pa.types.is_struct(found.type) and pa.types.is_struct(target)
     if not both or is_variant(target):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from ...options import ReaderOptions
+from ..columns import columns_of
 from ..strings import has_lone_return
 from ..times.temporal import Temporal
 from .shape import Marks, has_blank_line
@@ -99,11 +100,7 @@ class CsvFast:
 
     def _columns(self, table: pa.Table) -> list[pa.Array]:
         """The columns of the data schema."""
-        rows, chunks = table.num_rows, table.to_batches()
-        if len(chunks) > 1:
-            # Which copies, where a block is a single chunk as well.
-            chunks = table.combine_chunks().to_batches()
-        found = dict(zip(table.column_names, chunks[0].columns, strict=True)) if chunks else {}
+        rows, found = table.num_rows, columns_of(table)
         return [
             self._finished(found[f.name], f) if f.name in found else pa.nulls(rows, f.type)
             for f in self._data

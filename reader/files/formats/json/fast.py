@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 
 from ...options import ReaderOptions
-from ..columns import empty_columns
+from ..columns import columns_of, empty_columns
 from ..strings import is_utf8
 from ..times.temporal import Temporal
 from .literals import has_long_number
@@ -85,7 +85,7 @@ class FastRecords:
             return None
         if maps is None or any(len(column) != table.num_rows for column in maps.values()):
             return None
-        found = {name: table.column(name).combine_chunks() for name in table.column_names} | maps
+        found = columns_of(table) | maps
         return [found[name] for name in self._data.names], table.num_rows
 
     def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
