@@ -15,6 +15,7 @@ from pyspark_sluice.tests.spark.standalone import BUCKET
 
 from .bench import WARM_UPS, Bench, Result, median
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
+from .discovery import discovery
 from .flight import (
     BATCHES,
     batch_milliseconds,
@@ -248,6 +249,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "floor": floor,
     "fixed": fixed,
     "planning": planning,
+    "discovery": discovery,
     "flight": flight,
     "small20k": small20k,
     "big": big,

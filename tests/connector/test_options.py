@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
+from pyspark_sluice.checkpoint_meta.loaded_paths import loaded_paths
 from pyspark_sluice.connector.file_source import FileSource
+from pyspark_sluice.connector.file_times import instant
 from pyspark_sluice.connector.options import SluiceOptions, option_names, parse_options
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.files.options import FileFormatName
@@ -127,3 +129,50 @@ def test_a_limit_on_rows_is_refused_where_files_do_not_count_them(name):
 def test_a_limit_on_rows_is_taken_where_files_count_them(name):
     given = {**GOOD, "fileformat": name, "maxrowspertrigger": "5"}
     assert parse_options(given, streaming=True).max_rows_per_trigger == 5
+
+
+def test_several_paths_are_one_text_whichever_way_they_are_given():
+    for given in (
+        {"path": r"/a\,b,/c"},
+        {"paths": '["/a,b", "/c"]'},
+        {"path": r"/a\,b", "paths": '["/c"]'},
+    ):
+        options = parse_options({"checkpointlocation": "/ck", **given}, streaming=True)
+        assert [path.base for path in loaded_paths(options.path)] == ["/a,b", "/c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"paths": "/a"}, "paths: found '/a'; expected: "),
+        ({"path": "/a/[b"}, r"path: an open \[ in '\[b'"),
+        ({"path": "s3://b*/c"}, "path: 's3://b.*' has a wildcard where only a name can be"),
+        ({"modifiedafter": "soon"}, "modifiedAfter: found 'soon'; expected a time such as"),
+        ({"modifiedbefore": "2026-01-31"}, "modifiedBefore: found .* names no zone; .* timeZone"),
+        ({"readymarker": "a/b"}, "readyMarker: found 'a/b'; expected: .*no file name"),
+        ({"minfilesize": "much"}, "minFileSize: found 'much'"),
+        ({"maxfileage": "0s"}, "maxFileAge: found '0s'"),
+        ({"ignorednamesregex": "("}, "is not a regular expression"),
+    ],
+)
+def test_what_discovery_cannot_do_is_named_with_its_option(given, told):
+    with pytest.raises(OptionError, match=told):
+        parse_options({**GOOD, **given}, streaming=True)
+
+
+def test_times_of_files_are_moments_in_the_zone_that_is_named():
+    for text, zone in (
+        ("2026-01-31T12:00:00Z", ""),
+        ("2026-01-31 13:00:00+01:00", "Asia/Tokyo"),
+        ("2026-01-31T13:00:00", "Europe/Berlin"),
+        ("2026-01-31 12:00", "UTC"),
+    ):
+        given = {**GOOD, "modifiedafter": text, "timezone": zone}
+        options = parse_options({k: v for k, v in given.items() if v}, streaming=True)
+        assert instant(options.modified_after, options.time_zone) == 1_769_860_800_000_000
+
+
+def test_names_of_spark_and_of_the_reference_are_one_option():
+    for name in ("ignoredPathSegmentRegex", "ignoredNamesRegex"):
+        options = parse_options({**GOOD, name: "^tmp"}, streaming=True)
+        assert options.ignored_path_segment_regex == "^tmp"

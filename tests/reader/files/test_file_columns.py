@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
+from pyspark_sluice.reader.files.columns import bases_of, parts_below
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -174,3 +175,32 @@ def test_without_any_column_the_rows_still_count(tmp_path, name):
         path.write_text('{"a":1}\n{"a":2}\n')
     _, reports = read([whole(p) for p in paths], pa.schema([]), file_format=name, mode="PERMISSIVE")
     assert [report.rows for report in reports] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("loaded", "directory", "parts"),
+    [
+        ("/in", "/in/day=1/hour=2", ["day=1", "hour=2"]),
+        ("/x=1/in", "/x=1/in", []),
+        ("/x=1/in,/y=2", "/y=2/day=3", ["day=3"]),
+        ("/in,/in/day=1", "/in/day=1/hour=2", ["hour=2"]),
+        ("/in/a", "/in/ab/day=1", ["in", "ab", "day=1"]),
+        ("/in/day=*/x", "/in/day=4/x", ["day=4", "x"]),
+        (r"/in\,side", "/in,side/day=1", ["day=1"]),
+        ("file:///in%20side", "/in side/day=1", ["day=1"]),
+        ("s3a://x=1/in", "s3://x=1/in/day=1", ["day=1"]),
+    ],
+)
+def test_parts_of_a_path_count_below_the_nearest_of_the_loaded_paths(loaded, directory, parts):
+    bases = bases_of(ReaderOptions.model_validate({"basePath": loaded}))
+    assert [part for part in parts_below(bases, directory) if part] == parts
+
+
+def test_with_recursive_lookup_no_column_is_taken_from_the_path(tmp_path):
+    paths = _tree(tmp_path)[:1]
+    paths[0].write_text('{"a":1,"day":"2020-02-02"}\n')
+    schema = pa.schema([*DATA, ("day", pa.date32())])
+    (row,) = read_rows(paths, schema, base_path=str(tmp_path), recursive_file_lookup=True)
+    assert row["day"] == date(2020, 2, 2)
+    (row,) = read_rows(paths, schema, base_path=str(tmp_path))
+    assert row["day"] == date(2026, 1, 1)

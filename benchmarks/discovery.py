@@ -1,0 +1,110 @@
+"""What it takes to find one new file in a large tree, and to find none for a minute."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from .bench import Bench, Result, median
+from .data import SMALL_SCHEMA, write_small
+from .streams import Input, drained, load, started
+
+_NEW = 7
+_IDLE = 60.0
+"""Seconds over which nothing happens."""
+
+_SETTLING = 8.0
+"""Seconds until directories that have just been read are trusted."""
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def discovery(bench: Bench, counts: Sequence[int] = (100_000, 1_000_000)) -> list[Result]:
+    """One new file in a tree of 100,000 and of 1,000,000, and a minute without any."""
+    results = []
+    for count in counts:
+        tree = bench.data.small_json(count)
+        own, idle = _waiting(bench, "sluice", tree, count)
+        with_peer = bench.peers and count <= 100_000
+        peer = _waiting(bench, "spark", tree, count) if with_peer else None
+        results.append(
+            Result(
+                f"one new file in a tree of {count:,}", median(own),
+                median(peer[0]) if peer else None,
+                note=f"from its rename to the end of its batch, median of {_NEW}",
+            )
+        )  # fmt: skip
+        results += [
+            Result(
+                f"{_IDLE:.0f} s without a new file in {count:,}, {what}", used,
+                peer[1].get(what) if peer else None, note="processor time",
+            )
+            for what, used in idle.items()
+        ]  # fmt: skip
+    return results
+
+
+def _waiting(
+    bench: Bench, source: str, tree: Path, count: int
+) -> tuple[list[float], dict[str, float]]:
+    """Seconds for each new file; processor seconds while there is none, by process."""
+    options = {"maxFilesPerTrigger": str(count)}
+    read = Input(tree, SMALL_SCHEMA, "json", options)
+    new = [tree / "d0000" / f"new-{number}.json" for number in range(_NEW)]
+    trigger = {"processingTime": "0 seconds"}
+    try:
+        with started(partial(load, bench.spark, source, read), trigger) as (query, begin):
+            drained(query, begin, count)
+            latencies = []
+            time.sleep(_SETTLING)
+            for number, path in enumerate(new):
+                # Landing at another moment of the discovery interval each time.
+                time.sleep(1.0 + number * 0.23)
+                hidden = path.with_name(f".{path.name}")
+                write_small(hidden, number)
+                landed = time.perf_counter()
+                hidden.rename(path)
+                latencies.append(drained(query, landed, count + number + 1).seconds)
+            time.sleep(_SETTLING)
+            return latencies, _used_while_idle()
+    finally:
+        for path in new:
+            path.unlink(missing_ok=True)
+
+
+def _used_while_idle() -> dict[str, float]:
+    before = _processor_seconds()
+    time.sleep(_IDLE)
+    after = _processor_seconds()
+    return {what: after[what] - before.get(what, 0.0) for what in after}
+
+
+def _processor_seconds() -> dict[str, float]:
+    """Of the Python processes below this one (the source's is one), and of Spark's driver."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,comm="],
+        capture_output=True, text=True, check=True, timeout=30,
+    )  # fmt: skip
+    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    below = {os.getpid()}
+    while more := {int(row[0]) for row in rows if int(row[1]) in below} - below:
+        below |= more
+    used = {"the source's Python process": 0.0, "the virtual machine": 0.0}
+    for process, _, command in rows:
+        if int(process) in below and int(process) != os.getpid():
+            what = "the virtual machine" if "java" in command else "the source's Python process"
+            used[what] += _seconds_of(int(process))
+    return used
+
+
+def _seconds_of(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+    except FileNotFoundError:
+        return 0.0
+    user, system = fields.split()[11:13]
+    return (int(user) + int(system)) / _TICKS

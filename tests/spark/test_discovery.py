@@ -1,0 +1,98 @@
+"""Which files are read, held against Spark's own reader over the same tree, and by a stream."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+
+import pytest
+
+SCHEMA = "id long, day int"
+FILES = {
+    "plain/a.json": 100,
+    "plain/b.json": 200,
+    "plain/c.txt": 300,
+    "plain/_hidden.json": 250,
+    "plain/nested/d.json": 100,
+    "parts/day=1/e.json": 200,
+    "parts/day=2/f.json": 300,
+    "more/day=2/g.json": 400,
+    "more/day=30/h.json": 500,
+}
+"""Name -> second of its modification; the id of its one row is its place here."""
+
+CASES = [
+    (["plain"], {"pathGlobFilter": "*.{json,csv}"}),
+    (["plain", "parts"], {"recursiveFileLookup": "true"}),
+    (["plain"], {"recursiveFileLookup": "true", "pathGlobFilter": "[a-d].json"}),
+    (["plain"], {"recursiveFileLookup": "false"}),
+    (["parts"], {"recursiveFileLookup": "false"}),
+    (["parts", "more/day=30"], {"basePath": "."}),
+    (["p{lai,ax}n/[ab]*"], {}),
+    (["plain/?.json", "plain/c.txt"], {}),
+    (["{parts,more}/day=2"], {"basePath": "."}),
+    (["parts"], {"modifiedAfter": "1970-01-01T00:03:20", "timeZone": "UTC"}),
+    (["more"], {"modifiedBefore": "1970-01-01 00:08:20Z", "timeZone": "UTC"}),
+    (
+        ["more"],
+        {"modifiedAfter": "1970-01-01 00:06:40", "modifiedBefore": "1971", "timeZone": "UTC"},
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    root = tmp_path_factory.mktemp("discovery")
+    for identity, (name, second) in enumerate(FILES.items()):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"id": identity, "day": None}) + "\n")
+        os.utime(path, (second, second))
+    return root
+
+
+def rows(spark, kind, tree, paths, options):
+    reader = spark.read.format(kind).schema(SCHEMA)
+    for name, value in options.items():
+        reader = reader.option(name, str(tree) if name == "basePath" else value)
+    found = reader.load([f"{tree}/{path}" for path in paths]).collect()
+    return sorted(found, key=lambda row: row.id)
+
+
+def test_the_same_files_are_read_as_by_spark_and_have_the_same_partitions(spark, tree):
+    sparks = [rows(spark, "json", tree, *case) for case in CASES]
+    ours = [rows(spark, "sluice", tree, *case) for case in CASES]
+    assert ours == sparks
+    # What the cases choose differs, so that none of the options is without effect.
+    assert all(sparks)
+    assert len(set(map(str, sparks))) >= len(CASES) - 1
+
+
+def test_a_stream_takes_several_paths_with_wildcards_once_each_and_waits_for_markers(
+    spark, tree, tmp_path
+):
+    def drain(**options):
+        reader = spark.readStream.format("sluice").schema(SCHEMA)
+        given = {"checkpointLocation": str(tmp_path / "ck"), **options}
+        frame = reader.options(**given).load(f"{tree}/plain/?.json,{tree}/more")
+        taken = Counter()
+        query = (
+            frame.writeStream.foreachBatch(
+                lambda batch, _: taken.update((row.id, row.day) for row in batch.collect())
+            )
+            .option("checkpointLocation", str(tmp_path / "ck"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(90)
+        return taken, query.lastProgress
+
+    (tree / "more" / "day=2" / "_READY").touch()
+    more = {"paths": json.dumps([f"{tree}/more/day=30"]), "readyMarker": "_READY"}
+    taken, _ = drain(**more)
+    assert taken == {(7, 2): 1}
+    for folder in ("plain", "more/day=30"):
+        (tree / folder / "_READY").touch()
+    taken, _ = drain(**more)
+    assert taken == {(0, None): 1, (1, None): 1, (8, 30): 1}
