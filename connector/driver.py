@@ -68,6 +68,12 @@ class StreamDriver:
         self.coordinator.commit(from_offset(end))
 
 
+def _background_interval(options: SluiceOptions) -> float:
+    # Each round asks the state for newer coordinators, wherever that is; listings may be cheaper.
+    chosen = "discovery_interval" in options.model_fields_set
+    return max(options.discovery_interval / 1000, 0.1 if chosen else 1.0)
+
+
 def _settings(options: SluiceOptions) -> CoordinatorSettings:
     limits = BatchLimits(
         options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_rows_per_trigger
@@ -81,6 +87,6 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,
         settle_timeout=options.discovery_timeout / 1000,
-        background_interval=max(options.discovery_interval / 1000, 0.1),
+        background_interval=_background_interval(options),
         starting_state=partial(starting_state, options) if options.starting_state else None,
     )

@@ -31,6 +31,9 @@ from ..reader.files.known_options import counts_rows, own_options, refused
 from ..reader.files.options import FileFormatName, ReaderOptions
 from .file_times import instant
 
+_LOCAL_INTERVAL = 250
+"""Milliseconds between two listings of local paths, unless the user says otherwise."""
+
 
 def _json_object(value: object) -> dict[str, Any]:
     if isinstance(value, str):
@@ -158,6 +161,7 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
         options = options.model_copy(update={"path": _joined(options), "paths": []})
     if options is not None and options.source == "files":
         problems.extend(_file_problems(options))
+        options = _with_interval(options) if not problems else options
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
             "checkpointLocation: found nothing; expected the same path as in writeStream."
@@ -187,6 +191,14 @@ def _own_options(given: Mapping[str, str]) -> dict[str, str]:
             # The model says of the name what is wrong with it, or `_file_problems` of the class.
             return {}
     return {}
+
+
+def _with_interval(options: SluiceOptions) -> SluiceOptions:
+    # A local listing in which nothing has changed takes milliseconds, and nobody is paid for it.
+    local = all(path.is_local for path in loaded_paths(options.path))
+    if not local or "discovery_interval" in options.model_fields_set:
+        return options
+    return options.model_copy(update={"discovery_interval": _LOCAL_INTERVAL})
 
 
 def _file_problems(options: SluiceOptions) -> Iterator[str]:

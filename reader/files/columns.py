@@ -173,12 +173,15 @@ def bases_of(options: ReaderOptions) -> Sequence[str] | None:
 
 
 def parts_below(bases: Sequence[str] | None, directory: str) -> Sequence[str]:
-    """The names of the directories between the nearest of the bases and what is in `directory`."""
+    """The names of the directories between a base and what is in `directory`.
+
+    Of bases within each other the outermost counts: no value is lost by naming a part as well.
+    """
     if bases is None:
         return ()
     inside = directory + "/"
-    nearest = max((base for base in bases if inside.startswith(base + "/")), key=len, default="")
-    return directory[len(nearest) :].split("/")
+    outermost = min((base for base in bases if inside.startswith(base + "/")), key=len, default="")
+    return directory[len(outermost) :].split("/")
 
 
 def _misfit(name: str, directory: str, found: str, expected: str) -> SchemaMismatchError:

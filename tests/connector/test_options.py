@@ -176,3 +176,14 @@ def test_names_of_spark_and_of_the_reference_are_one_option():
     for name in ("ignoredPathSegmentRegex", "ignoredNamesRegex"):
         options = parse_options({**GOOD, name: "^tmp"}, streaming=True)
         assert options.ignored_path_segment_regex == "^tmp"
+
+
+def test_local_paths_are_listed_more_often_unless_the_user_says_otherwise():
+    def interval(path, **more):
+        given = {"path": path, "checkpointlocation": "/ck", **more}
+        return parse_options(given, streaming=True).discovery_interval
+
+    assert interval("/a,file:///b") == 250
+    assert interval("/a,s3://b/c") == 1000
+    assert interval("/a", discoveryinterval="2s") == 2000
+    assert interval("/a", source="my:Source") == 1000

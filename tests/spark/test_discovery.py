@@ -28,10 +28,11 @@ CASES = [
     (["plain"], {"recursiveFileLookup": "true", "pathGlobFilter": "[a-d].json"}),
     (["plain"], {"recursiveFileLookup": "false"}),
     (["parts"], {"recursiveFileLookup": "false"}),
-    (["parts", "more/day=30"], {"basePath": "."}),
+    (["parts/day=1", "parts/day=2"], {"basePath": "parts"}),
     (["p{lai,ax}n/[ab]*"], {}),
     (["plain/?.json", "plain/c.txt"], {}),
-    (["{parts,more}/day=2"], {"basePath": "."}),
+    (["{parts,more}/day=?", "parts/day=[23]/f*"], {"recursiveFileLookup": "true"}),
+    (["more/day={2,3*}"], {"basePath": "more"}),
     (["parts"], {"modifiedAfter": "1970-01-01T00:03:20", "timeZone": "UTC"}),
     (["more"], {"modifiedBefore": "1970-01-01 00:08:20Z", "timeZone": "UTC"}),
     (
@@ -55,7 +56,7 @@ def tree(tmp_path_factory):
 def rows(spark, kind, tree, paths, options):
     reader = spark.read.format(kind).schema(SCHEMA)
     for name, value in options.items():
-        reader = reader.option(name, str(tree) if name == "basePath" else value)
+        reader = reader.option(name, f"{tree}/{value}" if name == "basePath" else value)
     found = reader.load([f"{tree}/{path}" for path in paths]).collect()
     return sorted(found, key=lambda row: row.id)
 

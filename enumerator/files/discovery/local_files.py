@@ -34,7 +34,7 @@ class Visit:
     """What one pass finds out about one directory."""
 
     __slots__ = ("again", "counts", "folders", "is_base", "is_settled", "level", "names", "path",
-                 "read_at", "record_before", "status")  # fmt: skip
+                 "prefix", "read_at", "record_before", "status")  # fmt: skip
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Visit:
         record: Record | None = None,
     ) -> None:
         self.path = path
+        self.prefix = path.rstrip("/") + "/"
         self.status = status
         self.level = level
         self.is_base = is_base
@@ -112,7 +113,7 @@ class LocalFiles:
         paths: list[str] = []
         places: list[tuple[Visit, str]] = []
         for visit, names, _, refused in pieces:
-            paths += _written(visit.path, names)
+            paths += _written(visit.prefix, names)
             places += [(visit, name) for name in names]
             for name, reason in refused:
                 visit.leave_out(name, reason)
@@ -131,14 +132,20 @@ class LocalFiles:
 
     def _is_wanted(self, path: str, visit: Visit, name: str, tally: Tally) -> bool:
         reason = self._refusal(visit, name)
-        if reason == TAKEN and any(other.covers(path, file=True) for other in self._others):
+        if (
+            reason == TAKEN
+            and self._others
+            and any(other.covers(path, file=True) for other in self._others)
+        ):
             reason = OUTSIDE
-        if reason == TAKEN:
+        if reason == TAKEN and len(self._left_out):
             reason = REASONS[self._left_out.get(path)]
-        if reason not in (TAKEN, OUTSIDE):
+        if reason == TAKEN:
+            return True
+        if reason != OUTSIDE:
             visit.leave_out(name, reason)
             tally.add(path, reason)
-        return reason == TAKEN
+        return False
 
     def _refusal(self, visit: Visit, name: str) -> str:
         if visit.is_base:
@@ -149,7 +156,7 @@ class LocalFiles:
         return self._scope.reads(name, visit.level)
 
     def _status(self, visit: Visit, name: str) -> os.stat_result | None:
-        path = os.path.join(visit.path, name)
+        path = visit.prefix + name
         try:
             status = os.lstat(path)
             if not stat.S_ISLNK(status.st_mode) or visit.is_base:
@@ -207,8 +214,7 @@ class _Found(NamedTuple):
 
 
 def _written(directory: str, names: Sequence[str]) -> list[str]:
-    prefix = directory.rstrip("/") + "/"
-    paths = [prefix + name for name in names]
+    paths = [directory + name for name in names]
     try:
         "".join(paths).encode()
     except UnicodeEncodeError:

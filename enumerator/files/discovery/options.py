@@ -119,7 +119,8 @@ class DiscoveryOptions(BaseModel):
     discovery_interval: Milliseconds = Field(
         1000,
         ge=10,
-        description="Time between two listings of the path.",
+        description="Time between two listings; where all paths are local, 250 by default. A long "
+        "listing is followed by a rest of four times its length.",
         json_schema_extra=_MILLISECONDS,
     )
     discovery_timeout: Milliseconds = Field(
