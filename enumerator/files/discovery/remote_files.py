@@ -64,7 +64,7 @@ class RemoteFiles:
 
         `level` is the page's directory's, or -1 where the names tell.
         """
-        paths = [str(self._files.unstrip_protocol(name)) for name in page.names]
+        paths = self._paths(page.names)
         for folder in page.folders:
             self._tell_of(folder, level, tally)
         mask = known.are_known(paths)
@@ -87,6 +87,16 @@ class RemoteFiles:
         tally.saw(paths, mask, names)
         kept = codes == 0
         return FoundFiles(names, sizes[kept], modified[kept], etags if any(etags) else None)
+
+    def _paths(self, names: Sequence[str]) -> list[str]:
+        # A call for each of ten million names would take longer than to list them.
+        if not names:
+            return []
+        first = str(self._files.unstrip_protocol(names[0]))
+        if first.endswith(names[0]):
+            protocol = first.removesuffix(names[0])
+            return [protocol + name for name in names]
+        return [str(self._files.unstrip_protocol(name)) for name in names]
 
     def _tell_of(self, folder: str, level: int, tally: Tally) -> None:
         reason = self._scope.enters(folder.rstrip("/").rpartition("/")[2], level)
