@@ -89,8 +89,9 @@ class LocalTree(Tree):
             status = os.stat(place.path)
             record = self._trusted.record_of(place.path, status)
             if record is not None:
-                visit = Visit(place.path, status, place.level, record=record)
-                yield Piece(visit, list(record.again), is_last=False)
+                if record.again or record.counts:
+                    visit = Visit(place.path, status, place.level, record=record)
+                    yield Piece(visit, list(record.again), is_last=False)
                 for path, trail in record.folders:
                     yield More(_Place(path, place.level + 1, trail, ""))
                 return

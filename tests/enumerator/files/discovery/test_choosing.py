@@ -10,6 +10,8 @@ import fsspec
 import pytest
 
 from pyspark_sluice.enumerator.files.discovery.marker import ReadyMarker
+from pyspark_sluice.enumerator.files.discovery.names import NameRule
+from pyspark_sluice.enumerator.files.discovery.scope import Scope
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
@@ -228,6 +230,21 @@ def test_a_file_is_taken_when_its_own_marker_is_there(tree, pattern):
 def test_what_can_be_no_marker_is_refused(pattern):
     with pytest.raises(ValueError, match="name"):
         ReadyMarker(pattern)
+
+
+def test_a_path_with_wildcards_does_not_cover_what_stands_before_them():
+    names = NameRule()
+    whole = Scope("/in", [], names, nested=True)
+    some = Scope("/in", ["a*"], names, nested=True)
+    for path, of_whole, of_some in (
+        ("/in", True, False),
+        ("/in/ab", True, True),
+        ("/in/b", True, False),
+        ("/in/ab/_c", False, False),
+        ("/inside", False, False),
+    ):
+        assert whole.covers(path, file=False) is of_whole
+        assert some.covers(path, file=False) is of_some
 
 
 # Links over several paths ---------------------------------------------------------------------

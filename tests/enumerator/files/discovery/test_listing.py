@@ -9,6 +9,7 @@ import pytest
 
 from pyspark_sluice.enumerator.files.discovery.api import CHUNK
 from pyspark_sluice.enumerator.files.discovery.remembered import Remembered
+from pyspark_sluice.enumerator.files.discovery.trust import Record, Trusted, times_of
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
     calls,
@@ -17,14 +18,6 @@ from pyspark_sluice.tests.enumerator.files.discovery.finding import (
 )
 
 __all__ = ["calls"]
-
-
-def grow_old(root, *, seconds=60):
-    """Set back the clock of every directory, as far as this can be done: to be trusted."""
-    time.sleep(0.05)
-    for folder, _, _ in os.walk(root):
-        then = time.time() - seconds
-        os.utime(folder, (then, then))
 
 
 @pytest.fixture
@@ -91,16 +84,34 @@ def test_a_directory_in_which_nothing_has_changed_is_not_read_again(tmp_path, ca
     assert ledger.take(discovery) == [nested]
 
 
-def test_a_young_directory_is_read_again_even_if_its_times_stand_still(tmp_path, calls):
-    folder = land(tmp_path, "d/a").rpartition("/")[0]
-    discovery, ledger = make_discovery(tmp_path), Ledger()
+def test_a_directory_is_trusted_only_if_its_times_were_old_when_it_was_read(tmp_path):
+    # Within one tick of the clock a name may come without moving them.
+    record = Record((0, 0, 0, 0), (), (), {}, ())
+    second = 1_000_000_000
+    for set_back in (0, 1000):
+        os.utime(tmp_path, (time.time() - set_back, time.time() - set_back))
+        status = os.stat(tmp_path)
+        changed = max(status.st_mtime_ns, status.st_ctime_ns)
+        for age, trusted in ((second, False), (2 * second, False), (4 * second, True)):
+            directories = Trusted()
+            kept = record._replace(times=times_of(status))
+            directories.trust(str(tmp_path), kept, status, changed + age)
+            assert (directories.record_of(str(tmp_path), status) == kept) is trusted
+
+
+def test_a_link_whose_target_is_another_one_is_followed_anew(tmp_path, aged):
+    root, middle = tmp_path / "root", tmp_path / "middle"
+    land(root, "d/a")
+    middle.symlink_to(root / "d")
+    (root / "link").symlink_to(middle)
+    discovery, ledger = make_discovery(root), Ledger()
+    aged()
     for _ in range(3):
         ledger.take(discovery)
-    before = os.stat(folder)
-    # As within one tick of the clock: the times of the directory are what they were.
-    new = land(tmp_path, "d/b")
-    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert ledger.take(discovery) == [new]
+    land(tmp_path, "elsewhere/b")
+    middle.unlink()
+    middle.symlink_to(tmp_path / "elsewhere")
+    assert ledger.take(discovery) == [f"{root}/link/b"]
 
 
 def test_a_directory_whose_time_was_set_back_is_read_again(tmp_path, aged):
@@ -237,7 +248,10 @@ def test_an_incremental_pass_looks_behind_the_greatest_name_and_a_full_one_at_al
     calls.clear()
     assert ledger.take(discovery) == [new, later]
     assert calls["scandir"] == 3
-    now[0] += 100
+    for _ in range(2):
+        now[0] += 40
+        assert ledger.take(discovery) == []
+    now[0] += 20
     assert ledger.take(discovery) == [late]
 
 
@@ -254,10 +268,10 @@ def test_an_incremental_pass_does_not_go_past_what_waits(tmp_path):
     discovery = make_discovery(tmp_path, incremental=True, ready_marker="<name>.done")
     ledger = Ledger()
     first = land(tmp_path, "1/a")
-    land(tmp_path, "1/a.done")
-    waiting = land(tmp_path, "2/b")
-    land(tmp_path, "3/c")
-    assert ledger.take(discovery) == [first]
+    waiting, last = land(tmp_path, "2/b"), land(tmp_path, "3/c")
+    for name in ("1/a.done", "3/c.done"):
+        land(tmp_path, name)
+    assert ledger.take(discovery) == [first, last]
     land(tmp_path, "2/b.done")
     assert ledger.take(discovery) == [waiting]
 
