@@ -22,6 +22,7 @@ from .....errors import OptionError
 from ...options import ReaderOptions
 from ..api import Block, Splittability
 from ..blocks import BlockFormat, contiguous, malformed
+from ..collection import without_collection
 from ..columns import empty_columns
 from ..convert import Misfit, find_name
 from ..leaves import Change, on_columns
@@ -179,7 +180,7 @@ class _Decoder:
         try:
             for block in self._fastavro.block_reader(stream, reader_schema=self._reader_schema):
                 records = iter(block)
-                while more := list(islice(records, _ROWS - len(ready))):
+                while more := _taken(records, _ROWS - len(ready)):
                     ready += more
                     if len(ready) == _ROWS:
                         yield ready
@@ -199,6 +200,11 @@ class _Decoder:
             for name, column in self._columns.items()
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _taken(records: Iterator[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    with without_collection():
+        return list(islice(records, count))
 
 
 def _final(schema: AvroSchema, name: str) -> pa.DataType:

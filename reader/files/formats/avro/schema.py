@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..convert import Misfit
+from .decimals import decimals
 
 Refine = Callable[[pa.Array], pa.Array]
 
@@ -221,21 +222,7 @@ def _decimal(raw: pa.DataType, schema: Mapping[str, Any]) -> Column:
     if not 0 < precision <= 38:
         return Column(raw, raw)
     final = pa.decimal128(precision, int(schema.get("scale", 0)))
-    limit = 10**precision
-
-    def refine(array: pa.Array) -> pa.Array:
-        words = []
-        for value in array.to_pylist():
-            number = int.from_bytes(value or b"", "big", signed=True)
-            if not -limit < number < limit:
-                reason = f"a decimal of more than {precision} digits"
-                raise ValueError(reason)
-            words.append(number.to_bytes(16, "little", signed=True))
-        validity = array.is_valid().buffers()[1] if array.null_count else None
-        data = pa.py_buffer(b"".join(words))
-        return pa.Array.from_buffers(final, len(array), [validity, data])
-
-    return Column(raw, final, refine)
+    return Column(raw, final, lambda array: decimals(array, final))
 
 
 def _list_of(item: Column) -> Column:

@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from .structs import NAME_ESCAPED, python_type, without_collection
+from ..collection import without_collection
+from .structs import NAME_ESCAPED, python_type
 
 _types = pa.types
 

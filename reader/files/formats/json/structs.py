@@ -10,19 +10,23 @@ Not here: whether each line held one record (`borders.py`).
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Self
 
 import msgspec
 import pyarrow as pa
 
+from ..collection import without_collection
+
 _types = pa.types
 
 NAME_ESCAPED = re.compile(r'[\\"\x00-\x1f]')
 """What JSON escapes in names; msgspec refuses to look for such names."""
+
+_FEW = 5
+"""Columns from which on it pays to turn records around."""
 
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
 """What `columns` raises, besides pyarrow's own errors, for records that it does not take."""
@@ -44,6 +48,7 @@ class FlatRecords:
             gc=False,
         )
         self._decoder = msgspec.json.Decoder(record)
+        self._getters = [attrgetter(name) for name in names]
 
     @classmethod
     def of(cls, wire: pa.Schema | None, *, known_only: bool) -> Self | None:
@@ -66,22 +71,19 @@ class FlatRecords:
         """
         with without_collection():
             records = self._decoder.decode_lines(data)
-            # Of 60 columns twice as fast as collecting one after the other.
-            columns = zip(*map(msgspec.structs.astuple, records), strict=True)
-            made = [pa.array(v, kind) for v, kind in zip(columns, self._types, strict=False)]
+            made = [
+                pa.array(values, kind)
+                for values, kind in zip(self._collected(records), self._types, strict=False)
+            ]
         return made or [pa.array([], kind) for kind in self._types], len(records)
 
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """For values of records, which hold no cycles: looking for some costs a third of decoding."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+    def _collected(self, records: list[msgspec.Struct]) -> Iterator[Sequence[object]]:
+        """The values of one column after the other; nothing if there are no records."""
+        if len(self._types) < _FEW:
+            # Of a single column eight times as fast as turning records around.
+            return (list(map(get, records)) for get in self._getters)
+        # Of 60 columns three times as fast as collecting one after the other.
+        return zip(*map(msgspec.structs.astuple, records), strict=True)
 
 
 def python_type(kind: pa.DataType) -> type | None:
