@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..times.temporal import Temporal
-from .scalars import plain_base64
+from .base64_column import base64_column
 from .variant import is_variant
 
 _types = pa.types
@@ -63,8 +63,7 @@ def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array
         values = finish(array.values, target.value_type, temporal)
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=_mask(array))
     if _types.is_binary(target):
-        decoded = (None if v is None else plain_base64(v) for v in array.to_pylist())
-        return pa.array(decoded, target)
+        return base64_column(array)
     return temporal.column(array, target)
 
 
