@@ -15,8 +15,9 @@ __all__ = ["ByteSize", "Milliseconds", "parse_bytes", "parse_milliseconds"]
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Zµ]*)\s*\Z")
 _BYTE_FACTORS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000}
-_MILLISECONDS |= {"h": 3_600_000, "d": 86_400_000}
+_MILLISECONDS |= {"h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _LONG_NAMES = {"millisecond": "ms", "second": "s", "minute": "min", "hour": "h", "day": "d"}
+_LONG_NAMES |= {"week": "w"}
 
 
 def parse_bytes(value: Any) -> Any:
@@ -34,7 +35,7 @@ def parse_bytes(value: Any) -> Any:
 
 
 def parse_milliseconds(value: Any) -> Any:
-    """Read `500ms`, `10s`, `5 minutes`, `1h`, `7d` or a plain number of milliseconds."""
+    """Read `500ms`, `10s`, `5 minutes`, `1h`, `7d`, `1 week` or a plain number of milliseconds."""
     if not isinstance(value, str):
         return value
     match = _NUMBER_AND_UNIT.match(value)
@@ -43,7 +44,7 @@ def parse_milliseconds(value: Any) -> Any:
         unit = _LONG_NAMES.get(unit.removesuffix("s"), unit)
         if unit in _MILLISECONDS:
             return int(match[1]) * _MILLISECONDS[unit]
-    raise ValueError("not a duration; write a number with ms, s, min, h or d: 30s")
+    raise ValueError("not a duration; write a number with ms, s, min, h, d or w: 30s")
 
 
 ByteSize = Annotated[int, BeforeValidator(parse_bytes)]

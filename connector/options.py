@@ -30,6 +30,7 @@ from ..errors import OptionError
 from ..reader.files.known_options import counts_rows, own_options, refused
 from ..reader.files.options import FileFormatName, ReaderOptions
 from .file_times import instant
+from .known_names import in_our_names
 
 _LOCAL_INTERVAL = 250
 """Milliseconds between two listings of local paths, unless the user says otherwise."""
@@ -139,8 +140,8 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
     names = option_names()
     known: dict[str, Any] = {}
     of_format: dict[str, str] = {}
-    problems = []
     own = _own_options(given)
+    given, problems = in_our_names(given, {*names, *own})
     for name, value in given.items():
         if name.lower() in names:
             known[names[name.lower()]] = value

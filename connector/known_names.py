@@ -1,0 +1,220 @@
+"""Options of Spark's file source and of Auto Loader, beside what they are here.
+
+The one table from which it comes that their names are accepted where they mean the same, what an
+error says where they do not, and the pages for those who come from there. Not here: options that
+have the same name and the same meaning; the model knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["AUTO_LOADER", "SPARK", "KnownName", "in_our_names"]
+
+
+@dataclass(frozen=True)
+class KnownName:
+    """An option as it is called elsewhere.
+
+    With `here` it is accepted under its own name. Without, it is refused, and `note` says what to
+    do instead; but for a value in `happens_anyway`, which asks for what is done in any case.
+    """
+
+    name: str
+    here: str = ""
+    """The option that does it here."""
+
+    note: str = ""
+    """What differs, or what to do instead; a sentence."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Value there, in lower case -> value here. Empty: values mean the same."""
+
+    happens_anyway: tuple[str, ...] = ()
+    """Values, in lower case, that may stand and change nothing."""
+
+
+_WRITING = "It concerns writing only: give it to writeStream."
+_NO_LIMIT = "There is no such limit here: leave it out."
+_TUNING = "It tunes Spark's own reader: leave it out."
+_CLEANED = (
+    "Files that have been read are neither deleted nor moved: leave it out, and let the store's "
+    "own rules for the age of objects do it."
+)
+_OWN_QUEUE = "It belongs to a service of Databricks: leave it out; files are found by listing."
+_CREDENTIALS = "Credentials and places of services go into storageOptions, under fsspec's names."
+
+SPARK: tuple[KnownName, ...] = (
+    KnownName("inferSchema", "inferColumnTypes"),
+    KnownName(
+        "latestFirst",
+        note="Files are taken in the order in which they are found.",
+        happens_anyway=("false",),
+    ),
+    KnownName(
+        "fileNameOnly",
+        note="A file is known by its whole path, never by its name alone.",
+        happens_anyway=("false",),
+    ),
+    KnownName("cleanSource", note=_CLEANED, happens_anyway=("off",)),
+    KnownName("sourceArchiveDir", note=_CLEANED),
+    KnownName("maxCachedFiles", note="What was found is kept, however much it is: leave it out."),
+    KnownName("discardCachedInputRatio", note="What was found is kept: leave it out."),
+    KnownName(
+        "mergeSchema",
+        note="The schemas of all files of the sample are merged.",
+        happens_anyway=("true",),
+    ),
+    KnownName("samplingRatio", note="Use inferSampleFiles and inferSampleBytes."),
+    KnownName(
+        "preferDate",
+        note="inferColumnTypes takes dates for dates.",
+        happens_anyway=("true",),
+    ),
+    KnownName("enableDateTimeParsingFallback", note="Text that Spark 2 read is not read here."),
+    KnownName("extension", note="Use pathGlobFilter, such as *.csv."),
+    KnownName("maxColumns", note=_NO_LIMIT),
+    KnownName("maxCharsPerColumn", note=_NO_LIMIT),
+    KnownName("maxNestingDepth", note=_NO_LIMIT),
+    KnownName("maxNumLen", note=_NO_LIMIT),
+    KnownName("maxStringLen", note=_NO_LIMIT),
+    KnownName("inputBufferSize", note=_TUNING),
+    KnownName("columnPruning", note=_TUNING),
+    KnownName("codec", note="Use compression; auto goes by the suffix."),
+    *(
+        KnownName(name, note=_WRITING)
+        for name in ("quoteAll", "escapeQuotes", "pretty", "writeNonAsciiCharacterAsCodePoint")
+    ),
+)
+
+AUTO_LOADER: tuple[KnownName, ...] = (
+    KnownName("cloudFiles.format", "fileFormat", "There is no XML here: see the recipe for it."),
+    KnownName("cloudFiles.maxFilesPerTrigger", "maxFilesPerTrigger", "No limit by default."),
+    KnownName(
+        "cloudFiles.maxBytesPerTrigger",
+        "maxBytesPerTrigger",
+        "A hard limit: large files are cut. With both limits, whichever is reached first.",
+    ),
+    KnownName(
+        "cloudFiles.maxFileAge",
+        "maxFileAge",
+        "By the time a file was modified. What is known is not forgotten by it.",
+    ),
+    KnownName("cloudFiles.pathGlobFilter", "pathGlobFilter"),
+    KnownName(
+        "cloudFiles.useIncrementalListing",
+        "discoveryMode",
+        "auto does not exist: choose.",
+        values={"true": "incremental", "false": "full"},
+    ),
+    KnownName("cloudFiles.backfillInterval", "fullListingInterval"),
+    KnownName("cloudFiles.inferColumnTypes", "inferColumnTypes"),
+    KnownName("cloudFiles.schemaHints", "schemaHints"),
+    KnownName(
+        "cloudFiles.schemaEvolutionMode",
+        "schemaEvolutionMode",
+        "The rescued data column is added only with rescue, or by rescuedDataColumn.",
+    ),
+    KnownName(
+        "cloudFiles.schemaLocation",
+        note="The schema is kept with the state, below checkpointLocation: leave it out, and give "
+        "checkpointLocation to readStream as well.",
+    ),
+    KnownName(
+        "cloudFiles.partitionColumns",
+        note="Columns of the path are found by themselves; with .schema(...) name them in it.",
+    ),
+    KnownName(
+        "cloudFiles.includeExistingFiles",
+        note="Use modifiedAfter with the time from which on files count.",
+        happens_anyway=("true",),
+    ),
+    KnownName(
+        "cloudFiles.allowOverwrites",
+        note="A file is known by its path, and is not read again.",
+        happens_anyway=("false",),
+    ),
+    KnownName("cloudFiles.cleanSource", note=_CLEANED, happens_anyway=("off",)),
+    KnownName("cloudFiles.cleanSource.retentionDuration", note=_CLEANED),
+    KnownName("cloudFiles.cleanSource.moveDestination", note=_CLEANED),
+    KnownName(
+        "cloudFiles.useStrictGlobber",
+        note="Patterns are Hadoop's: * does not reach into directories.",
+        happens_anyway=("true",),
+    ),
+    KnownName(
+        "cloudFiles.validateOptions",
+        note="Options are always checked.",
+        happens_anyway=("true",),
+    ),
+    KnownName(
+        "cloudFiles.useNotifications",
+        note="Files are found by listing; discoveryMode=incremental makes it cheap.",
+        happens_anyway=("false",),
+    ),
+    KnownName("cloudFiles.useManagedFileEvents", note=_OWN_QUEUE, happens_anyway=("false",)),
+    KnownName("cloudFiles.listOnStart", note=_OWN_QUEUE),
+    KnownName("cloudFiles.fetchParallelism", note=_OWN_QUEUE),
+    KnownName("cloudFiles.pathRewrites", note=_OWN_QUEUE),
+    KnownName("cloudFiles.resourceTag", note=_OWN_QUEUE),
+    KnownName("cloudFiles.queueUrl", note=_OWN_QUEUE),
+    KnownName("cloudFiles.queueName", note=_OWN_QUEUE),
+    KnownName("cloudFiles.subscription", note=_OWN_QUEUE),
+    *(
+        KnownName(f"cloudFiles.{name}", note=_CREDENTIALS)
+        for name in (
+            *("region", "awsAccessKey", "awsSecretKey", "roleArn", "roleExternalId"),
+            *("roleSessionName", "stsEndpoint", "resourceGroup", "subscriptionId", "tenantId"),
+            *("clientId", "clientSecret", "connectionString", "projectId", "client"),
+            *("clientEmail", "privateKey", "privateKeyId"),
+        )
+    ),
+    KnownName("databricks.serviceCredential", note=_CREDENTIALS),
+    KnownName(
+        "badRecordsPath",
+        note="Use mode=PERMISSIVE with columnNameOfCorruptRecord, and write those rows apart.",
+    ),
+    KnownName(
+        "readerCaseSensitive",
+        note="Columns are found exactly, or else without regard to case if that is unambiguous.",
+        happens_anyway=("false",),
+    ),
+)
+
+_KNOWN = {
+    known.name.lower(): (whose, known)
+    for whose, names in (("Spark's file source", SPARK), ("Auto Loader", AUTO_LOADER))
+    for known in names
+}
+
+
+def in_our_names(given: Mapping[str, str], own: Container[str]) -> tuple[dict[str, str], list[str]]:
+    """The options of a call under the names they have here, and a sentence for each problem.
+
+    Args:
+        given: name in any case -> text.
+        own: names that are options here, in lower case; these are left as they are.
+    """
+    foreign = {n: t for n, t in given.items() if n.lower() in _KNOWN and n.lower() not in own}
+    ours = {name: text for name, text in given.items() if name not in foreign}
+    problems: list[str] = []
+    for name, text in foreign.items():
+        problems.extend(_take(*_KNOWN[name.lower()], text, ours))
+    return ours, problems
+
+
+def _take(whose: str, known: KnownName, text: str, ours: dict[str, str]) -> Iterator[str]:
+    value = text.strip().lower()
+    if value in known.happens_anyway:
+        return
+    if not known.here:
+        found = f" found {text!r};" if known.happens_anyway else ""
+        yield f"{known.name}: {whose} has it, it does not exist here;{found} {known.note}"
+    elif known.values and value not in known.values:
+        listed = ", ".join(known.values)
+        yield f"{known.name}: found {text!r}; expected one of {listed}. {known.note}".rstrip()
+    elif any(name.lower() == known.here.lower() for name in ours):
+        yield f"{known.name}: {known.here} is given as well, and means the same; give one of them"
+    else:
+        ours[known.here] = known.values[value] if known.values else text
