@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-versions soak simulate fuzz format bench clean
+.PHONY: help demo test docs test-versions soak simulate fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -17,6 +17,9 @@ demo: $(READY)  ## Ingest a year of flights, kill the driver on the way, prove t
 
 test: $(READY)  ## Check format, lint, types and borders, then run every test
 	@tools/check.sh
+
+docs: $(READY)  ## Make the site of the documentation: build/site/index.html
+	@tools/site.sh $(BIN)
 
 test-versions:  ## Run the tests on every supported Python and PySpark (VERSIONS="--pairs 3.13/4.3 -- tests/spark")
 	@python3 tools/test_versions.py $(VERSIONS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import configparser
 import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+
+from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -19,10 +22,10 @@ def _options_table():
     return module
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/options.md"])
-def test_the_options_tables_are_current(name):
+@pytest.mark.parametrize("name", ["options", "from-spark", "from-auto-loader"])
+def test_the_tables_of_options_are_current(name):
     tool = _options_table()
-    path = ROOT / name
+    path = ROOT / "docs" / f"{name}.md"
     assert path.read_text() == tool.updated(path, tool.documents()[path]), (
         "run: python tools/options_table.py"
     )
@@ -54,6 +57,56 @@ def _texts():
     for path in [*ROOT.rglob("*.py"), *ROOT.rglob("*.md")]:
         if not any(part.startswith(".") for part in path.relative_to(ROOT).parts):
             yield path
+
+
+BLOCKS = [block for page in pages() for block in blocks(page)]
+
+
+def test_every_code_block_says_what_it_is():
+    # No language, or one that is neither run nor known to be none: nobody would notice its errors.
+    known = (*RUNNABLE, *PASSIVE, "setup")
+    assert [f"{block}: {block.language}" for block in BLOCKS if block.language not in known] == []
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.source], ids=str)
+def test_what_is_quoted_from_a_program_stands_in_it(block):
+    assert block.code in (ROOT / block.source).read_text(encoding="utf-8")
+    # Of these each is run: by test_first_minute.py, test_recipes.py, test_log_source.py.
+    assert Path(block.source).parent.as_posix() in (
+        "examples",
+        "examples/recipes",
+        "examples/log_source",
+    )
+
+
+def test_every_recipe_is_run_and_on_its_page():
+    tests = [ROOT / "tests/spark" / f"test_recipes{end}.py" for end in ("", "_elsewhere")]
+    run = "".join(path.read_text(encoding="utf-8") for path in tests)
+    page = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
+    for recipe in (ROOT / "examples/recipes").iterdir():
+        if recipe.suffix in (".py", ".ipynb") and recipe.stem != "__init__":
+            assert recipe.stem in run, recipe.name
+            assert f"(../examples/recipes/{recipe.name})" in page
+
+
+def test_the_map_of_the_rooms_shows_every_room():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    (tree,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    shown, above = set(), []
+    for indent, name in re.findall(r"^( *)(\w+)/ ", tree, re.MULTILINE):
+        above = [*above[: len(indent) // 2], name]
+        shown.add(".".join(above))
+    packages = configparser.ConfigParser()
+    packages.read(ROOT / "setup.cfg")
+    rooms = {name.partition(".")[2] for name in packages["options"]["packages"].split()} - {""}
+    # One folder a format; the map says so.
+    assert shown == {room for room in rooms if not room.startswith("reader.files.formats.")}
+
+
+def test_the_readme_fits_two_screens():
+    # Of fifty lines each, as wide as they are in the browser.
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert sum(max(1, -(-len(line) // 120)) for line in lines) <= 100
 
 
 def test_the_example_is_the_quick_start():

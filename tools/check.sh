@@ -18,5 +18,6 @@ step "$bin/ruff" format --check .
 step "$bin/ruff" check .
 MYPYPATH="$PWD/.venv/typing" step "$bin/mypy" -p pyspark_sluice
 step "$bin/lint-imports"
+step tools/site.sh "$bin"
 # With tests/ as its root pytest does not import the package by the name of the clone's folder.
 step "$bin/python" -m pytest -c pyproject.toml --rootdir tests tests

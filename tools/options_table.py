@@ -1,6 +1,7 @@
-"""Writes the table of all options, out of the options model, into the documentation.
+"""Writes the tables of options, out of the code that reads them, into the documentation.
 
-`python tools/options_table.py` brings docs/options.md and README.md up to date; a test compares.
+`python tools/options_table.py` brings docs/options.md and the two pages for those who come from
+Spark and from Auto Loader up to date; a test compares.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import re
 import sys
 import types
 import typing
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from pyspark_sluice.connector.known_names import AUTO_LOADER, SPARK, KnownName
 from pyspark_sluice.connector.options import SluiceOptions
 from pyspark_sluice.enumerator.files.discovery.options import DiscoveryOptions
 from pyspark_sluice.enumerator.options import EnumeratorOptions
@@ -24,9 +27,6 @@ from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
-MAIN = ("path", "checkpoint_location", "file_format", "mode")
-"""Shown in the README besides the options of batches and discovery; the rest is in docs/."""
-
 DECIDED_ELSEWHERE = ("recursive_file_lookup",)
 """Options of discovery that readers have to know, too."""
 
@@ -62,6 +62,27 @@ def table(names: list[str]) -> str:
             cells.insert(1, "all" if every else ", ".join(known) or "of your own")
         rows.append("| " + " | ".join([*cells, meaning]) + " |")
     return "\n".join(rows)
+
+
+def names_table(whose: str, names: Sequence[KnownName]) -> str:
+    """Options of another source beside what they are here, those with one note in one row."""
+    rows = [f"| {whose} | here | |", "|---|---|---|"]
+    by_rest: dict[tuple[str, str], list[str]] = {}
+    for known in names:
+        by_rest.setdefault((_counterpart(known), known.note), []).append(f"`{known.name}`")
+    rows += [f"| {', '.join(names)} | {here} | {note} |" for (here, note), names in by_rest.items()]
+    return "\n".join(rows)
+
+
+def _counterpart(known: KnownName) -> str:
+    if known.values:
+        return ", ".join(
+            f"`{there}`: `{known.here}={here}`" for there, here in known.values.items()
+        )
+    if known.here:
+        return f"`{known.here}`"
+    anyway = ", ".join(f"`{value}`" for value in known.happens_anyway)
+    return f"refused, but for {anyway}" if anyway else "refused"
 
 
 def _type(field: FieldInfo) -> str:
@@ -113,10 +134,13 @@ def groups() -> dict[str, list[str]]:
 
 
 def documents() -> dict[Path, str]:
-    """File -> the table that has to stand between its markers."""
+    """File -> what has to stand between its markers."""
     whole = "\n\n".join(f"## {title}\n\n{table(names)}" for title, names in groups().items())
-    main = table([*MAIN, *EnumeratorOptions.model_fields])
-    return {ROOT / "docs" / "options.md": whole, ROOT / "README.md": main}
+    return {
+        ROOT / "docs" / "options.md": whole,
+        ROOT / "docs" / "from-spark.md": names_table("Spark", SPARK),
+        ROOT / "docs" / "from-auto-loader.md": names_table("Auto Loader", AUTO_LOADER),
+    }
 
 
 def updated(path: Path, content: str) -> str:
@@ -127,7 +151,7 @@ def updated(path: Path, content: str) -> str:
 
 
 def main() -> int:
-    """Rewrite both documents."""
+    """Rewrite the documents."""
     for path, content in documents().items():
         path.write_text(updated(path, content), encoding="utf-8")
     return 0

@@ -1,0 +1,75 @@
+"""The code blocks of README and docs, and what is said about each of them in front of it.
+
+A comment in front of a block says how it is kept true:
+
+    <!-- from: FILE -->          it stands in that file, which a test runs
+    <!-- not run: REASON -->     it cannot be run here
+
+A block without one is run by `spark/test_pages_run.py`, in order, with the others of its page. What
+the page takes for granted is made by a comment that begins with `setup` and goes on as Python.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNNABLE = ("python", "sh")
+PASSIVE = ("text", "json", "ini", "{toctree}")
+"""What stands in a page to be looked at: shapes of data, and the site's own directive."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block, or the setup in front of one."""
+
+    page: str
+    line: int
+    language: str
+    code: str
+    source: str | None = None
+    """The file that it is from."""
+
+    reason: str | None = None
+    """Why it is not run."""
+
+    @property
+    def is_run(self) -> bool:
+        return self.language in ("setup", *RUNNABLE) and not self.source and not self.reason
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def pages() -> list[Path]:
+    """Everything whose blocks are kept true."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The blocks of a page, in order; an indented one has the language `indented`."""
+    mark = ""
+    name = page.relative_to(ROOT).as_posix()
+    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+        line = (token.map or [0])[0] + 1
+        if token.type == "html_block":
+            mark = token.content.strip()
+            if setup := re.fullmatch(r"<!-- setup\n(.*)-->", mark, re.DOTALL):
+                yield Block(name, line, "setup", setup[1])
+            continue
+        if token.type in ("fence", "code_block"):
+            language = token.info.split(" ")[0] if token.type == "fence" else "indented"
+            yield Block(
+                name, line, language, token.content, _after("from", mark), _after("not run", mark)
+            )
+        mark = ""
+
+
+def _after(word: str, mark: str) -> str | None:
+    said = re.fullmatch(rf"<!-- {word}: (.*?) -->", mark, re.DOTALL)
+    return said[1] if said else None
