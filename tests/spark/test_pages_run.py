@@ -1,0 +1,40 @@
+"""Every code block of README and docs that is not taken from a program runs, page by page."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyspark_sluice.tests.pages import Block, blocks, pages
+
+RUN = [block for page in pages() for block in blocks(page) if block.is_run]
+PAGES = {page: list(group) for page, group in itertools.groupby(RUN, lambda block: block.page)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_of_a_page_runs(spark, tmp_path, monkeypatch, page):
+    monkeypatch.chdir(tmp_path)
+    places = {name: str(tmp_path / name) for name in ("landing", "checkpoint", "table")}
+    names = {"spark": spark, **places}
+    for block in PAGES[page]:
+        if block.language == "sh":
+            _shell(block, {name: names[name] for name in places})
+        else:
+            exec(compile(block.code, str(block), "exec"), names)
+
+
+def _shell(block: Block, places: dict[str, str]) -> None:
+    # The shell finds what a person has after activating the environment.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["/bin/bash", "-euo", "pipefail", "-c", block.code],
+        env={**os.environ, **places, "PATH": path},
+        check=False, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert ran.returncode == 0, f"{block}: {ran.stderr}"
+    assert ran.stdout.strip(), f"{block}: it said nothing"
