@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
 
 from .bench import Bench, Result, median
 from .data import SMALL_SCHEMA, write_small
@@ -52,13 +57,15 @@ def _waiting(
     bench: Bench, source: str, tree: Path, count: int
 ) -> tuple[list[float], dict[str, float]]:
     """Seconds for each new file; processor seconds while there is none, by process."""
-    options = {"maxFilesPerTrigger": str(count)}
-    read = Input(tree, SMALL_SCHEMA, "json", options)
+    read = Input(tree, SMALL_SCHEMA, "json", {"maxFilesPerTrigger": str(count)})
     new = [tree / "d0000" / f"new-{number}.json" for number in range(_NEW)]
     trigger = {"processingTime": "0 seconds"}
+    is_spark = source == "spark"
+    frame_of = partial(_spark_that_knows if is_spark else load, bench.spark, source, read)
+    known = 0 if is_spark else count
     try:
-        with started(partial(load, bench.spark, source, read), trigger) as (query, begin):
-            drained(query, begin, count)
+        with started(frame_of, trigger) as (query, begin):
+            drained(query, begin, known)
             latencies = []
             time.sleep(_SETTLING)
             for number, path in enumerate(new):
@@ -68,12 +75,32 @@ def _waiting(
                 write_small(hidden, number)
                 landed = time.perf_counter()
                 hidden.rename(path)
-                latencies.append(drained(query, landed, count + number + 1).seconds)
+                latencies.append(drained(query, landed, known + number + 1).seconds)
             time.sleep(_SETTLING)
             return latencies, _used_while_idle()
     finally:
         for path in new:
             path.unlink(missing_ok=True)
+
+
+def _spark_that_knows(spark: SparkSession, source: str, read: Input, checkpoint: str) -> DataFrame:
+    """Spark's source on a checkpoint in whose log every file stands: to read them takes minutes."""
+    with tempfile.TemporaryDirectory() as seed:
+        write_small(Path(seed) / "seed.json", 0)
+        first = load(spark, source, replace(read, path=Path(seed)), checkpoint)
+        writer = first.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).start().awaitTermination()
+    log = Path(checkpoint) / "sources" / "0" / "0"
+    version, entry = log.read_text(encoding="utf-8").splitlines()
+    fields = json.loads(entry)
+    with log.open("w", encoding="utf-8") as out:
+        out.write(version)
+        for folder, _, names in os.walk(read.path):
+            for name in names:
+                path = f"file://{folder}/{name}"
+                out.write("\n" + json.dumps({**fields, "path": path}, separators=(",", ":")))
+    (log.parent / ".0.crc").unlink(missing_ok=True)
+    return load(spark, source, read, checkpoint)
 
 
 def _used_while_idle() -> dict[str, float]:

@@ -17,12 +17,13 @@ from pyspark.sql.types import StructType
 from ..checkpoint_meta.schemas import SchemaHistory, StoredSchema
 from ..checkpoint_meta.splits import FileVersion
 from ..checkpoint_meta.store import StateStore
+from ..enumerator.files.discovery.lister import all_files
 from ..errors import NewColumnsError, ProtocolError, SchemaEvolvedError, SluiceError
 from ..reader.files.evolution.seen import NewColumnsSeen
 from ..reader.files.options import FileFormatName
 from .arrow_schema import arrow_schema
 from .evolution import as_inferred
-from .file_source import make_file_lister
+from .file_source import make_discovery
 from .options import SluiceOptions
 from .state_location import open_state
 
@@ -42,11 +43,11 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
     options = as_inferred(options)
     history = schema_history(options)
     if history is None:
-        return _spark(inferred_schema(make_file_lister(options)(()), options))
+        return _spark(inferred_schema(all_files(make_discovery(options)), options))
 
     def settled(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
         if before is None:
-            files = make_file_lister(options)(())
+            files = all_files(make_discovery(options))
             return _json(inferred_schema(files, options)), "inferred"
         return _json(completed(_arrow(before.schema), options, has_grown=True)), "options"
 

@@ -1,11 +1,11 @@
-"""A whole pass as one list, for those who need every file at once.
+"""A whole pass as files one by one or as a list, for those who go without a ledger.
 
 Not here: the passes (`tree_discovery.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence, Sized
+from collections.abc import Callable, Container, Iterator, Sequence, Sized
 from typing import Protocol
 
 import numpy as np
@@ -37,6 +37,11 @@ class KnownByPath(KnownFiles):
     @override
     def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
         return np.fromiter((path in self._paths for path in paths), np.bool_, len(paths))
+
+
+def all_files(discovery: Discovery) -> Iterator[FileVersion]:
+    """A pass of `discovery` over everything, one file after the other."""
+    return (file for files in discovery.listing(KnownByPath(())) for file in files.versions())
 
 
 def lister_of(discovery: Discovery) -> FileLister:

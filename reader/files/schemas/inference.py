@@ -6,6 +6,7 @@ the columns that the reader makes. Not here: storing it, and what Spark calls th
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
@@ -127,8 +128,10 @@ def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> p
 
 def _sample(files: Iterable[FileVersion], options: ReaderOptions) -> list[FileVersion]:
     """The oldest files, which are the first that the query reads."""
-    known = sorted((f for f in files if f.size), key=lambda file: (file.modified, file.path))
-    return known[: options.infer_sample_files]
+    known = (file for file in files if file.size)
+    # There may be millions, of which no more than the sample is kept.
+    count = options.infer_sample_files
+    return heapq.nsmallest(count, known, key=lambda file: (file.modified, file.path))
 
 
 def _lowered(schema: pa.Schema) -> set[str]:
