@@ -78,7 +78,7 @@ class PrometheusListener(StreamingQueryListener):
         """Takes the figures of the sources that are Sluice's."""
         progress = json.loads(event.progress.json)
         name = progress.get("name") or progress["id"]
-        found = {}
+        found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for number, source in enumerate(progress["sources"]):
             report = _report_of(source)
             if report is not None:
