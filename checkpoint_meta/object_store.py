@@ -1,6 +1,6 @@
 """State in an object store, and the list of those whose create is atomic.
 
-Not here: the contract (`state_store.py`).
+Not here: the contract (`state_store.py`), and requests (`buckets/`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import fsspec
 from typing_extensions import override
 
 from ..errors import StateError
+from .buckets.bucket import Bucket
+from .buckets.config import for_fsspec
+from .buckets.faults import BeyondTheEnd
 from .state_store import StateStore
 from .urls import scheme_of
 
 ATOMIC_CREATE: Final = {
-    "s3": "s3fs sends a PUT (or the end of a multipart upload) with If-None-Match: *",
-    "gs": "gcsfs uploads with ifGenerationMatch=0",
+    "s3": "a PUT with If-None-Match: *; s3fs may end a multipart upload with it instead",
+    "gs": "an upload with ifGenerationMatch=0",
     "gcs": "the same as gs",
-    "abfs": "adlfs uploads with If-None-Match: *",
+    "abfs": "a PUT with If-None-Match: *",
     "az": "the same as abfs",
 }
 """File systems that state may be kept on, besides local ones -> why their create is atomic.
@@ -50,12 +53,59 @@ def check_atomic_create(url: str) -> None:
         )
 
 
+class BucketStateStore(StateStore):
+    """State in a bucket, one request for each operation; two for a deletion."""
+
+    def __init__(self, url: str, bucket: Bucket, prefix: str) -> None:
+        self._url = url
+        self._bucket = bucket
+        self._prefix = prefix
+
+    @property
+    @override
+    def location(self) -> str:
+        return self._url
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    @override
+    def publish(self, name: str, data: bytes) -> None:
+        self._bucket.create(self._key(name), data)
+
+    @override
+    def read(self, name: str) -> bytes:
+        return self._bucket.whole(self._key(name))
+
+    @override
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        try:
+            return self._bucket.part(self._key(name), start, length).data
+        except BeyondTheEnd:
+            return b""
+
+    @override
+    def list(self, directory: str) -> list[str]:
+        try:
+            return self._bucket.names(self._key(directory))
+        except FileNotFoundError:
+            return []
+
+    @override
+    def delete(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._bucket.delete(self._key(name))
+
+    @override
+    def refresh(self, directory: str) -> None:
+        return
+
+
 class ObjectStateStore(StateStore):
     """State on an fsspec file system whose `pipe_file` creates conditionally."""
 
     def __init__(self, url: str, storage_options: Mapping[str, Any]) -> None:
-        options = {"use_listings_cache": False, **storage_options}
-        self._fs, self._root = fsspec.url_to_fs(url, **options)
+        self._fs, self._root = fsspec.url_to_fs(url, **for_fsspec(storage_options))
         self._url = url
 
     @property

@@ -12,12 +12,15 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from ..errors import StateError
+from .buckets.bucket import open_bucket
+from .buckets.retries import FINAL, patiently
 from .local_store import LocalStateStore
-from .object_store import ObjectStateStore, check_atomic_create
+from .object_store import BucketStateStore, ObjectStateStore, check_atomic_create
 from .state_store import StateStore
 from .urls import local_path, storage_url
 
 __all__ = [
+    "BucketStateStore",
     "LocalStateStore",
     "ObjectStateStore",
     "RetryingStateStore",
@@ -31,6 +34,8 @@ T = TypeVar("T")
 class RetryingStateStore(StateStore):
     """Retries passing faults of another store, with back-off, and raises the last one by name.
 
+    With the defaults a store may be away for some 20 seconds.
+
     A publish whose answer was lost may have succeeded, and clients repeat requests on their own
     without a word: an object that is there already is ours exactly if its content is. Whoever
     must not share an object with anybody therefore puts something unique into it.
@@ -39,7 +44,7 @@ class RetryingStateStore(StateStore):
     def __init__(
         self,
         inner: StateStore,
-        attempts: int = 4,
+        attempts: int = 8,
         first_delay: float = 0.1,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -54,24 +59,19 @@ class RetryingStateStore(StateStore):
         return self._inner.location
 
     def _retry(self, verb: str, name: str, action: Callable[[], T]) -> T:
-        delay = self._first_delay
-        for attempt in range(self._attempts):
-            try:
-                return action()
-            except (FileExistsError, FileNotFoundError):
-                raise
-            except OSError as error:
-                if attempt + 1 == self._attempts:
-                    raise StateError(
-                        f"the state store failed to {verb} {self._attempts} times in a row",
-                        f"{self.location}/{name}",
-                        repr(error),
-                        "a store that answers",
-                        "Repair access to the state directory, then restart: nothing is lost.",
-                    ) from error
-                self._sleep(delay)
-                delay *= 3
-        raise AssertionError
+        try:
+            return patiently(action, self._attempts, self._sleep, self._first_delay)
+        except (FileExistsError, FileNotFoundError):
+            raise
+        except OSError as error:
+            times = "" if isinstance(error, FINAL) else f" {self._attempts} times in a row"
+            raise StateError(
+                f"the state store failed to {verb}{times}",
+                f"{self.location}/{name}",
+                _told(error),
+                "a store that answers",
+                "Repair access to the state directory, then restart: nothing is lost.",
+            ) from error
 
     @override
     def publish(self, name: str, data: bytes) -> None:
@@ -109,15 +109,23 @@ class RetryingStateStore(StateStore):
         self._inner.refresh(directory)
 
 
+def _told(error: OSError) -> str:
+    return f"{type(error).__name__}: {error.strerror or error}"
+
+
 def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> StateStore:
     """The store for a path or URL, with retries; nothing is created or looked at yet.
 
     Raises:
         StateError: a file system whose create is not atomic.
+        OptionError: storage options that the client does not know.
     """
     path = local_path(url)
     if path is not None:
         return RetryingStateStore(LocalStateStore(path))
     known = storage_url(url)
     check_atomic_create(known)
-    return RetryingStateStore(ObjectStateStore(known, storage_options or {}))
+    opened = open_bucket(known, storage_options or {})
+    if opened is None:
+        return RetryingStateStore(ObjectStateStore(known, storage_options or {}))
+    return RetryingStateStore(BucketStateStore(known, *opened))

@@ -10,6 +10,8 @@ import os
 
 import fsspec
 
+from ..checkpoint_meta.buckets.bucket import open_bucket
+from ..checkpoint_meta.buckets.config import for_fsspec
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.store import StateStore, open_store
@@ -97,19 +99,28 @@ def _exists(url: str, options: SluiceOptions) -> bool:
     path = local_path(url)
     if path is not None:
         return os.path.exists(path)
-    files, root = fsspec.url_to_fs(storage_url(url), **options.storage_options)
+    bucket = open_bucket(url, options.storage_options)
+    if bucket is not None:
+        return bool(bucket[0].names(bucket[1]))
+    files, root = fsspec.url_to_fs(storage_url(url), **for_fsspec(options.storage_options))
     return bool(files.exists(root))
 
 
 def _query_id(url: str, options: SluiceOptions) -> str:
-    path = local_path(url)
     try:
-        if path is not None:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        else:
-            files, root = fsspec.url_to_fs(storage_url(url), **options.storage_options)
-            text = files.cat_file(root).decode()
+        text = _read(url, options)
     except FileNotFoundError:
         return ""
     return str(json.loads(text).get("id", ""))
+
+
+def _read(url: str, options: SluiceOptions) -> bytes:
+    path = local_path(url)
+    if path is not None:
+        with open(path, "rb") as file:
+            return file.read()
+    bucket = open_bucket(url, options.storage_options)
+    if bucket is not None:
+        return bucket[0].whole(bucket[1])
+    files, root = fsspec.url_to_fs(storage_url(url), **for_fsspec(options.storage_options))
+    return bytes(files.cat_file(root))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pyspark_sluice.tests.object_stores.server import S3Server
 
 # dev: a person waits. ci: the same examples every time, as a regression test. nightly: a search.
 # A strategy that filters much is a matter of the strategy's speed as well.
@@ -55,6 +58,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    """S3 and SQS on loopback."""
+    pytest.importorskip("moto")
+    from pyspark_sluice.tests.object_stores.server import S3Server
+
+    made = S3Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def bucket(server: S3Server) -> str:
+    """The name of a fresh bucket on a server without faults."""
+    server.fault = None
+    name = f"lake-{uuid.uuid4().hex[:12]}"
+    server.client().create_bucket(Bucket=name)
+    return name
 
 
 @pytest.fixture(scope="session")

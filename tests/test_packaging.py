@@ -41,7 +41,8 @@ def test_every_runtime_dependency_gives_its_reason():
 
 def test_every_imported_library_is_declared():
     setup = _setup()
-    declared = setup["options"]["install_requires"] + setup["options.extras_require"]["avro"]
+    extras = setup["options.extras_require"]
+    declared = setup["options"]["install_requires"] + extras["avro"] + extras["s3"]
     names = {re.split(r"[<>=;\[]", line)[0].strip() for line in declared.splitlines()}
     imported = set()
     for package in setup["options"]["packages"].split():

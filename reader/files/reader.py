@@ -32,7 +32,7 @@ from .formats.filter.predicate import Predicate
 from .formats.records import METADATA
 from .formats.registry import make_format
 from .merging import merged
-from .opening import present_version, read_whole
+from .opening import present_version, read_each
 from .options import ReaderOptions
 from .packing import runs
 from .schemas.watching import ColumnWatch
@@ -132,7 +132,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 return [SplitFinished(s.split_id, 0, s.length) for s in run]
             way = self._way_of(kept[0])
             storage = self._options.storage_options
-            contents = [read_whole(split.file, storage) for split in kept]
+            contents = read_each([split.file for split in kept], storage)
             parsed = way.file_format.decode_packed([split.file for split in kept], contents)
             batch, rows = self._placed(parsed, kept, way.rows)
         except (SplitReadError, pa.ArrowException, ValueError, OverflowError):

@@ -11,8 +11,10 @@ import fsspec
 import pytest
 
 from pyspark_sluice.checkpoint_meta import exclusive_rename, local_store
+from pyspark_sluice.checkpoint_meta.buckets.bucket import open_bucket
 from pyspark_sluice.checkpoint_meta.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.store import (
+    BucketStateStore,
     LocalStateStore,
     ObjectStateStore,
     RetryingStateStore,
@@ -124,6 +126,22 @@ class TestObjectStateStore(StateStoreSuite):
         return fsspec.filesystem("memory").cat_file(f"{store.location}/{name}")
 
 
+class TestBucketStateStore(StateStoreSuite):
+    @pytest.fixture(autouse=True)
+    def _on(self, server, bucket):
+        self.server, self.bucket = server, bucket
+
+    def make(self, tmp_path):
+        url = f"s3://{self.bucket}/state"
+        opened = open_bucket(url, self.server.options)
+        assert opened is not None
+        return BucketStateStore(url, *opened)
+
+    def raw(self, store, name):
+        found = self.server.client().get_object(Bucket=self.bucket, Key=f"state/{name}")
+        return found["Body"].read()
+
+
 class TestMemoryStateStore(StateStoreSuite):
     def make(self, tmp_path):
         return MemoryStateStore()
@@ -160,7 +178,7 @@ def test_a_passing_fault_is_retried_with_growing_delays(faulty):
     store = RetryingStateStore(faulty, attempts=4, first_delay=0.1, sleep=delays.append)
     faulty.fault = Fault("error before", times=3)
     assert store.read("d/1") == b"one"
-    assert delays == pytest.approx([0.1, 0.3, 0.9])
+    assert delays == [pytest.approx(0.75 * most, rel=1 / 3) for most in (0.1, 0.3, 0.9)]
 
 
 @pytest.mark.parametrize(
@@ -340,7 +358,9 @@ def test_a_directory_made_by_a_process_that_died_is_made_durable_too(monkeypatch
 def test_a_path_or_a_url_opens_the_right_store(tmp_path):
     assert isinstance(open_store(str(tmp_path))._inner, LocalStateStore)
     assert isinstance(open_store(tmp_path.as_uri())._inner, LocalStateStore)
-    assert isinstance(open_store("s3a://bucket/x")._inner, ObjectStateStore)
+    assert isinstance(open_store("s3a://bucket/x")._inner, BucketStateStore)
+    by_fsspec = {"client": "fsspec", "anon": True}
+    assert isinstance(open_store("s3a://bucket/x", by_fsspec)._inner, ObjectStateStore)
 
 
 def test_a_file_system_without_conditional_creation_is_refused_by_name(tmp_path):

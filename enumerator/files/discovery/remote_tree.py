@@ -1,17 +1,21 @@
-"""Lists a bucket, or a directory of any other file system, through fsspec, page by page.
+"""Lists a bucket, or a directory of any other file system, page by page.
 
-Not here: the requests (`object_pages.py`), judging what they bring (`remote_files.py`).
+Not here: the requests (`bucket_pages.py`, `object_pages.py`), judging what they bring (`remote_files.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import fsspec
 from typing_extensions import override
 
+from ....checkpoint_meta.buckets.bucket import Bucket, open_bucket
+from ....checkpoint_meta.buckets.config import for_fsspec
 from .api import FoundFiles, KnownFiles
+from .bucket_pages import BucketFiles, BucketPages
 from .lanes import More, in_lanes
 from .object_pages import DirectoryPages, Page, Pages, S3Pages
 from .remote_files import RemoteFiles
@@ -162,10 +166,22 @@ class RemoteTree(Tree):
 
 def file_system(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
     """The file system of a URL and the path there; no listing is ever cached."""
-    files, root = fsspec.url_to_fs(url, **{"use_listings_cache": False, **storage_options})
+    opened = open_bucket(url, storage_options)
+    if opened is not None:
+        bucket, key = opened
+        return _files_of(bucket), f"{bucket.name}/{key}"
+    files, root = fsspec.url_to_fs(url, **for_fsspec(storage_options))
     return files, str(root)
+
+
+@lru_cache(maxsize=64)
+def _files_of(bucket: Bucket) -> BucketFiles:
+    # One for all paths of a bucket: that is how a file is known not to come twice.
+    return BucketFiles(bucket)
 
 
 def pages_of(files: Any) -> Pages:
     """How this file system is listed."""
+    if isinstance(files, BucketFiles):
+        return BucketPages(files.bucket)
     return S3Pages(files) if hasattr(files, "call_s3") else DirectoryPages(files)

@@ -1,0 +1,65 @@
+"""What of Amazon's services is asked through boto3: queues, a look ahead, and keys in `~/.aws`.
+
+Imported only where one of these is needed, since its import takes longer than a small listing.
+Not here: requests for objects (`bucket.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from .config import ClientConfig
+
+_NAMES: Final = {
+    "access_key_id": "aws_access_key_id",
+    "secret_access_key": "aws_secret_access_key",
+    "session_token": "aws_session_token",
+    "region": "region_name",
+    "endpoint": "endpoint_url",
+}
+
+
+def aws_client(service: str, config: ClientConfig) -> Any:
+    """A client of a service with the region, endpoint and keys of a store; safe in many threads.
+
+    Its errors are `OSError` where they are the connection's.
+    """
+    import boto3
+    from botocore import UNSIGNED
+    from botocore.config import Config
+
+    given = {name: config.store[own] for own, name in _NAMES.items() if own in config.store}
+    seconds = {
+        f"{kind}_timeout": config.connections[name].total_seconds()
+        for kind, name in (("connect", "connect_timeout"), ("read", "timeout"))
+        if hasattr(config.connections.get(name), "total_seconds")
+    }
+    settings = Config(
+        signature_version=UNSIGNED if config.store.get("skip_signature") else None,
+        retries={"mode": "standard", "total_max_attempts": config.retries["max_retries"] + 1},
+        **seconds,
+    )
+    if config.connections.get("allow_invalid_certificates"):
+        given["verify"] = False
+    session = boto3.Session(profile_name=config.profile or None)
+    return session.client(service, config=settings, **given)
+
+
+def shared_credentials(config: ClientConfig) -> Callable[[], Any] | None:
+    """Keys from `~/.aws`, which boto3 reads; None where the store's client finds its own.
+
+    Its own come from the options, the environment, a web identity, the container or the machine.
+    """
+    named = config.profile or os.environ.get("AWS_PROFILE")
+    files = ("~/.aws/config", "~/.aws/credentials")
+    there = any(os.path.exists(os.path.expanduser(path)) for path in files)
+    given = "access_key_id" in config.store or config.store.get("skip_signature")
+    if given or "AWS_ACCESS_KEY_ID" in os.environ or not (named or there):
+        return None
+    import boto3
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    session = boto3.Session(profile_name=config.profile or None)
+    return Boto3CredentialProvider(session) if session.get_credentials() else None

@@ -1,0 +1,86 @@
+"""What the client's errors mean: absent, there already, another version, forbidden, or away.
+
+Not here: retries (`retries.py`), and what a reader or the state makes of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+_STATUS = re.compile(r"non-2xx status code: (\d+ [^:]*)")
+_CODE = re.compile(r"<Code>([^<]*)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_RETRIES = re.compile(r", after \d+ retries")
+_SHOWN = 400
+
+
+class AnotherVersion(OSError):
+    """The object is there, and not in the version that was asked for."""
+
+
+class BeyondTheEnd(OSError):
+    """The object ends before the bytes that were asked for."""
+
+
+_KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
+    "401": (PermissionError, errno.EACCES),
+    "403": (PermissionError, errno.EACCES),
+    "404": (FileNotFoundError, errno.ENOENT),
+    "416": (BeyondTheEnd, errno.EINVAL),
+}
+
+
+@contextmanager
+def as_os_errors(where: str) -> Iterator[None]:
+    """The client's errors as those of the operating system; `where` is the URL they name.
+
+    Raises:
+        FileNotFoundError: no such object or bucket.
+        FileExistsError: a create met an object.
+        AnotherVersion: the object is not the version that was asked for.
+        BeyondTheEnd: the object ends before what was asked for.
+        PermissionError: the credentials do not permit it.
+        OSError: anything else, after the client's own retries.
+    """
+    from obstore import exceptions
+
+    try:
+        yield
+    except (FileNotFoundError, exceptions.NotFoundError) as error:
+        raise FileNotFoundError(errno.ENOENT, _told(error), where) from error
+    except exceptions.AlreadyExistsError as error:
+        raise FileExistsError(errno.EEXIST, _told(error), where) from error
+    except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
+        raise AnotherVersion(errno.ESTALE, _told(error), where) from error
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+        raise PermissionError(errno.EACCES, _told(error), where) from error
+    except exceptions.InvalidPathError as error:
+        raise OSError(errno.EINVAL, _unspeakable(error), where) from error
+    except exceptions.BaseError as error:
+        # To a listing all of these are one kind of error.
+        status = _STATUS.search(str(error))
+        kind, number = _KINDS.get(status.group(1)[:3] if status else "", (OSError, errno.EIO))
+        raise kind(number, _told(error), where) from error
+
+
+def _told(error: BaseException) -> str:
+    """In one line what the store has said, or what became of the request."""
+    text = str(error).partition("\n\nDebug source")[0]
+    status, code, message = _STATUS.search(text), _CODE.search(text), _MESSAGE.search(text)
+    if status is None:
+        return " ".join(text.split())[:_SHOWN]
+    said = [found.group(1).strip() for found in (code, message) if found is not None]
+    why = f" ({': '.join(said)})" if said else ""
+    tries = _RETRIES.search(text)
+    return f"the store answered {status.group(1).strip()}{why}" + (tries.group(0) if tries else "")
+
+
+def _unspeakable(error: BaseException) -> str:
+    return (
+        f"{_told(error)}: the names of objects must have no empty part, no part . or .. and no "
+        'control character; move it away, or set "client": "fsspec" in storageOptions'
+    )

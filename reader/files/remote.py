@@ -1,0 +1,173 @@
+"""Files that are not local: objects of buckets, and whatever fsspec can open.
+
+An object is read by its version mark: the store itself answers whether it still is the version
+that was discovered, so nothing is looked up before it is read. Not here: local files
+(`opening.py`).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import fsspec
+from typing_extensions import override
+
+from ...checkpoint_meta.buckets.bucket import PART, Bucket, Part, open_bucket
+from ...checkpoint_meta.buckets.config import for_fsspec
+from ...checkpoint_meta.buckets.faults import AnotherVersion, BeyondTheEnd
+from ...checkpoint_meta.buckets.retries import patiently
+from ...checkpoint_meta.splits import FileVersion
+from ...errors import FileChangedError
+from .versions import changed, check, naming
+
+
+class RandomAccess(Protocol):
+    """An open file that can be read anywhere."""
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Bytes from `position`: `count` of them, fewer only at the end of the file version."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+def open_remote(file: FileVersion, storage: Mapping[str, Any]) -> RandomAccess:
+    """`file` for reading; what is wrong with it shows here, or when it is first read."""
+    bucket = open_bucket(file.path, storage)
+    return _Object(file, *bucket) if bucket is not None else _Opened(file, storage)
+
+
+def remote_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion:
+    """The version that is there now.
+
+    Raises:
+        OSError: it is not there, or nobody says so.
+    """
+    bucket = open_bucket(file.path, storage)
+    if bucket is not None:
+        found = patiently(lambda: bucket[0].head(bucket[1]))
+        return FileVersion(file.path, found.size, -1, found.etag)
+    fs, path = fsspec.core.url_to_fs(file.path, **for_fsspec(storage))
+    return FileVersion(file.path, int(fs.info(path)["size"]), -1)
+
+
+class _Object:
+    """An object of a bucket, with one stretch of it in memory."""
+
+    def __init__(self, file: FileVersion, bucket: Bucket, key: str) -> None:
+        self._file = file
+        self._bucket = bucket
+        self._key = key
+        self._start = 0
+        self._data = b""
+
+    def read_at(self, position: int, count: int) -> bytes:
+        count = min(count, self._file.size - position)
+        if count <= 0:
+            return b""
+        with naming(self._file):
+            return self._read(position, count)
+
+    def _read(self, position: int, count: int) -> bytes:
+        pieces = []
+        while count > 0:
+            if not self._start <= position < self._start + len(self._data):
+                self._fetch(position)
+            piece = self._data[position - self._start :][:count]
+            pieces.append(piece)
+            position += len(piece)
+            count -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _fetch(self, position: int) -> None:
+        length = min(PART, self._file.size - position)
+        try:
+            part = patiently(
+                lambda: self._bucket.part(self._key, position, length, self._file.etag)
+            )
+        except (AnotherVersion, BeyondTheEnd) as error:
+            raise self._changed() from error
+        check(self._file, part.size, -1)
+        if len(part.data) != length:
+            raise changed(self._file, f"an end after {position + len(part.data)} bytes")
+        self._start, self._data = position, part.data
+
+    def _changed(self) -> FileChangedError:
+        found: Part = patiently(lambda: self._bucket.head(self._key))
+        if found.size != self._file.size:
+            return changed(self._file, f"{found.size} bytes")
+        return changed(self._file, f"ETag {found.etag}", f"ETag {self._file.etag}")
+
+    def close(self) -> None:
+        self._data = b""
+
+
+class _Opened:
+    """A file of any file system that fsspec knows."""
+
+    def __init__(self, file: FileVersion, storage: Mapping[str, Any]) -> None:
+        self._file = file
+        with naming(file):
+            fs, path = fsspec.core.url_to_fs(file.path, **for_fsspec(storage))
+            info = fs.info(path)
+            if info.get("type") == "directory":
+                raise changed(file, "a directory")
+            size = info.get("size")
+            check(file, file.size if size is None else int(size), -1)
+            etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
+            if file.etag and etag and etag != file.etag.strip('"'):
+                raise changed(file, f"ETag {etag}", f"ETag {file.etag}")
+            self._handle = fs.open(path, "rb", cache_type="readahead", block_size=PART)
+
+    def read_at(self, position: int, count: int) -> bytes:
+        count = min(count, self._file.size - position)
+        if count <= 0:
+            return b""
+        with naming(self._file):
+            self._handle.seek(position)
+            data = bytes(self._handle.read(count))
+            while len(data) < count:
+                more = self._handle.read(count - len(data))
+                if not more:
+                    raise changed(self._file, f"an end after {position + len(data)} bytes")
+                data += more
+        return data
+
+    def close(self) -> None:
+        self._handle.close()
+
+
+class AsFile(io.RawIOBase):
+    """What can be read anywhere as a file of Python's, which Arrow can take."""
+
+    def __init__(self, source: RandomAccess, size: int) -> None:
+        self._source = source
+        self._size = size
+        self._position = 0
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def seekable(self) -> bool:
+        return True
+
+    @override
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    @override
+    def tell(self) -> int:
+        return self._position
+
+    @override
+    def read(self, size: int | None = -1) -> bytes:
+        left = self._size - self._position
+        data = self._source.read_at(self._position, left if size is None or size < 0 else size)
+        self._position += len(data)
+        return data

@@ -1,0 +1,58 @@
+"""Holds what is there against the version that was discovered, and names what differs.
+
+Not here: opening (`opening.py`, `remote.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...checkpoint_meta.splits import FileVersion
+from ...errors import FileChangedError, FileVanishedError, SplitReadError
+
+
+@contextmanager
+def naming(file: FileVersion) -> Iterator[None]:
+    """Turn what the operating system says into an error that names the file and the way out."""
+    try:
+        yield
+    except FileNotFoundError as err:
+        raise FileVanishedError(
+            "file vanished between discovery and reading",
+            file.path,
+            "no such file",
+            f"{file.size} bytes, as discovered",
+            "Put it back and restart, or set ignoreMissingFiles to skip and count it.",
+        ) from err
+    except OSError as err:
+        # Arrow reports torn data as an OSError without errno; that is for the format to name.
+        if err.errno is None:
+            raise
+        raise SplitReadError(
+            "file cannot be read",
+            file.path,
+            err.strerror or str(err),
+            "a readable file",
+            "Check permissions and the storage, then restart; nothing is lost meanwhile.",
+        ) from err
+
+
+def check(file: FileVersion, size: int, modified: int) -> None:
+    """Raise unless these are the file's; -1 is an unknown time."""
+    if size != file.size:
+        raise changed(file, f"{size} bytes", f"{file.size} bytes")
+    if modified != file.modified and modified >= 0 and file.modified >= 0:
+        raise changed(file, f"modified at {modified} us", f"{file.modified} us, as discovered")
+
+
+def changed(file: FileVersion, found: str, expected: str = "") -> FileChangedError:
+    """The error for a file that is there in another version than the one discovered."""
+    return FileChangedError(
+        "file changed since discovery",
+        file.path,
+        found,
+        expected or f"{file.size} bytes",
+        "A file that is read in parts, or while it is written, must not change: put the version "
+        "that was discovered back, with its modification time, and restart.",
+    )

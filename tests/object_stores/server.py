@@ -1,0 +1,181 @@
+"""A real S3 and SQS on loopback that counts requests and misbehaves on demand.
+
+Not here: what is asked of it.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+_SLOW_DOWN = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code>'
+    b"<Message>Please reduce your request rate.</Message></Error>"
+)
+
+Fault = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes] | None]
+"""Given a request; answers it, or returns None to let the server do so."""
+
+
+class _Silent(WSGIRequestHandler):
+    def log(self, type: str, message: str, *arguments: Any) -> None:  # noqa: A002
+        return
+
+
+class S3Server:
+    """One server process' worth of buckets and queues; all servers of a process share them."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        """Kinds, in order: LIST, HEAD, GET, PUT, DELETE, POST; PUT If-None-Match as PUT."""
+        self.names: list[str] = []
+        """Kind and path with query of each, in order."""
+        self.headers: list[dict[str, str]] = []
+        self.fault: Fault | None = None
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self._server: BaseWSGIServer | None = None
+        self.port = 0
+        self.back()
+
+    # What clients are given -----------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """storageOptions with the names that s3fs has."""
+        return {
+            "key": "test",
+            "secret": "test",
+            "client_kwargs": {"endpoint_url": self.url, "region_name": "us-east-1"},
+        }
+
+    def client(self, service: str = "s3") -> Any:
+        """boto3's client: the back door of the tests, which does not use the code under test."""
+        import boto3
+
+        return boto3.client(
+            service,
+            endpoint_url=self.url,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    # What it counts -------------------------------------------------------------------------
+
+    def counted(self, action: Callable[[], Any]) -> Counter[str]:
+        """Requests while `action` runs."""
+        before = len(self.requests)
+        action()
+        return Counter(self.requests[before:])
+
+    # What goes wrong ------------------------------------------------------------------------
+
+    def away(self) -> None:
+        """Nobody listens any more: connections are refused."""
+        assert self._server is not None
+        self._server.shutdown()
+        self._server.server_close()
+        self._server = None
+
+    def back(self) -> None:
+        """Listen, on the same port as before."""
+        self._server = make_server(
+            "127.0.0.1", self.port, self._answer, threaded=True, request_handler=_Silent
+        )
+        self._server.daemon_threads = True
+        self.port = self._server.port
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def away_for(self, seconds: float) -> None:
+        """Be away, and come back by itself."""
+        self.away()
+        threading.Timer(seconds, self.back).start()
+
+    def fail_next(self, fault: Fault, times: int = 1, kind: str = "") -> None:
+        """The next `times` requests (of one kind) meet `fault`."""
+        left = [times]
+        lock = threading.Lock()
+
+        def limited(environ: dict[str, Any], respond: Callable[..., Any]) -> Any:
+            with lock:
+                if left[0] <= 0 or (kind and kind_of(environ) != kind):
+                    return None
+                left[0] -= 1
+            return fault(environ, respond)
+
+        self.fault = limited
+
+    def close(self) -> None:
+        if self._server is not None:
+            self.away()
+
+    def _answer(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+        kind = kind_of(environ)
+        query = environ.get("QUERY_STRING", "")
+        self.requests.append(kind)
+        self.names.append(f"{kind} {environ.get('PATH_INFO', '')}" + (f"?{query}" if query else ""))
+        self.headers.append({k: str(v) for k, v in environ.items() if k.startswith("HTTP_")})
+        if self.fault is not None:
+            answer = self.fault(environ, respond)
+            if answer is not None:
+                return answer
+        return self._app(environ, respond)
+
+    # Faults ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def slow_down(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+        """503, as S3 throttles."""
+        _drain(environ)
+        respond("503 Slow Down", [("Content-Type", "application/xml")])
+        return [_SLOW_DOWN]
+
+    def lose_answer(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+        """The request is done, and its answer reaches nobody."""
+        list(self._app(environ, lambda *_: None))
+        environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+        return []
+
+    @staticmethod
+    def hang(seconds: float) -> Fault:
+        """No answer for that long, and then a dead connection."""
+
+        def hanging(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+            time.sleep(seconds)
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            return []
+
+        return hanging
+
+
+def kind_of(environ: dict[str, Any]) -> str:
+    """LIST is a GET with list-type; the queue's requests go by their action."""
+    target = environ.get("HTTP_X_AMZ_TARGET", "")
+    if target:
+        return str(target.rsplit(".", 1)[-1])
+    query = environ.get("QUERY_STRING", "")
+    listing = environ["REQUEST_METHOD"] == "GET" and ("list-type" in query or "prefix=" in query)
+    return "LIST" if listing else str(environ["REQUEST_METHOD"])
+
+
+def as_json(options: dict[str, Any]) -> str:
+    """As the storageOptions option has it."""
+    return json.dumps(options)
+
+
+def _drain(environ: dict[str, Any]) -> None:
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if length:
+        environ["wsgi.input"].read(length)
