@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from .masking import masked
+
 __all__ = [
     "FencedError",
     "FileChangedError",
@@ -58,17 +60,15 @@ class SluiceError(Exception):
     """Root of the tree. Says what happened, where, found against expected, and the way out.
 
     The five parts are positional, so that an error survives pickling between Spark's processes.
+    None of them tells what storageOptions keep secret, whatever it quotes.
     """
 
     def __init__(
         self, what: str, where: str = "", found: str = "", expected: str = "", remedy: str = ""
     ) -> None:
-        super().__init__(what, where, found, expected, remedy)
-        self.what = what
-        self.where = where
-        self.found = found
-        self.expected = expected
-        self.remedy = remedy
+        parts = [masked(part) for part in (what, where, found, expected, remedy)]
+        super().__init__(*parts)
+        self.what, self.where, self.found, self.expected, self.remedy = parts
 
     def __str__(self) -> str:
         parts = [f"{self.what}: {self.where}" if self.where else self.what]

@@ -2,7 +2,8 @@
 
 An error of the tree says what happened, where and the way out; frames of ours around it, and the
 exceptions it was made of, would only bury that. A `ProtocolError` is a bug of ours, so it keeps
-them. Not here: the errors themselves (`errors.py`).
+them, as any other exception does, but for the secrets in them. Not here: the errors themselves
+(`errors.py`), and which texts are secret (`masking.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..errors import ProtocolError, SluiceError, without_history
+from ..masking import without_secrets
 
 _HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's Python processes look at before they write an exception down for the JVM."""
@@ -27,12 +29,18 @@ def plainly_told() -> Iterator[None]:
     """
     try:
         yield
-    except ProtocolError:
-        raise
     except SluiceError as error:
+        if isinstance(error, ProtocolError):
+            without_secrets(error)
+            raise
         if _is_process_of_spark():
             os.environ[_HIDE] = "1"
         raise without_history(error) from None
+    except Exception as error:
+        told = without_secrets(error)
+        if told is error:
+            raise
+        raise told from told.__cause__
 
 
 def _is_process_of_spark() -> bool:

@@ -181,8 +181,6 @@ def test_the_delays_grow_to_a_limit_and_no_two_clients_share_them():
 
 def test_a_bucket_with_the_same_options_is_one_client(server, bucket):
     first, _ = _open(f"s3://{bucket}/x", server.options)
-    assert _open(f"s3a://{bucket}/y", server.options)[0] is not first, (
-    )
     assert _open(f"s3a://{bucket}/y", server.options)[0] is first
     assert _open(f"s3://{bucket}/y", {**server.options, "anon": True})[0] is not first
 

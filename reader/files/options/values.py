@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
+
+from ....masking import hide
 
 __all__ = [
     "Compression",
@@ -89,7 +92,11 @@ class RebaseMode(StrEnum):
 
 
 class Secret(dict[str, Any]):
-    """A dictionary whose values do not show in `repr`, hence in no log and no error."""
+    """A dictionary whose values show neither in `repr` nor in any error of this process."""
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(values or {})
+        hide(self)
 
     def __repr__(self) -> str:
         return repr(dict.fromkeys(self, "***"))

@@ -1,0 +1,131 @@
+"""Keeps secrets out of what is said: errors, their causes, logs.
+
+What `storageOptions` hold is registered when it is parsed, and every error of ours is told without
+it from then on, wherever it is raised and whatever library it quotes. Not here: secrets that
+somebody writes into a path.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import quote, quote_plus, urlsplit
+
+SHOWN: Final = "***"
+
+_SHORTEST: Final = 6
+"""Shorter texts would take words out of every message, and are no secrets that hold."""
+
+_HARMLESS: Final = frozenset(
+    (
+        *("client", "endpoint", "endpoint_url", "base_url", "region", "region_name", "use_ssl"),
+        *("addressing_style", "signature_version", "account_name", "account_host", "project"),
+        *("default_cache_type", "timeout", "connect_timeout", "read_timeout", "retry_timeout"),
+    )
+)
+"""Options that may be told, and have to be for an error to be understood."""
+
+_LOCK = threading.Lock()
+_hidden: tuple[str, ...] = ()
+
+
+def hide(options: Mapping[str, Any]) -> None:
+    """From now on no text of an option is told in this process, but for harmless ones."""
+    global _hidden  # noqa: PLW0603 - one process, one set of secrets
+    found = {form for text in _secrets(options) for form in _forms(text)}
+    if not found.issubset(_hidden):
+        with _LOCK:
+            # Longest first: one secret may be the beginning of another.
+            _hidden = tuple(sorted({*_hidden, *found}, key=len, reverse=True))
+
+
+def masked(text: str) -> str:
+    """`text` without secrets."""
+    for secret in _hidden:
+        if secret in text:
+            text = text.replace(secret, SHOWN)
+    return text
+
+
+def without_secrets(error: BaseException) -> BaseException:
+    """`error` with its causes, none of which tells a secret any more.
+
+    An exception whose text is made elsewhere than of its arguments gives place to one that says
+    the same without it.
+    """
+    if not _hidden:
+        return error
+    return _clean(error, set())
+
+
+class SecretFilter(logging.Filter):
+    """Masks log records; for loggers of ours and handlers of a user."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Every record passes, with its secrets masked."""
+        record.msg, record.args = masked(record.getMessage()), None
+        if record.exc_info and record.exc_info[1] is not None:
+            kind, error, trace = record.exc_info
+            record.exc_info = (kind, without_secrets(error), trace)
+        return True
+
+
+def _secrets(options: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str):
+            if name not in _HARMLESS:
+                yield value
+            elif "@" in value:
+                parts = urlsplit(value)
+                yield from filter(None, (parts.username, parts.password))
+        elif isinstance(value, Iterable):
+            yield from (item for item in value if isinstance(item, str))
+
+
+def _forms(text: str) -> Iterator[str]:
+    """As it stands in URLs, in JSON and in Python, too."""
+    if len(text) >= _SHORTEST:
+        yield from (text, quote(text), quote(text, safe=""), quote_plus(text))
+        yield from (json.dumps(text)[1:-1], repr(text)[1:-1])
+
+
+def _clean(error: BaseException, met: set[int]) -> BaseException:
+    met.add(id(error))
+    error.args = tuple(map(_cleaned, error.args))
+    for name, value in list(vars(error).items()):
+        with suppress(AttributeError, TypeError):
+            setattr(error, name, _cleaned(value))
+    for name in ("filename", "filename2", "strerror"):
+        if isinstance(error, OSError) and isinstance(getattr(error, name), str):
+            setattr(error, name, masked(getattr(error, name)))
+    suppressed = error.__suppress_context__
+    for name in ("__cause__", "__context__"):
+        inner = getattr(error, name)
+        if inner is not None and id(inner) not in met:
+            setattr(error, name, _clean(inner, met))
+    error.__suppress_context__ = suppressed
+    told = masked(str(error))
+    if told == str(error):
+        return error
+    stand_in = RuntimeError(f"{type(error).__name__}: {told}").with_traceback(error.__traceback__)
+    stand_in.__cause__, stand_in.__context__ = error.__cause__, error.__context__
+    stand_in.__suppress_context__ = suppressed
+    return stand_in
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, bytes):
+        return masked(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    if isinstance(value, list | tuple):
+        return type(value)(map(_cleaned, value))
+    if isinstance(value, dict):
+        return {key: _cleaned(item) for key, item in value.items()}
+    return value
