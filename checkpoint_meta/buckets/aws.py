@@ -6,11 +6,19 @@ Not here: requests for objects (`bucket.py`).
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from .config import ClientConfig
+
+_NUMBERS: Final = {
+    PermissionError: errno.EACCES,
+    FileNotFoundError: errno.ENOENT,
+    OSError: errno.EIO,
+}
 
 _NAMES: Final = {
     "access_key_id": "aws_access_key_id",
@@ -22,10 +30,7 @@ _NAMES: Final = {
 
 
 def aws_client(service: str, config: ClientConfig) -> Any:
-    """A client of a service with the region, endpoint and keys of a store; safe in many threads.
-
-    Its errors are `OSError` where they are the connection's.
-    """
+    """A client of a service with the region, endpoint and keys of a store; safe in many threads."""
     import boto3
     from botocore import UNSIGNED
     from botocore.config import Config
@@ -45,6 +50,34 @@ def aws_client(service: str, config: ClientConfig) -> Any:
         given["verify"] = False
     session = boto3.Session(profile_name=config.profile or None)
     return session.client(service, config=settings, **given)
+
+
+@contextmanager
+def as_os_errors(where: str) -> Iterator[None]:
+    """What boto3 raises as errors of the operating system; `where` is what they name.
+
+    Raises:
+        PermissionError: the credentials do not permit it, or there are none.
+        FileNotFoundError: there is no such bucket or queue.
+        OSError: anything else, after boto3's own retries.
+    """
+    from botocore import exceptions
+
+    try:
+        yield
+    except exceptions.ClientError as error:
+        told = error.response.get("Error", {})
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        code = str(told.get("Code", ""))
+        kind = PermissionError if status in (401, 403) else OSError
+        if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
+            kind = FileNotFoundError
+        text = f"the service answered {status} ({code}: {told.get('Message', '')})"
+        raise kind(_NUMBERS[kind], text, where) from error
+    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:
+        raise PermissionError(errno.EACCES, str(error), where) from error
+    except exceptions.BotoCoreError as error:
+        raise OSError(errno.EIO, str(error), where) from error
 
 
 def shared_credentials(config: ClientConfig) -> Callable[[], Any] | None:

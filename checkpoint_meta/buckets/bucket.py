@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from ...errors import OptionError
 from ..urls import scheme_of, storage_url
+from .aws import as_os_errors as as_errors_of_aws
 from .aws import aws_client, shared_credentials
 from .config import SCHEMES, ClientConfig, client_config, uses_fsspec
 from .faults import BeyondTheEnd, as_os_errors
-from .retries import patiently
 
 if TYPE_CHECKING:
     from obstore import GetOptions
@@ -97,14 +97,14 @@ class Bucket:
         keys = [*folders, *found.column("path").to_pylist()]
         return sorted(key.rsplit("/", 1)[-1] for key in keys if key != prefix)
 
-    def level(self, prefix: str) -> tuple[pa.RecordBatch, list[str]]:
+    def level(self, prefix: str) -> tuple[pa.Table, list[str]]:
         """What lies directly below a prefix: the objects, as of `pages`, and the prefixes."""
         import obstore
 
         with as_os_errors(self.url(prefix)):
             found = obstore.list_with_delimiter(self._store, prefix or None, return_arrow=True)
         folders = [folder.rstrip("/") for folder in found["common_prefixes"]]
-        return pa.table(found["objects"]).combine_chunks().to_batches()[0], sorted(folders)
+        return pa.table(found["objects"]), sorted(folders)
 
     def folders(self, prefix: str, after: str) -> list[str]:
         """Some prefixes below `prefix` behind a key, in order; none where the store tells none.
@@ -113,11 +113,10 @@ class Bucket:
         """
         if self.scheme != "s3":
             return []
-        answer = patiently(
-            lambda: aws_client("s3", self._config).list_objects_v2(
+        with as_errors_of_aws(self.url(prefix)):
+            answer = aws_client("s3", self._config).list_objects_v2(
                 Bucket=self.name, Prefix=prefix, StartAfter=after, Delimiter="/"
             )
-        )
         return [found["Prefix"] for found in answer.get("CommonPrefixes", ())]
 
     def head(self, key: str) -> Part:

@@ -60,16 +60,16 @@ class BucketPages(Pages):
             yield self._page(found, prefix, self._names([f"{folder}/" for folder in inside]))
 
     def _flat(self, prefix: str, after: str, until: str) -> Iterator[Page]:
-        # The client lists `a/b/` for `a/b`, so the beginning of a name is a matter of order.
+        # The client lists `a/b/` for `a/b`, and starts behind `a/b` for `a/b/`: what else begins
+        # so is found by its order.
         folder, _, start = prefix.rpartition("/")
-        after = max(after, before(prefix)) if start else after
-        for found in self._bucket.pages(folder, after):
-            keys = found.column("path")
-            last = keys[-1].as_py() if len(keys) else ""
-            is_last = bool(last) and (last > until if until else False)
-            is_last = is_last or (bool(start) and last > prefix and not last.startswith(prefix))
-            if start or is_last:
-                found = _within(found, prefix, until)
+        offset = max(after, before(prefix)) if start else after
+        for page in self._bucket.pages(folder, offset):
+            last = page.column("path")[-1].as_py() if page.num_rows else ""
+            is_last = bool(until and last > until)
+            is_last = is_last or bool(start and last > prefix and not last.startswith(prefix))
+            is_whole = not (start or after or is_last)
+            found = page if is_whole else _within(page, prefix if start else "", after, until)
             yield self._page(found, prefix)
             if is_last:
                 return
@@ -92,10 +92,12 @@ class BucketPages(Pages):
     def _names(self, keys: list[str]) -> list[str]:
         return [f"{self._bucket.name}/{key}" for key in keys]
 
-    def _page(self, found: pa.RecordBatch, prefix: str, folders: list[str] | None = None) -> Page:
+    def _page(
+        self, found: pa.RecordBatch | pa.Table, prefix: str, folders: list[str] | None = None
+    ) -> Page:
         is_there = bool(found.num_rows or folders)
         keys = found.column("path").to_pylist()
-        if keys and keys[0] == prefix.rstrip("/"):
+        if keys and f"{keys[0]}/" == prefix:
             # A directory that somebody has drawn: its key ends in a slash.
             found, keys = found.slice(1), keys[1:]
         return Page(
@@ -103,7 +105,7 @@ class BucketPages(Pages):
             found.column("size").to_pylist(),
             found.column("last_modified").cast("int64").to_pylist(),
             [(etag or "").strip('"') for etag in found.column("e_tag").to_pylist()],
-            folders or (),
+            folders,
             is_there,
         )
 
@@ -114,7 +116,10 @@ def before(prefix: str) -> str:
     return prefix[:-1] + (last if last.isalnum() or last in "-_.,=" else "")
 
 
-def _within(found: pa.RecordBatch, prefix: str, until: str) -> pa.RecordBatch:
+def _within(found: pa.RecordBatch, prefix: str, after: str, until: str) -> pa.RecordBatch:
     keys = found.column("path").to_pylist()
-    mask = [key.startswith(prefix) and (not until or key <= until) for key in keys]
+    mask = [
+        key.startswith(prefix) and (not after or key > after) and (not until or key <= until)
+        for key in keys
+    ]
     return found.filter(pa.array(mask, pa.bool_()))

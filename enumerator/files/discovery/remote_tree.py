@@ -1,6 +1,7 @@
 """Lists a bucket, or a directory of any other file system, page by page.
 
-Not here: the requests (`bucket_pages.py`, `object_pages.py`), judging what they bring (`remote_files.py`).
+Not here: the requests (`bucket_pages.py`, `object_pages.py`), judging what they bring
+(`remote_files.py`).
 """
 
 from __future__ import annotations
