@@ -5,7 +5,7 @@ Not here: file systems of fsspec (`object_pages.py`), requests (`checkpoint_meta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from typing_extensions import override
@@ -93,7 +93,7 @@ class BucketPages(Pages):
         return [f"{self._bucket.name}/{key}" for key in keys]
 
     def _page(
-        self, found: pa.RecordBatch | pa.Table, prefix: str, folders: list[str] | None = None
+        self, found: pa.RecordBatch | pa.Table, prefix: str, folders: Sequence[str] = ()
     ) -> Page:
         is_there = bool(found.num_rows or folders)
         keys = found.column("path").to_pylist()
