@@ -133,16 +133,37 @@ class FileSource(Source[FileSplit, FileState]):
 
 
 def make_discovery(options: SluiceOptions) -> Discovery:
-    """Discovers what the options point at."""
+    """Discovers what the options point at, as far as they say how."""
+    listing = make_listing(options)
+    if options.discovery_mode != "notifications":
+        return listing
+    from ..enumerator.files.discovery.notifications.made import Queues, notification_discovery
+
+    return notification_discovery(
+        listing,
+        loaded_paths(options.path),
+        options.storage_options,
+        _choice(options),
+        Queues(options.queue_url, options.dead_letter_queue_url),
+        _mode(options),
+    )
+
+
+def make_listing(options: SluiceOptions) -> Discovery:
+    """Lists what the options point at."""
     return TreeDiscovery(
         loaded_paths(options.path),
         options.storage_options,
         fail_on_missing_path=options.fail_on_missing_path,
         choice=_choice(options),
-        mode=ListingMode(
-            incremental=options.discovery_mode == "incremental",
-            full_listing_interval=options.full_listing_interval / 1000,
-        ),
+        mode=_mode(options),
+    )
+
+
+def _mode(options: SluiceOptions) -> ListingMode:
+    return ListingMode(
+        incremental=options.discovery_mode == "incremental",
+        full_listing_interval=options.full_listing_interval / 1000,
     )
 
 
@@ -165,7 +186,7 @@ def _choice(options: SluiceOptions) -> Choice:
 
 def make_file_lister(options: SluiceOptions) -> FileLister:
     """Lists what the options point at."""
-    return lister_of(make_discovery(options))
+    return lister_of(make_listing(options))
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:

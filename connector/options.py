@@ -31,6 +31,7 @@ from ..reader.files.known_options import counts_rows, own_options, refused
 from ..reader.files.options import FileFormatName, ReaderOptions
 from .file_times import instant
 from .known_names import in_our_names
+from .queue_options import queue_problems
 
 _LOCAL_INTERVAL = 250
 """Milliseconds between two listings of local paths, unless the user says otherwise."""
@@ -223,6 +224,7 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
         yield str(error)
         return
     yield from _time_problems(options)
+    yield from queue_problems(options)
 
 
 def _format_problems(options: SluiceOptions) -> Iterator[str]:

@@ -29,8 +29,11 @@ _NAMES: Final = {
 }
 
 
-def aws_client(service: str, config: ClientConfig) -> Any:
-    """A client of a service with the region, endpoint and keys of a store; safe in many threads."""
+def aws_client(service: str, config: ClientConfig, longest_wait: float = 0.0) -> Any:
+    """A client of a service with the region, endpoint and keys of a store; safe in many threads.
+
+    `longest_wait` is how many seconds a request may wait for something to happen.
+    """
     import boto3
     from botocore import UNSIGNED
     from botocore.config import Config
@@ -41,9 +44,13 @@ def aws_client(service: str, config: ClientConfig) -> Any:
         for kind, name in (("connect", "connect_timeout"), ("read", "timeout"))
         if hasattr(config.connections.get(name), "total_seconds")
     }
+    if "read_timeout" in seconds:
+        # A long poll is no stalled request.
+        seconds["read_timeout"] += longest_wait
     settings = Config(
         signature_version=UNSIGNED if config.store.get("skip_signature") else None,
-        retries={"mode": "standard", "total_max_attempts": config.retries["max_retries"] + 1},
+        # Whoever calls has more patience, and counts.
+        retries={"mode": "standard", "total_max_attempts": 2},
         **seconds,
     )
     if config.connections.get("allow_invalid_certificates"):

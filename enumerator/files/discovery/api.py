@@ -105,3 +105,23 @@ class Discovery(Protocol):
         It has to be no newer than what is known: names up to there are not looked for until the
         next full pass. Without it, or with one of other options, the first pass is a full one.
         """
+
+    def notify_cut(self, checkpoint_id: int, known: KnownFiles) -> None:
+        """A checkpoint is cut with all that is known now; nothing of it is durable yet."""
+        return
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint is taken back: a later one will hold what it held."""
+        return
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable, and Spark has completed it and all before it."""
+        return
+
+    def report(self) -> Mapping[str, Any]:
+        """More for the progress event, as JSON values."""
+        return {}
+
+    def close(self) -> None:
+        """Let go of what is open. Not guaranteed to be called."""
+        return

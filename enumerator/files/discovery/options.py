@@ -102,12 +102,27 @@ class DiscoveryOptions(BaseModel):
         description="Take a file only when this one is there, too: a name such as _SUCCESS in the "
         "file's own directory, or <name>.done beside it, where <name> is the file's.",
     )
-    discovery_mode: Literal["full", "incremental"] = Field(
+    discovery_mode: Literal["full", "incremental", "notifications"] = Field(
         "full",
         description="full looks at all names at each listing; incremental only at those behind the "
-        "greatest one found before, for names that grow (dates, time stamps), with a full listing "
+        "greatest one found before, for names that grow (dates, time stamps); notifications "
+        "takes what the events of S3 in queueUrl tell of. The latter two with a full listing "
         "every fullListingInterval.",
-        json_schema_extra=named(auto_loader="cloudFiles.useIncrementalListing"),
+        json_schema_extra=named(
+            auto_loader="cloudFiles.useIncrementalListing, cloudFiles.useNotifications"
+        ),
+    )
+    queue_url: str = Field(
+        "",
+        description="discoveryMode=notifications: URL of the SQS queue, which is this source's "
+        "alone; events straight from S3, through SNS or through EventBridge. Keys and region come "
+        "from storageOptions.",
+        json_schema_extra=named(auto_loader="cloudFiles.queueUrl"),
+    )
+    dead_letter_queue_url: str = Field(
+        "",
+        description="discoveryMode=notifications: URL of the queue that messages go to which are "
+        "no events of S3; without it they are left to the redrive policy of queueUrl.",
     )
     full_listing_interval: Milliseconds = Field(
         3_600_000,

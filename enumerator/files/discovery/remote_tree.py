@@ -88,6 +88,30 @@ class RemoteTree(Tree):
             yield from self._instead(known, tally)
         self._was_there = True
 
+    # For single files that somebody told of --------------------------------------------------
+
+    def covers(self, name: str) -> bool:
+        """True if a pass would come to this name and, by the name alone, take it."""
+        return self._scope.covers(name, file=True)
+
+    def path_of(self, name: str) -> str:
+        """A name of the file system as the path that it is known by."""
+        return str(self._files.unstrip_protocol(name))
+
+    def page_of(self, name: str) -> Page:
+        """The file of this name as it is now; empty if there is none."""
+        return self._pages.file(name)
+
+    def begin_pass(self) -> None:
+        """Ask again for markers that were not there."""
+        self._judge.begin_pass()
+
+    def judged(self, page: Page, known: KnownFiles, tally: Tally) -> FoundFiles:
+        """What of a page of one file is taken; of the rest the tally is told."""
+        return self._judge.judged(page, -1, known, tally)
+
+    # Pages ------------------------------------------------------------------------------------
+
     def _instead(self, known: KnownFiles, tally: Tally) -> Iterator[FoundFiles]:
         # Nothing below it: an object itself, an empty directory, or nothing at all.
         if not self._scope.depth:

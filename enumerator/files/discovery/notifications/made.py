@@ -1,0 +1,60 @@
+"""Puts discovery by notifications together.
+
+Not here: options (`../options.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .....checkpoint_meta.loaded_paths import LoadedPath
+from ..api import Discovery
+from ..choice import Choice
+from ..forest import plant
+from ..remote_tree import RemoteTree
+from ..tree_discovery import ListingMode
+from .discovery import NotificationDiscovery
+from .inbox import Inbox
+from .queue import Queue
+
+VISIBILITY: Final = 120
+"""Seconds after which a message that is held no more comes to another receiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Where messages come from, and where those go that nobody understands."""
+
+    url: str
+    dead_letters: str = ""
+    visibility: int = VISIBILITY
+
+
+def notification_discovery(
+    whole: Discovery,
+    paths: Sequence[LoadedPath],
+    storage_options: Mapping[str, Any],
+    choice: Choice,
+    queues: Queues,
+    mode: ListingMode,
+) -> NotificationDiscovery:
+    """Full passes of `whole`, and what the queue tells of; nothing is asked yet."""
+    queue, dead = (
+        Queue(url, storage_options, queues.visibility) if url else None
+        for url in (queues.url, queues.dead_letters)
+    )
+    assert queue is not None
+
+    def trees() -> Sequence[RemoteTree]:
+        planted = plant(paths, storage_options, choice, wants_versions=mode.wants_versions)
+        return [one.tree for one in planted if isinstance(one.tree, RemoteTree)]
+
+    return NotificationDiscovery(
+        whole,
+        trees,
+        Inbox(queue, dead),
+        mode.full_listing_interval,
+        wants_versions=mode.wants_versions,
+    )
