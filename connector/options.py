@@ -224,7 +224,7 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
         yield str(error)
         return
     yield from _time_problems(options)
-    yield from queue_problems(options)
+    yield from queue_problems(options, options.path, options.storage_options)
 
 
 def _format_problems(options: SluiceOptions) -> Iterator[str]:

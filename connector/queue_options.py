@@ -5,19 +5,19 @@ Not here: the options themselves (`enumerator/files/discovery/options.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..checkpoint_meta.buckets.config import SCHEMES, uses_fsspec
 from ..checkpoint_meta.loaded_paths import loaded_paths
 from ..checkpoint_meta.urls import scheme_of, storage_url
+from ..enumerator.files.discovery.options import DiscoveryOptions
 from ..errors import OptionError
 
-if TYPE_CHECKING:
-    from .options import SluiceOptions
 
-
-def queue_problems(options: SluiceOptions) -> Iterator[str]:
+def queue_problems(
+    options: DiscoveryOptions, path: str, storage_options: Mapping[str, Any]
+) -> Iterator[str]:
     """What is wrong with discoveryMode=notifications, or with a queue without it."""
     queues = {"queueUrl": options.queue_url, "deadLetterQueueUrl": options.dead_letter_queue_url}
     if options.discovery_mode != "notifications":
@@ -34,14 +34,14 @@ def queue_problems(options: SluiceOptions) -> Iterator[str]:
         if url and not url.startswith(("https://", "http://")):
             yield f"{name}: found {url}; expected the URL of a queue of SQS"
     try:
-        bases = [storage_url(path.base) for path in loaded_paths(options.path)]
-        by_fsspec = uses_fsspec(options.storage_options)
+        bases = [storage_url(one.base) for one in loaded_paths(path)]
+        by_fsspec = uses_fsspec(storage_options)
     except (ValueError, OptionError) as error:
         yield str(error)
         return
     if by_fsspec or any(SCHEMES.get(scheme_of(base)) != "s3" for base in bases):
         yield (
-            f"discoveryMode=notifications: found {options.path}"
+            f"discoveryMode=notifications: found {path}"
             + (' with "client": "fsspec"' if by_fsspec else "")
             + "; expected paths that begin s3:// and obstore, the default client"
         )
