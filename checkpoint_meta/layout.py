@@ -13,6 +13,7 @@ CHECKPOINTS = "checkpoints"
 BASES = "bases"
 READERS = "readers"
 ABANDONED = "abandoned"
+INDEX = "index"
 
 
 def epoch_object(epoch: int) -> str:

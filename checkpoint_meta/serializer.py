@@ -17,7 +17,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..errors import StateVersionError
-from .arrays import int64_array, text_array
+from .file_columns import FILES, file_columns, ranges_of, splits_in
 from .splits import FileSplit, FileVersion
 
 T = TypeVar("T")
@@ -95,16 +95,6 @@ class JsonSerializer(VersionedSerializer[Sequence[T]], Generic[T]):
         return [self._from_json(version, json.loads(text)) for text in texts]
 
 
-_FILE = [
-    ("path", pa.string()),
-    ("size", pa.int64()),
-    ("modified", pa.int64()),
-    ("etag", pa.string()),
-]
-_FILES = pa.schema(_FILE)
-_SPLITS = pa.schema([*_FILE, ("start", pa.int64()), ("end", pa.int64())])
-
-
 class FileSerializer(VersionedSerializer[Sequence[FileVersion]]):
     """File versions as four columns: path, size, modified (microseconds), etag."""
 
@@ -115,11 +105,12 @@ class FileSerializer(VersionedSerializer[Sequence[FileVersion]]):
 
     @override
     def serialize(self, value: Sequence[FileVersion]) -> pa.RecordBatch:
-        return pa.record_batch(_file_columns(value), schema=_FILES)
+        return pa.record_batch(file_columns(value), schema=FILES)
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[FileVersion]:
-        return [FileVersion(*row) for row in zip(*_lists(batch, _FILES), strict=True)]
+        columns = [batch.column(name).to_pylist() for name in FILES.names]
+        return list(map(FileVersion, *columns))
 
 
 class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
@@ -136,12 +127,7 @@ class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
 
     @override
     def serialize(self, value: Sequence[FileSplit]) -> pa.RecordBatch:
-        columns = _file_columns([split.file for split in value])
-        columns += [
-            int64_array([split.start for split in value]),
-            int64_array([split.end for split in value]),
-        ]
-        return pa.record_batch(columns, schema=_SPLITS)
+        return ranges_of(value)
 
     @override
     def serialize_all(self, value: Sequence[FileSplit]) -> Sequence[pa.RecordBatch]:
@@ -160,19 +146,4 @@ class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[FileSplit]:
-        columns = _lists(batch, _SPLITS)
-        files = map(FileVersion, *columns[:4])
-        return list(map(FileSplit, files, *columns[4:]))
-
-
-def _file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
-    return [
-        text_array([file.path for file in files]),
-        int64_array([file.size for file in files]),
-        int64_array([file.modified for file in files]),
-        text_array([file.etag for file in files]),
-    ]
-
-
-def _lists(batch: pa.RecordBatch, schema: pa.Schema) -> list[list[Any]]:
-    return [batch.column(name).to_pylist() for name in schema.names]
+        return splits_in(batch)

@@ -1,0 +1,168 @@
+"""Fingerprints of the names of files, in sorted columns: 16 bytes for a file that was seen.
+
+A name is known by the 128 bits of XXH3 over its UTF-8. Among ten million names two share them with
+a chance of 10^-25.
+
+Not here: where they are kept (`run.py`), and what is asked of them (the enumerator's ledger).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from xxhash import xxh3_64_intdigest, xxh3_128_digest
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+"""The constants of SplitMix64."""
+
+_STEP = 65_536
+"""Paths of a column that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Fingerprints of names, in the order of the names."""
+
+    high: Words
+    low: Words
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def take(self, chosen: Any) -> Names:
+        """Those at some positions, or where a mask is true."""
+        return Names(self.high[chosen], self.low[chosen])
+
+    @staticmethod
+    def join(parts: Sequence[Names]) -> Names:
+        """All of `parts`, one after the other."""
+        return Names(_joined([p.high for p in parts]), _joined([p.low for p in parts]))
+
+
+def names_of(paths: Iterable[str]) -> Names:
+    """The fingerprints of paths."""
+    return _names([xxh3_128_digest(path.encode()) for path in paths])
+
+
+def names_in(paths: pa.Array) -> Names:
+    """The fingerprints of a column of paths; few of them are text objects at any time."""
+    steps = range(0, len(paths), _STEP)
+    return Names.join([names_of(paths[at : at + _STEP].to_pylist()) for at in steps])
+
+
+def _names(digests: Sequence[bytes]) -> Names:
+    words = np.frombuffer(b"".join(digests), ">u8").reshape(-1, 2).astype(np.uint64)
+    return Names(words[:, 0].copy(), words[:, 1].copy())
+
+
+def versions_of(sizes: Numbers, modified: Numbers, etags: Sequence[str] | None) -> Words:
+    """64 bits that tell one version of a file from another: size, time and the store's mark."""
+    mixed = _mixed(sizes.astype(np.uint64)) ^ modified.astype(np.uint64)
+    mixed = _mixed(mixed)
+    if etags is not None and any(etags):
+        marks = np.fromiter(map(_mark, etags), np.uint64, len(etags))
+        mixed = _mixed(mixed ^ marks)
+    return mixed
+
+
+def _mark(etag: str) -> int:
+    return xxh3_64_intdigest(etag.encode()) if etag else 0
+
+
+def _mixed(words: Words) -> Words:
+    with np.errstate(over="ignore"):
+        words = words + _MIX[0]
+        words = (words ^ (words >> np.uint64(30))) * _MIX[1]
+        words = (words ^ (words >> np.uint64(27))) * _MIX[2]
+    return words ^ (words >> np.uint64(31))
+
+
+@dataclass(frozen=True, slots=True)
+class SeenKeys:
+    """Files that were seen, each once, sorted by the fingerprint of their names."""
+
+    names: Names
+    version: Words | None
+    """See `versions_of`; None where nobody asks."""
+
+    end: Numbers | None
+    """Up to which byte the file has been handed to readers or is pending; None likewise."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def find(self, names: Names) -> npt.NDArray[np.intp]:
+        """Where each of `names` stands, -1 for those that are not here."""
+        if not len(self) or not len(names):
+            return np.full(len(names), -1, np.intp)
+        # In order, so that one search finds in the cache what the one before has read.
+        order = np.argsort(names.high, kind="stable")
+        at = np.empty(len(names), np.intp)
+        at[order] = np.searchsorted(self.names.high, names.high[order])
+        at = np.minimum(at, len(self) - 1)
+        same = self.names.high[at] == names.high
+        found = same & (self.names.low[at] == names.low)
+        for row in np.flatnonzero(same & ~found):
+            # Two names that share 64 bits: once in a million indexes of ten million names.
+            at[row] = self._walk(int(at[row]), names.high[row], names.low[row])
+            found[row] = at[row] >= 0
+        return np.where(found, at, -1)
+
+    def _walk(self, at: int, high: np.uint64, low: np.uint64) -> int:
+        while at < len(self) and self.names.high[at] == high:
+            if self.names.low[at] == low:
+                return at
+            at += 1
+        return -1
+
+    @staticmethod
+    def sort(
+        names: Names, version: Words | None = None, end: Numbers | None = None
+    ) -> SeenKeys:
+        """Sorted; where a name comes twice the later one counts."""
+        high = names.high
+        order = np.argsort(high, kind="stable")
+        high, low = high[order], names.low[order]
+        twice = high[1:] == high[:-1]
+        if np.any(twice & (low[1:] != low[:-1])):
+            order = np.lexsort((names.low, names.high))
+            high, low = names.high[order], names.low[order]
+            twice = high[1:] == high[:-1]
+        twice &= low[1:] == low[:-1]
+        if np.any(twice):
+            kept = np.append(~twice, True)
+            order, high, low = order[kept], high[kept], low[kept]
+        return SeenKeys(
+            Names(high, low),
+            None if version is None else version[order],
+            None if end is None else end[order],
+        )
+
+    @staticmethod
+    def merge(parts: Sequence[SeenKeys]) -> SeenKeys:
+        """One of many, the oldest first; of a file in several of them the newest entry counts."""
+        names = Names.join([part.names for part in parts])
+        versions = [part.version for part in parts if part.version is not None]
+        ends = [part.end for part in parts if part.end is not None]
+        return SeenKeys.sort(
+            names,
+            _joined(versions) if len(versions) == len(parts) else None,
+            _joined(ends) if len(ends) == len(parts) else None,
+        )
+
+    def bare(self) -> SeenKeys:
+        """Names alone, in memory of their own."""
+        return SeenKeys(Names(self.names.high.copy(), self.names.low.copy()), None, None)
+
+
+def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.uint64)

@@ -1,0 +1,130 @@
+"""One run of the index of files seen: two objects that are written once.
+
+`<name>.keys.arrow` holds the fingerprints, sorted: all that is needed to know a file again.
+`<name>.files.arrows` holds the files themselves, for people and views; nothing that the query does
+depends on it, so runs are merged without their paths being looked at.
+
+Not here: which runs there are (bases refer to them), and when they are merged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..attachments import Attachment
+from ..file_columns import FILES, numbers_array
+from .keys import Names, SeenKeys, Words
+
+KEYS = "keys.arrow"
+FILE_ROWS = "files.arrows"
+
+_KEYS = pa.schema(
+    [
+        ("high", pa.uint64()),
+        ("low", pa.uint64()),
+        ("version", pa.uint64()),
+        ("end", pa.int64()),
+    ],
+    metadata={b"sluice": json.dumps({"format": 1, "kind": "seen files"}).encode()},
+)
+
+SEEN_FILES = pa.schema(
+    [
+        *FILES,
+        ("end", pa.int64()),
+        ("checkpoint", pa.int64()),
+        ("discovered", pa.timestamp("us", "UTC")),
+    ],
+    metadata={b"sluice": json.dumps({"format": 1, "kind": "seen files"}).encode()},
+)
+"""A file a row. `end` as in `SeenKeys`, `checkpoint` is the first that knew of the file, and
+`discovered` when it was found; of files that were restored, when that checkpoint was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is durable, and its keys in memory."""
+
+    keys: SeenKeys
+    attachments: tuple[Attachment, ...]
+    """The keys, then the files."""
+
+
+def write_keys(keys: SeenKeys) -> bytes:
+    """The object of the keys: an Arrow file, not compressed, since fingerprints are not."""
+    assert keys.version is not None
+    assert keys.end is not None
+    columns = [_words(words) for words in (keys.names.high, keys.names.low, keys.version)]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, _KEYS) as writer:
+        writer.write_batch(pa.record_batch([*columns, numbers_array(keys.end)], schema=_KEYS))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def read_keys(data: bytes) -> SeenKeys:
+    """The inverse of `write_keys`, over the memory of `data`."""
+    with pa.ipc.open_file(pa.BufferReader(data)) as reader:
+        batch = reader.get_batch(0)
+    high, low, version, end = (column.to_numpy() for column in batch.columns)
+    return SeenKeys(Names(high, low), version, end)
+
+
+def _words(words: Words) -> pa.Array:
+    kept = np.ascontiguousarray(words, np.uint64)
+    return pa.Array.from_buffers(pa.uint64(), len(kept), [None, pa.py_buffer(kept)])
+
+
+def write_files(batches: Sequence[pa.RecordBatch]) -> bytes:
+    """The object of the files, rows of `SEEN_FILES`: an Arrow stream, compressed."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, SEEN_FILES, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def join_files(objects: Sequence[bytes]) -> bytes:
+    """The files of several runs, the oldest first: their batches as they stand, compressed."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SEEN_FILES):
+        pass
+    ended = sink.getvalue().to_pybytes()
+    # What `new_stream` writes is the schema, then the mark of the end.
+    parts = [ended[: -len(_END)]]
+    for data in objects:
+        messages = pa.ipc.MessageReader.open_stream(pa.BufferReader(data))
+        parts.extend(m.serialize() for m in messages if m.type == "record batch")
+    return b"".join([*parts, _END])
+
+
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""Ends a stream."""
+
+
+def read_files(data: bytes) -> Iterator[pa.RecordBatch]:
+    """The rows that `write_files` or `join_files` wrote, batch by batch."""
+    with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+        yield from reader
+
+
+def seen_rows(
+    files: pa.RecordBatch, end: Any, checkpoint: int, discovered: int
+) -> pa.RecordBatch:
+    """Rows of `SEEN_FILES` for files that became known together."""
+    count = files.num_rows
+    columns = [
+        *(files.column(name) for name in FILES.names),
+        numbers_array(end),
+        numbers_array(np.full(count, checkpoint, np.int64)),
+        numbers_array(np.full(count, discovered, np.int64)).view(pa.timestamp("us", "UTC")),
+    ]
+    return pa.record_batch(columns, schema=SEEN_FILES)
