@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import StateCorruptError, StateVersionError
 from .arrays import int32_repeated, text_array
+from .attachments import Attachment
 from .reference import NO_CHECKPOINT, CheckpointRef
 from .seal import Seal
 
@@ -29,6 +30,9 @@ FORMAT_VERSION: Final = 1
 FORMAT_IN_FLIGHT: Final = 2
 """Of checkpoint files that were cut while another was in flight: a release that knows only
 version 1 would count the reader commits of that one as it must not."""
+
+FORMAT_ATTACHED: Final = 3
+"""Of files that refer to attachments: the state is more than the rows in the chain."""
 
 _KEY = b"sluice"
 _UNSIGNED = "unsigned" * 8
@@ -48,11 +52,11 @@ class QuarantinedSplit(BaseModel):
 
 
 class CheckpointHeader(BaseModel):
-    """The JSON header, version 1, exactly as on disk. Unknown keys are kept."""
+    """The JSON header, exactly as on disk. Unknown keys are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    format: Literal[1, 2] = FORMAT_VERSION
+    format: Literal[1, 2, 3] = FORMAT_VERSION
     kind: Literal["delta", "base"]
     checkpoint: int = Field(gt=0)
     epoch: int = Field(gt=0)
@@ -85,6 +89,9 @@ class CheckpointHeader(BaseModel):
     """Name of an earlier checkpoint that was in flight at this cut -> readers whose commits are in
     this state already; its other commits count later. Every checkpoint before this one that is
     not named here is counted in full. Needs format 2."""
+
+    attachments: list[Attachment] = []
+    """Objects below `index/` that belong to the state besides its rows. Needs format 3."""
 
     checksum: str = _UNSIGNED
     """SHA-256 of the file with this field unsigned."""
@@ -205,8 +212,8 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
     document = json.loads(text)
     if not isinstance(document, dict) or not isinstance(document.get("format"), int):
         raise _corrupt(where, "no header", "a JSON header under the key 'sluice'")
-    if document["format"] > FORMAT_IN_FLIGHT:
-        raise newer_format(where, document["format"], FORMAT_IN_FLIGHT)
+    if document["format"] > FORMAT_ATTACHED:
+        raise newer_format(where, document["format"], FORMAT_ATTACHED)
     checksum = document.get("checksum", "")
     unsigned = data.replace(str(checksum).encode(), _UNSIGNED.encode())
     computed = hashlib.sha256(unsigned).hexdigest()
@@ -245,12 +252,21 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> int:
     return sum(batch.num_rows for batch in batches)
 
 
+def format_of(*, in_flight: bool, attached: bool) -> Literal[1, 2, 3]:
+    """The oldest version that says what a file has to say."""
+    if attached:
+        return FORMAT_ATTACHED
+    return FORMAT_IN_FLIGHT if in_flight else FORMAT_VERSION
+
+
 __all__ = [
+    "FORMAT_ATTACHED",
     "FORMAT_VERSION",
     "NO_CHECKPOINT",
     "Checkpoint",
     "CheckpointHeader",
     "QuarantinedSplit",
+    "format_of",
     "newer_format",
     "rows_of",
 ]

@@ -23,6 +23,9 @@ from .state_store import StateStore
 KEPT: Final = 16
 """Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
 
+DIRECTORY_VERSION: Final = 2
+"""Of the state directory as a whole: version 2 has an index beside its bases."""
+
 LOG: Final = logging.getLogger("pyspark_sluice.state")
 
 
@@ -34,19 +37,20 @@ def open_format(store: StateStore) -> None:
         StateCorruptError: FORMAT is not what a release writes.
     """
     where = f"{store.location}/{FORMAT}"
-    document = json.dumps({"format": FORMAT_VERSION}, sort_keys=True) + "\n"
+    known = [_format(version) for version in range(1, DIRECTORY_VERSION + 1)]
+    document = known[-1]
     try:
         found = store.read(FORMAT)
     except FileNotFoundError:
         try:
-            store.publish(FORMAT, document.encode())
+            store.publish(FORMAT, document)
             return
         except FileExistsError:
             found = store.read(FORMAT)
-    if document.encode().startswith(found) and len(found) < len(document):
+    if any(whole.startswith(found) and len(found) < len(whole) for whole in known):
         # A copy that was interrupted; every checkpoint names its own version besides.
         LOG.warning("%s is cut short (%d bytes); taken for what it began as", where, len(found))
-        found = document.encode()
+        found = document
     try:
         version = int(json.loads(found)["format"])
     except (ValueError, KeyError, TypeError) as error:
@@ -54,11 +58,29 @@ def open_format(store: StateStore) -> None:
             "the state directory's FORMAT is damaged",
             where,
             repr(found[:80]),
-            document.strip(),
+            document.decode().strip(),
             "Check that the path is a Sluice state directory.",
         ) from error
-    if version > FORMAT_VERSION:
-        raise newer_format(where, version)
+    if version > DIRECTORY_VERSION:
+        raise newer_format(where, version, DIRECTORY_VERSION)
+
+
+def _format(version: int) -> bytes:
+    return (json.dumps({"format": version}, sort_keys=True) + "\n").encode()
+
+
+def raise_format(store: StateStore) -> None:
+    """Say that the directory is of this release's version, before the first object that is.
+
+    Whoever finds no FORMAT, because of a crash between the two steps here, writes it anew.
+    """
+    try:
+        version = json.loads(store.read(FORMAT)).get("format", 0)
+    except (FileNotFoundError, ValueError, AttributeError):
+        version = 0
+    if version < DIRECTORY_VERSION:
+        store.delete(FORMAT)
+        open_format(store)
 
 
 def claim_epoch(store: StateStore) -> int:

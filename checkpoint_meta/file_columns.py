@@ -6,14 +6,16 @@ Not here: the serializers of a source (`serializer.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from .arrays import int64_array, text_array
-from .index.keys import Numbers
 from .splits import FileSplit, FileVersion
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
 
 _FILE = [
     ("path", pa.string()),

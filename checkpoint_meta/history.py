@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..errors import StateCorruptError, StateMissingError
-from .checkpoint import Checkpoint
+from ..errors import StateCorruptError, StateError, StateMissingError
+from .checkpoint import Checkpoint, CheckpointHeader
 from .layout import BASES, CHECKPOINTS, base_object, checkpoint_object
 from .reference import NO_CHECKPOINT, CheckpointRef, refs_in
 from .seal import Seal
@@ -35,6 +35,8 @@ class CheckpointHistory:
         self._store = store
         self._recent: OrderedDict[CheckpointRef, Checkpoint] = OrderedDict()
         self._unreadable: frozenset[str] = frozenset()
+        self._skipped_bases: frozenset[CheckpointRef] = frozenset()
+        self._reason: StateError | None = None
 
     def publish(self, checkpoint: Checkpoint) -> None:
         """Make a checkpoint durable, create-only; only then may its offset be shown to Spark.
@@ -123,9 +125,9 @@ class CheckpointHistory:
             StateMissingError: a link is gone.
             StateCorruptError: a link is damaged, or a base is and what it stands for is gone.
         """
-        bases = set(self.bases())
+        bases = set(self.bases()) - self._skipped_bases
         found: list[Checkpoint] = []
-        skipped: StateCorruptError | None = None
+        skipped = self._reason
         while ref != NO_CHECKPOINT:
             if ref in bases:
                 try:
@@ -142,7 +144,13 @@ class CheckpointHistory:
             ref = checkpoint.header.parent
         return found[::-1]
 
-    def _skip(self, name: str, error: StateCorruptError) -> None:
+    def skip_base(self, ref: CheckpointRef, error: StateError) -> None:
+        """The base of `ref` is not to be used: an object that it refers to is gone or damaged."""
+        self._skipped_bases = self._skipped_bases | {ref}
+        self._reason = self._reason or error
+        self._skip(base_object(ref), error)
+
+    def _skip(self, name: str, error: StateError) -> None:
         if name not in self._unreadable:
             LOG.warning("a base is skipped for the checkpoints below it: %s", error)
         self._unreadable = self._unreadable | {name}
@@ -152,9 +160,14 @@ class CheckpointHistory:
         """Objects that were damaged and did without, by name; for progress reports."""
         return sorted(self._unreadable)
 
-    def parent(self, ref: CheckpointRef) -> CheckpointRef:
-        """The parent of `ref`, read anew: walking far back must not empty the memory."""
-        return self._read(checkpoint_object(ref), ref).header.parent
+    def header(self, ref: CheckpointRef) -> CheckpointHeader:
+        """What stands at the head of `ref`, read anew: walking far back must not empty the memory.
+
+        Raises:
+            StateMissingError: it is not there.
+            StateError: it is damaged or newer than this release.
+        """
+        return self._read(checkpoint_object(ref), ref).header
 
     def read_base(self, ref: CheckpointRef) -> Checkpoint:
         """The base as of `ref`, whole and verified."""
@@ -177,9 +190,16 @@ class CheckpointHistory:
         try:
             self._store.publish(name, data)
         except FileExistsError:
-            try:
-                self.read_base(base.ref)
-            except StateCorruptError:
-                # Nobody can have restored from it, and nobody could ever.
-                self._store.delete(name)
-                self._store.publish(name, data)
+            if self._is_usable(base.ref):
+                return
+            # Nobody can have restored from it, and nobody could ever.
+            self._store.delete(name)
+            self._store.publish(name, data)
+            self._skipped_bases = self._skipped_bases - {base.ref}
+
+    def _is_usable(self, ref: CheckpointRef) -> bool:
+        try:
+            self.read_base(ref)
+        except StateCorruptError:
+            return False
+        return ref not in self._skipped_bases

@@ -5,11 +5,13 @@ Not here: when that happens (the coordinator, in the background).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ..errors import StateCorruptError, StateMissingError
+from .attachments import Attachments
+from .checkpoint import CheckpointHeader
 from .history import CheckpointHistory
-from .layout import ABANDONED, READERS, base_object, checkpoint_object
+from .layout import ABANDONED, INDEX, READERS, base_object, checkpoint_object
 from .reference import NO_CHECKPOINT, CheckpointRef, refs_in
 from .state_store import StateStore
 
@@ -29,63 +31,119 @@ class Retention:
         history: CheckpointHistory,
         epoch: int,
         check_still_ours: Callable[[], None],
+        attachments: Attachments,
+        in_use: Callable[[], Collection[str]] = tuple,
     ) -> None:
+        """`in_use` names attachments that stay, whether anything refers to them or not."""
         self._store = store
         self._history = history
         self._epoch = epoch
         self._check_still_ours = check_still_ours
+        self._attachments = attachments
+        self._in_use = in_use
+        self._headers: dict[CheckpointRef, CheckpointHeader] = {}
+        """Of the checkpoints that the last walk came by."""
+        self._referred: dict[CheckpointRef, frozenset[str]] = {}
+        """What bases refer to."""
 
-    def prune(self, head: CheckpointRef, retained: int) -> None:
+    def prune(self, head: CheckpointRef, retained: int, younger_than: int | None = None) -> None:
         """Delete what no restore of `head` or of the `retained` checkpoints before it can need.
 
+        Checkpoints cut after `younger_than` (microseconds since the epoch) are retained as well.
         Only what lies below the newest base on their chain goes, and older bases last, so a crash
         in the middle leaves every retained chain whole. A base of a dead incarnation is on no
         chain and never counts, nor does one that cannot be read; ids are not counted either,
-        since an aborted checkpoint leaves a gap.
+        since an aborted checkpoint leaves a gap. Attachments go when nothing refers to them.
 
         Raises:
             FencedError: by way of `check_still_ours`; what was to go stays.
         """
-        oldest, floor = self._oldest_and_floor(head, retained)
-        if oldest is None or floor is None:
-            return
+        oldest, floor = self._oldest_and_floor(head, retained, younger_than)
+        if oldest is not None and floor is not None:
+            self._prune_below(oldest, floor)
+        self._prune_attachments()
+
+    def _prune_below(self, oldest: CheckpointRef, floor: CheckpointRef) -> None:
         for ref in self._history.checkpoints():
             if ref.checkpoint <= floor.checkpoint and ref.checkpoint < oldest.checkpoint:
-                self._delete(checkpoint_object(ref), ref)
+                self._delete(checkpoint_object(ref), ref.epoch)
         for directory in (READERS, ABANDONED):
             for ref in refs_in(self._store.list(directory)):
                 if ref.checkpoint < oldest.checkpoint:
-                    self._delete(f"{directory}/{ref.name}", ref)
+                    self._delete(f"{directory}/{ref.name}", ref.epoch)
         for ref in self._history.bases():
             if ref.checkpoint <= floor.checkpoint and ref != floor:
-                self._delete(base_object(ref), ref)
+                self._delete(base_object(ref), ref.epoch)
 
-    def _delete(self, name: str, ref: CheckpointRef) -> None:
-        if ref.epoch <= self._epoch:
+    def _delete(self, name: str, epoch: int) -> None:
+        if epoch <= self._epoch:
             self._check_still_ours()
             self._store.delete(name)
 
     def _oldest_and_floor(
-        self, head: CheckpointRef, retained: int
+        self, head: CheckpointRef, retained: int, younger_than: int | None
     ) -> tuple[CheckpointRef | None, CheckpointRef | None]:
         bases = set(self._history.bases())
         ref, oldest = head, None
+        earlier, self._headers = self._headers, {}
         while ref != NO_CHECKPOINT:
-            if retained == 0:
+            try:
+                header = earlier.get(ref) or self._history.header(ref)
+            except StateMissingError:
+                # Pruned already, when fewer were to be retained or by the same floor.
+                header = None
+            is_old = header is None or younger_than is None or header.created < younger_than
+            if retained <= 0 and oldest is None and is_old:
                 oldest = ref
             retained -= 1
             if oldest is not None and ref in bases and self._is_whole(ref):
                 return oldest, ref
-            try:
-                ref = self._history.parent(ref)
-            except StateMissingError:
-                break  # Pruned already, when fewer were to be retained or by the same floor.
+            if header is None:
+                break
+            self._headers[ref] = header
+            ref = header.parent
         return oldest, None
 
     def _is_whole(self, ref: CheckpointRef) -> bool:
-        # What lies below it goes on the strength of this object alone.
+        # What lies below it goes on the strength of this object alone, and of what it refers to.
         try:
-            self._history.read_base(ref)
+            for attachment in self._history.read_base(ref).header.attachments:
+                if attachment.name not in self._attachments.sound:
+                    self._attachments.read(attachment)
         except (StateCorruptError, StateMissingError):
             return False
         return True
+
+    def _prune_attachments(self) -> None:
+        # Listed before anything that may refer to them: what is published later is not listed.
+        there = [leaf for leaf in self._store.list(INDEX) if _epoch_of(leaf) is not None]
+        mine = [leaf for leaf in there if (_epoch_of(leaf) or 0) <= self._epoch]
+        referred = self._all_referred()
+        if referred is None:
+            return
+        kept = referred.union(self._in_use())
+        for leaf in mine:
+            if leaf not in kept:
+                self._delete(f"{INDEX}/{leaf}", _epoch_of(leaf) or 0)
+
+    def _all_referred(self) -> frozenset[str] | None:
+        """What any base refers to, or a checkpoint on the chain; None if that cannot be known."""
+        earlier, self._referred = self._referred, {}
+        for ref in self._history.bases():
+            try:
+                self._referred[ref] = earlier.get(ref) or _names(
+                    self._history.read_base(ref).header
+                )
+            except (StateCorruptError, StateMissingError):
+                # Damaged, or just deleted by somebody who has written a newer one.
+                return None
+        return frozenset().union(*self._referred.values(), *map(_names, self._headers.values()))
+
+
+def _names(header: CheckpointHeader) -> frozenset[str]:
+    return frozenset(attachment.name for attachment in header.attachments)
+
+
+def _epoch_of(leaf: str) -> int | None:
+    stem = leaf.partition("-")[0]
+    return int(stem) if stem.isascii() and stem.isdigit() else None

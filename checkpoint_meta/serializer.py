@@ -52,8 +52,8 @@ class VersionedSerializer(ABC, Generic[T]):
         """
         return [self.serialize(value)]
 
-    def read(self, version: int, batch: pa.RecordBatch) -> T:
-        """`deserialize`, after refusing what a newer release has written.
+    def check_version(self, version: int) -> None:
+        """Refuse what a newer release has written.
 
         Raises:
             StateVersionError: `version` is newer than `self.version`.
@@ -66,6 +66,14 @@ class VersionedSerializer(ABC, Generic[T]):
                 f"at most version {self.version}",
                 "Upgrade this installation, or start from an older checkpoint.",
             )
+
+    def read(self, version: int, batch: pa.RecordBatch) -> T:
+        """`deserialize`, after refusing what a newer release has written.
+
+        Raises:
+            StateVersionError: `version` is newer than `self.version`.
+        """
+        self.check_version(version)
         return self.deserialize(version, batch)
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 from typing_extensions import override
 
+from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.loaded_paths import loaded_paths
 from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from ..checkpoint_meta.splits import FileSplit, FileVersion
@@ -21,10 +22,12 @@ from ..enumerator.files.discovery.choice import Choice
 from ..enumerator.files.discovery.criteria import Criteria
 from ..enumerator.files.discovery.lister import FileLister, lister_of
 from ..enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
-from ..enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from ..enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from ..enumerator.files.ledger.folding import fold
+from ..enumerator.files.ledger.state import FileState, FileStateSerializer
 from ..enumerator.files.slicing import Border, SplitCutter
 from ..enumerator.files.spreading import SplitSpreader
-from ..enumerator.files.state import FileState, advance
+from ..enumerator.large_state import StateDocument
 from ..errors import OptionError, SplitReadError
 from ..reader.api import ReaderContext, SplitReader
 from ..reader.files.figures import FIGURES, FigureReader
@@ -62,15 +65,16 @@ class FileSource(Source[FileSplit, FileState]):
     ) -> SplitEnumerator[FileSplit, FileState]:
         return FileSplitEnumerator(
             context,
-            self.lister(),
+            make_discovery(self.options),
             self.cutter(),
             self.spreader(),
-            DiscoveryPolicy(
-                self.options.discovery_interval / 1000, self.options.discovery_attempts
-            ),
-            driver_cores(),
+            self.policy(),
             state,
         )
+
+    def policy(self) -> FilePolicy:
+        """When to list, what counts as a new file, and in which order files are read."""
+        return FilePolicy(self.options.discovery_interval / 1000, self.options.discovery_attempts)
 
     def lister(self) -> FileLister:
         """Lists what the options point at."""
@@ -107,7 +111,7 @@ class FileSource(Source[FileSplit, FileState]):
     @property
     @override
     def state_serializer(self) -> VersionedSerializer[FileState]:
-        return FileSplitSerializer()
+        return FileStateSerializer()
 
     @property
     @override
@@ -115,10 +119,8 @@ class FileSource(Source[FileSplit, FileState]):
         return True
 
     @override
-    def advance_state(
-        self, state: FileState | None, changes: FileState, assigned: Sequence[FileSplit]
-    ) -> FileState:
-        return advance(state, changes, assigned)
+    def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
+        return fold(chain, attachments)
 
     @property
     @override

@@ -13,10 +13,12 @@ Not here: the coordinator (`coordinator.py`) and the enumerator of files (`files
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.serializer import VersionedSerializer
+from .large_state import FrozenState, StateDocument
 from .room import BatchRoom
 
 
@@ -123,6 +125,29 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         the snapshot before. Must not alias what the enumerator goes on to change.
         """
 
+    def freeze_state(self) -> FrozenState | None:
+        """The whole state as of the snapshot just taken, for a base; cheap. See `large_state.py`.
+
+        None lets the coordinator fold the chain. Also called right after a restore.
+        """
+        return None
+
+    @property
+    def can_improve_state(self) -> bool:
+        """True if `improve_state` has something to do."""
+        return False
+
+    def improve_state(self, attachments: Attachments) -> bool:
+        """One bounded step of tidying objects beside the bases; True if there was any to do.
+
+        Called on a worker thread, without the lock, as long as it returns True.
+        """
+        return False
+
+    def attachments_in_use(self) -> Collection[str]:
+        """Names of attachments that must not be deleted, whether a base refers to them or not."""
+        return ()
+
     def add_reader(self, reader: int) -> None:
         """A reader has registered. Readers never unregister while the query runs."""
         return
@@ -151,6 +176,11 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     def is_settled(self) -> bool:
         """True once everything that was there at `start` has been found."""
         return True
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """True to have what is known made durable, though no split is assigned: an empty batch."""
+        return False
 
     def is_decided(self, room: BatchRoom) -> bool:
         """True if nothing that may still turn up would join the batch that `room` measures.
@@ -214,3 +244,22 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
             assigned: the splits this checkpoint assigned.
         """
         return changes
+
+    def restore_state(
+        self, chain: Sequence[StateDocument], attachments: Attachments
+    ) -> StateT | None:
+        """The state after the last of `chain`; None if there is nothing in it. A pure function.
+
+        The first of `chain` is a base, or the first checkpoint of all. Overridden by a source
+        whose state is too large for `advance_state`; `attachments` reads what stands beside bases.
+        """
+        state: StateT | None = None
+        for document in chain:
+            read, version = self.state_serializer.read, document.state_version
+            changes = [read(version, batch) for batch in document.state]
+            for earlier in changes[:-1]:
+                state = self.advance_state(state, earlier, ())
+            splits = self.split_serializer.read
+            assigned = [s for b in document.assigned for s in splits(document.split_version, b)]
+            state = self.advance_state(state, changes[-1], assigned)
+        return state

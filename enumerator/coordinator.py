@@ -21,10 +21,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic
 
+from ..checkpoint_meta.attachments import AdoptedAttachments, Attachments
 from ..checkpoint_meta.checkpoint import Checkpoint
-from ..checkpoint_meta.epochs import claim_epoch, open_format
+from ..checkpoint_meta.epochs import check_not_fenced, claim_epoch, open_format
 from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
@@ -43,6 +45,7 @@ from .restore import RestoredState, restore
 from .sent_back import SentBackSplits
 from .settings import CoordinatorSettings, StartingState
 from .threads import Threads
+from .upkeep import StateDirectory, Upkeep
 
 
 class Coordinator(Generic[SplitT, StateT]):
@@ -149,10 +152,18 @@ class Coordinator(Generic[SplitT, StateT]):
             # Before the claim: a query that must not begin supersedes nobody.
             check_fresh_start(self._store)
         epoch = claim_epoch(self._store)
-        history = CheckpointHistory(savepoint.store) if savepoint else self._history
-        restored = restore(history, savepoint.ref if savepoint else newest, self._source)
+        attachments = Attachments(self._store, epoch)
+        if savepoint:
+            history = CheckpointHistory(savepoint.store)
+            adopted = AdoptedAttachments(savepoint.store, attachments)
+            restored = restore(history, savepoint.ref, self._source, adopted)
+        else:
+            restored = restore(self._history, newest, self._source, attachments)
         with self._threads.lock:
-            opened = self._build(restored, InFlight(epoch, complete, running))
+            flight = InFlight(epoch, complete, running)
+            opened = self._build(restored, flight, attachments)
+            if newest != NO_CHECKPOINT:
+                opened.upkeep.restored(restored, newest)
             opened.enumerator.start()
             opened.context.readers.start()
             if savepoint:
@@ -166,11 +177,11 @@ class Coordinator(Generic[SplitT, StateT]):
         return opened
 
     def _build(
-        self, restored: RestoredState[StateT], flight: InFlight
+        self, restored: RestoredState[StateT], flight: InFlight, attachments: Attachments
     ) -> OpenCoordinator[SplitT, StateT]:
         settings, source, threads = self._settings, self._source, self._threads
         sent_back = SentBackSplits(
-            settings.max_split_attempts, restored.attempts, len(restored.quarantined)
+            settings.max_split_attempts, restored.attempts, restored.quarantined
         )
 
         def announce(reader: int) -> None:
@@ -195,6 +206,13 @@ class Coordinator(Generic[SplitT, StateT]):
             enumerator,
             sent_back,
         )
+        directory = StateDirectory(
+            self._store,
+            self._history,
+            attachments,
+            flight.epoch,
+            partial(check_not_fenced, self._store, flight.epoch),
+        )
         return OpenCoordinator(
             source,
             self._store,
@@ -208,7 +226,7 @@ class Coordinator(Generic[SplitT, StateT]):
             CheckpointCutter(source, enumerator, context, sent_back),
             acknowledgements,
             flight,
-            restored.chain_length,
+            Upkeep(directory, source, enumerator, sent_back, settings, threads, self._clock),
         )
 
     def _expect(

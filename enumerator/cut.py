@@ -13,11 +13,11 @@ from typing import Generic
 
 import pyarrow as pa
 
+from ..checkpoint_meta.attachments import Attachment
 from ..checkpoint_meta.checkpoint import (
-    FORMAT_IN_FLIGHT,
-    FORMAT_VERSION,
     Checkpoint,
     CheckpointHeader,
+    format_of,
     rows_of,
 )
 from ..checkpoint_meta.reference import CheckpointRef
@@ -45,11 +45,14 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         self._split_schema = source.split_serializer.serialize([]).schema
         self._carried: list[pa.RecordBatch] = []
         """State rows that belong into the next checkpoint besides its own snapshot."""
+        self._attachments: Sequence[Attachment] = ()
+        """Those of a savepoint, which the next checkpoint begins on."""
 
     def adopt(self, savepoint: RestoredState[StateT]) -> None:
         """Make the next checkpoint hold the whole of a savepoint, so that it stands alone."""
         if savepoint.state is not None and self._source.snapshots_are_changes:
             self._carried += self._source.state_serializer.serialize_all(savepoint.state)
+            self._attachments = savepoint.attachments
         self._sent_back.carry(savepoint.quarantined)
 
     def cut(
@@ -77,8 +80,9 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         events = context.inboxes.take(by_reader)
         context.close(ref.checkpoint)
         rows, self._carried = [*self._carried, *state], []
+        attachments, self._attachments = self._attachments, ()
         header = CheckpointHeader(
-            format=FORMAT_IN_FLIGHT if counted else FORMAT_VERSION,
+            format=format_of(in_flight=bool(counted), attached=bool(attachments)),
             kind="delta",
             checkpoint=ref.checkpoint,
             epoch=ref.epoch,
@@ -95,6 +99,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             events=dict(events),
             waiting=dict(context.inboxes.waiting),
             counted=dict(counted),
+            attachments=list(attachments),
         )
         return Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
 
@@ -119,6 +124,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         # Whole snapshots supersede one another; changes add up.
         if self._source.snapshots_are_changes:
             self._carried = [*checkpoint.state, *self._carried]
+            self._attachments = header.attachments
         self._sent_back.carry(header.quarantined)
         self._context.inboxes.put_back(header.events)
         self._context.tracker.reopen(header.checkpoint)

@@ -18,7 +18,6 @@ from typing import Any, Generic
 from ..checkpoint_meta.epochs import check_not_fenced
 from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reference import CheckpointRef
-from ..checkpoint_meta.retention import Retention
 from ..checkpoint_meta.state_store import StateStore
 from ..errors import FencedError, StateError, WaitTimeoutError
 from .acknowledgements import Acknowledgements
@@ -26,11 +25,11 @@ from .api import EnumeratorSource, SplitEnumerator, SplitT, StateT
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
 from .in_flight import CutAhead, InFlight
-from .restore import base_of
 from .room import UNLIMITED, BatchRoom
 from .sent_back import SentBackSplits
 from .settings import CoordinatorSettings
 from .threads import Threads
+from .upkeep import Upkeep
 
 
 @dataclass
@@ -49,8 +48,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
     cutter: CheckpointCutter[SplitT, StateT]
     acknowledgements: Acknowledgements[SplitT]
     flight: InFlight
-    deltas: int
-    """Checkpoints since the last base."""
+    upkeep: Upkeep
 
     def __post_init__(self) -> None:
         self.room = BatchRoom(self.settings.limits)
@@ -94,28 +92,31 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         self.threads.raise_failure()
 
     def _cut_now(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
-        self._await_discovery(everything=unlimited or self.context.bounded)
+        self._await_discovery(unlimited)
         with self._lock:
             self.threads.raise_failure()
-            if unlimited:
-                self.room.lift(UNLIMITED)
             self._plan()
-            if not self.context.tracker.uncheckpointed:
+            if not (self.context.tracker.uncheckpointed or self.enumerator.wants_checkpoint):
                 if unlimited:
                     self.room.lift(self.settings.limits)
+                self._await_upkeep()
                 return start
             ahead = self._cut()
         self._publish(ahead)
         with self._lock:
             return self._hand_out()
 
-    def _await_discovery(self, everything: bool) -> None:
-        # A first batch waits for the first discovery, lest a long trigger interval begin with an
-        # empty batch; one that has to take all that is there waits for the whole of it.
+    def _await_discovery(self, unlimited: bool) -> None:
+        # A batch waits while there is nothing for it and the first discovery goes on, lest a long
+        # trigger interval begin with an empty one; one without limits waits for all there is.
         deadline = time.monotonic() + self.settings.settle_timeout
         with self._lock:
+            if unlimited:
+                self.room.lift(UNLIMITED)
             while not self.enumerator.is_settled and self.threads.failure is None:
-                if not everything and self.context.tracker.uncheckpointed:
+                # Also so that discovery need not rest because too much is pending.
+                self._plan()
+                if not unlimited and self.context.tracker.uncheckpointed:
                     return
                 if not self._lock.wait(max(0.0, deadline - time.monotonic())):
                     raise WaitTimeoutError(
@@ -126,11 +127,17 @@ class OpenCoordinator(Generic[SplitT, StateT]):
                         "Raise discoveryTimeout, or point the source at less.",
                     )
 
+    def _await_upkeep(self) -> None:
+        # Runs that end as soon as they can would never come to a base.
+        deadline = time.monotonic() + self.settings.upkeep_patience
+        while self.context.bounded and self.upkeep.is_overdue and self.threads.failure is None:
+            if not self._lock.wait(max(0.0, deadline - time.monotonic())):
+                return
+
     def commit(self, end: CheckpointRef) -> None:
         """See `Coordinator.commit`."""
-        if end.checkpoint > 0 and self.deltas >= self.settings.deltas_per_base:
-            self.deltas = 0
-            self.threads.calls.call(lambda: self._let_go(end), self._let_gone, 0.0)
+        with self._lock:
+            self.upkeep.completed(end)
 
     def report(self) -> dict[str, Any]:
         """See `Coordinator.report`."""
@@ -176,6 +183,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
             raise
         ahead = CutAhead(checkpoint, self.room)
         self.flight.cut(ahead)
+        self.upkeep.cut(checkpoint)
         self.room = BatchRoom(self.settings.limits)
         return ahead
 
@@ -195,12 +203,15 @@ class OpenCoordinator(Generic[SplitT, StateT]):
     def _take_back(self, ahead: CutAhead) -> None:
         self.cutter.abort(ahead.checkpoint)
         self.flight.taken_back()
+        self.upkeep.taken_back()
         self.room = ahead.room
 
     def _hand_out(self) -> CheckpointRef:
+        ahead = self.flight.ahead
         ref = self.flight.hand_out()
         self.acknowledgements.expect(ref)
-        self.deltas += 1
+        if ahead is not None:
+            self.upkeep.handed_out(ahead.checkpoint)
         self.threads.wake.set()
         return ref
 
@@ -217,6 +228,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
             if self.threads.failure is None:
                 self._plan()
             ahead = self._cut() if self._is_decided() else None
+            self.upkeep.look()
             self._lock.notify_all()
         if ahead is not None:
             self._publish_ahead(ahead)
@@ -253,13 +265,3 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         except FencedError as error:
             self.threads.fail(error)
             raise
-
-    def _let_go(self, end: CheckpointRef) -> None:
-        self.history.publish_base(base_of(self.history, end, self.source))
-        # One more than promised: the oldest may have commits of its parent to count.
-        retention = Retention(self.store, self.history, self.flight.epoch, self._check_not_fenced)
-        retention.prune(end, self.settings.retained_checkpoints + 1)
-
-    def _let_gone(self, _: None, error: BaseException | None) -> None:
-        if error is not None:
-            self.threads.fail(error)

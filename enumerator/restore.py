@@ -1,6 +1,7 @@
-"""Rebuilds an enumerator's state from a chain of checkpoints, and compacts chains into bases.
+"""Rebuilds an enumerator's state from a chain of checkpoints, and makes bases of chains.
 
-Not here: reading and writing the chain (`checkpoint_meta/history.py`).
+Not here: reading and writing the chain (`checkpoint_meta/history.py`), when bases are made
+(`upkeep.py`).
 """
 
 from __future__ import annotations
@@ -10,12 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
+from typing_extensions import override
 
-from ..checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader, QuarantinedSplit, rows_of
+from ..checkpoint_meta.attachments import Attachment, Attachments
+from ..checkpoint_meta.checkpoint import (
+    Checkpoint,
+    CheckpointHeader,
+    QuarantinedSplit,
+    format_of,
+    rows_of,
+)
 from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from ..errors import StateCorruptError
+from ..errors import StateCorruptError, StateMissingError
 from .api import EnumeratorSource
+from .large_state import StateDocument, WrittenState
 
 StateT = TypeVar("StateT")
 
@@ -35,36 +45,83 @@ class RestoredState(Generic[StateT]):
     counted: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """See `CheckpointHeader.counted`: the commits that are still to be counted are the others."""
 
-    chain_length: int = 0
-    """Documents that were folded."""
+    deltas: int = 0
+    """Documents that were folded besides a base."""
+
+    rows: int = 0
+    """Rows in them."""
+
+    attachments: Sequence[Attachment] = ()
+    """Objects of this state directory that belong to the state."""
 
 
 def restore(
-    history: CheckpointHistory, ref: CheckpointRef, source: EnumeratorSource[Any, StateT]
+    history: CheckpointHistory,
+    ref: CheckpointRef,
+    source: EnumeratorSource[Any, StateT],
+    attachments: Attachments,
 ) -> RestoredState[StateT]:
     """The state as of `ref`: the same for every call, on every host.
+
+    A base of which an object is gone or damaged is skipped for the chain below it, like a base
+    that is damaged itself.
 
     Raises:
         StateError: a link of the chain is missing, damaged, newer, or of another source.
     """
     if ref == NO_CHECKPOINT:
         return RestoredState()
-    state: StateT | None = None
-    quarantined: list[QuarantinedSplit] = []
-    attempts: dict[str, int] = {}
-    chain = history.chain(ref)
+    while True:
+        chain = history.chain(ref)
+        try:
+            return _restored(chain, source, attachments)
+        except (StateMissingError, StateCorruptError) as error:
+            if chain[0].header.kind != "base" or not chain[0].header.attachments:
+                raise
+            history.skip_base(chain[0].ref, error)
+
+
+def _restored(
+    chain: Sequence[Checkpoint], source: EnumeratorSource[Any, StateT], attachments: Attachments
+) -> RestoredState[StateT]:
     for checkpoint in chain:
-        state = _advance(source, state, checkpoint)
-        attempts = dict(checkpoint.header.attempts)
-        quarantined.extend(checkpoint.header.quarantined)
+        _check_source(checkpoint.header, source)
+    owned = _Owned(attachments)
+    documents = [_document(checkpoint) for checkpoint in chain]
+    state = source.restore_state(documents, owned)
     newest = chain[-1].header
-    return RestoredState(state, attempts, newest.waiting, quarantined, newest.counted, len(chain))
+    deltas = [checkpoint for checkpoint in chain if checkpoint.header.kind == "delta"]
+    return RestoredState(
+        state,
+        dict(newest.attempts),
+        newest.waiting,
+        [split for checkpoint in chain for split in checkpoint.header.quarantined],
+        newest.counted,
+        len(deltas),
+        sum(delta.header.state_rows + delta.header.assigned_splits for delta in deltas),
+        owned.given,
+    )
 
 
-def _advance(
-    source: EnumeratorSource[Any, StateT], state: StateT | None, checkpoint: Checkpoint
-) -> StateT | None:
-    header = checkpoint.header
+class _Owned(Attachments):
+    """Remembers in which order a source has taken its attachments over."""
+
+    def __init__(self, inner: Attachments) -> None:
+        self._inner = inner
+        self.given: list[Attachment] = []
+
+    @override
+    def read(self, attachment: Attachment) -> bytes:
+        return self._inner.read(attachment)
+
+    @override
+    def own(self, *attachments: Attachment) -> tuple[Attachment, ...]:
+        owned = self._inner.own(*attachments)
+        self.given.extend(owned)
+        return owned
+
+
+def _check_source(header: CheckpointHeader, source: EnumeratorSource[Any, Any]) -> None:
     if header.enumerator != source.name:
         raise StateCorruptError(
             "the state was written by another source",
@@ -73,13 +130,27 @@ def _advance(
             source.name,
             "Use the source that began this state, or start with a new checkpointLocation.",
         )
-    serializer = source.state_serializer
-    # A snapshot of nothing has no rows in the file, but it is still a snapshot.
-    batches = checkpoint.state or [_empty(checkpoint.state_schema)]
-    changes = [serializer.read(header.state_version, batch) for batch in batches]
-    for earlier in changes[:-1]:
-        state = source.advance_state(state, earlier, ())
-    return source.advance_state(state, changes[-1], assigned_splits(source, checkpoint))
+    # Newer versions are refused before a source looks at the columns.
+    source.state_serializer.check_version(header.state_version)
+    source.split_serializer.check_version(header.split_version)
+
+
+def _document(checkpoint: Checkpoint) -> StateDocument:
+    header = checkpoint.header
+    return StateDocument(
+        header.checkpoint,
+        header.created,
+        header.state_version,
+        # A snapshot of nothing has no rows in the file, but it is still a snapshot.
+        checkpoint.state or [_empty(checkpoint.state_schema)],
+        header.split_version,
+        [splits for _, splits in checkpoint.assigned],
+        header.attachments,
+    )
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def assigned_splits(source: EnumeratorSource[Any, Any], checkpoint: Checkpoint) -> list[Any]:
@@ -89,29 +160,48 @@ def assigned_splits(source: EnumeratorSource[Any, Any], checkpoint: Checkpoint) 
     return [split for _, batch in checkpoint.assigned for split in read(version, batch)]
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
-
-
-def base_of(
-    history: CheckpointHistory, ref: CheckpointRef, source: EnumeratorSource[Any, StateT]
-) -> Checkpoint:
-    """The whole state as of `ref` as one document: what the chain folds to."""
-    restored = restore(history, ref, source)
-    head = history.load(ref)
+def folded_state(
+    history: CheckpointHistory,
+    ref: CheckpointRef,
+    source: EnumeratorSource[Any, StateT],
+    attachments: Attachments,
+) -> WrittenState:
+    """The whole state as of `ref`, for sources whose enumerator does not keep it itself."""
+    restored = restore(history, ref, source, attachments)
     if restored.state is None:
         message = f"{ref} has no state"
         raise AssertionError(message)
     rows = source.state_serializer.serialize_all(restored.state)
+    return WrittenState(rows, restored.attachments)
+
+
+def base_of(
+    head: Checkpoint,
+    quarantined: Sequence[QuarantinedSplit],
+    written: WrittenState,
+    state_version: int,
+) -> Checkpoint:
+    """The whole state as of the checkpoint `head` as one document.
+
+    Args:
+        head: says what belongs to the protocol, whole: attempts, waiting events, counted commits.
+        quarantined: all splits given up on, up to this checkpoint.
+        written: the enumerator's state.
+        state_version: of the serializer that made its rows.
+    """
     header = CheckpointHeader(
         **{
             **head.header.model_dump(),
+            "format": format_of(
+                in_flight=bool(head.header.counted), attached=bool(written.attachments)
+            ),
             "kind": "base",
-            "state_version": source.state_serializer.version,
+            "state_version": state_version,
             "assigned_splits": 0,
-            "state_rows": rows_of(rows),
-            "quarantined": list(restored.quarantined),
+            "state_rows": rows_of(written.rows),
+            "quarantined": list(quarantined),
             "events": {},
+            "attachments": list(written.attachments),
         }
     )
-    return Checkpoint(header, head.split_schema, rows[0].schema, (), rows)
+    return Checkpoint(header, head.split_schema, written.rows[0].schema, (), written.rows)

@@ -32,6 +32,11 @@ class BatchRoom:
         self._files: set[str] = set()
 
     @property
+    def files(self) -> int:
+        """Files taken so far."""
+        return len(self._files)
+
+    @property
     def is_empty(self) -> bool:
         """True as long as nothing has been taken."""
         return not self._files

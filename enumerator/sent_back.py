@@ -14,13 +14,16 @@ class SentBackSplits:
     """Counts attempts by split id. Its whole content goes into every checkpoint."""
 
     def __init__(
-        self, max_attempts: int, attempts: Mapping[str, int], quarantined: int = 0
+        self,
+        max_attempts: int,
+        attempts: Mapping[str, int],
+        quarantined: Sequence[QuarantinedSplit] = (),
     ) -> None:
-        """`quarantined` is how many splits the state restored from has given up on."""
+        """`quarantined` are the splits that the state restored from has given up on."""
         self._max_attempts = max_attempts
         self.attempts = dict(attempts)
         """Split id -> times sent back; open cases only."""
-        self.quarantined_total = quarantined
+        self._quarantined = list(quarantined)
         self._new: list[QuarantinedSplit] = []
 
     def judge(self, split_id: str, reason: str, checkpoint: int) -> bool:
@@ -29,13 +32,17 @@ class SentBackSplits:
         if attempts < self._max_attempts:
             self.attempts[split_id] = attempts
             return True
-        self._new.append(
-            QuarantinedSplit(
-                split_id=split_id, reason=reason, attempts=attempts, checkpoint=checkpoint
-            )
+        given_up = QuarantinedSplit(
+            split_id=split_id, reason=reason, attempts=attempts, checkpoint=checkpoint
         )
-        self.quarantined_total += 1
+        self._new.append(given_up)
+        self._quarantined.append(given_up)
         return False
+
+    @property
+    def quarantined_total(self) -> int:
+        """Splits given up on so far."""
+        return len(self._quarantined)
 
     def forget(self, split_ids: Iterable[str]) -> None:
         """These were read after all."""
@@ -50,3 +57,7 @@ class SentBackSplits:
         """Given up on since the last cut; the one being made lists them."""
         taken, self._new = self._new, []
         return taken
+
+    def quarantined_at_cut(self) -> Sequence[QuarantinedSplit]:
+        """All given up on that checkpoints list; called right after a cut or a restore."""
+        return list(self._quarantined)

@@ -32,6 +32,9 @@ class CoordinatorSettings:
     at_least_readers: int = 2
     max_split_attempts: int = 3
     retained_checkpoints: int = 100
+    retained_seconds: float = 0.0
+    """Checkpoints younger than this are retained, too, however many they are."""
+
     deltas_per_base: int = 50
     settle_timeout: float = 600.0
     """How long a first batch waits for the first discovery."""
@@ -41,6 +44,9 @@ class CoordinatorSettings:
 
     close_timeout: float = 5.0
     """How long closing waits for an enumerator that is busy."""
+
+    upkeep_patience: float = 10.0
+    """How long a bounded run stays at its end for a base that is long overdue."""
 
     background_interval: float = 1.0
     """How often fencing and early acknowledgements are looked at."""

@@ -17,8 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
+from ..file_columns import Numbers, numbers_in
+
 Words: TypeAlias = npt.NDArray[np.uint64]
-Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -74,6 +75,13 @@ def versions_of(sizes: Numbers, modified: Numbers, etags: Sequence[str] | None) 
     return mixed
 
 
+def versions_in(files: pa.RecordBatch) -> Words:
+    """`versions_of` rows of `FILES` or `RANGES`."""
+    marks = files.column("etag").to_pylist()
+    sizes, modified = numbers_in(files, "size"), numbers_in(files, "modified")
+    return versions_of(sizes, modified, marks if any(marks) else None)
+
+
 def _mark(etag: str) -> int:
     return xxh3_64_intdigest(etag.encode()) if etag else 0
 
@@ -125,9 +133,7 @@ class SeenKeys:
         return -1
 
     @staticmethod
-    def sort(
-        names: Names, version: Words | None = None, end: Numbers | None = None
-    ) -> SeenKeys:
+    def sort(names: Names, version: Words | None = None, end: Numbers | None = None) -> SeenKeys:
         """Sorted; where a name comes twice the later one counts."""
         high = names.high
         order = np.argsort(high, kind="stable")

@@ -10,7 +10,7 @@ Not here: which runs there are (bases refer to them), and when they are merged.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,7 @@ def _words(words: Words) -> pa.Array:
     return pa.Array.from_buffers(pa.uint64(), len(kept), [None, pa.py_buffer(kept)])
 
 
-def write_files(batches: Sequence[pa.RecordBatch]) -> bytes:
+def write_files(batches: Iterable[pa.RecordBatch]) -> bytes:
     """The object of the files, rows of `SEEN_FILES`: an Arrow stream, compressed."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -116,9 +116,7 @@ def read_files(data: bytes) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def seen_rows(
-    files: pa.RecordBatch, end: Any, checkpoint: int, discovered: int
-) -> pa.RecordBatch:
+def seen_rows(files: pa.RecordBatch, end: Any, checkpoint: int, discovered: int) -> pa.RecordBatch:
     """Rows of `SEEN_FILES` for files that became known together."""
     count = files.num_rows
     columns = [

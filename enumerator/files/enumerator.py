@@ -1,30 +1,34 @@
 """The file source's enumerator: lists, remembers, cuts and spreads.
 
-A file is one of: unknown, pending (a range of it is), or all assigned. It is discovered once, by
-path. Oldest first: files are taken in the order of modification time, then path.
+A pass of discovery comes chunk by chunk, and a batch is planned of what has come; with too much
+pending the pass rests.
 
-Not here: listing (`discovery`), cutting (`slicing.py`), spreading (`spreading.py`), holding
-back what is assigned too early (the coordinator's gateways).
+Not here: listing (`discovery`), what is known of files (`ledger`), cutting (`slicing.py`),
+spreading (`spreading.py`), holding back what is assigned too early (the coordinator's gateways).
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from typing_extensions import override
 
+from ...checkpoint_meta.attachments import Attachments
 from ...checkpoint_meta.splits import FileSplit
-from ...errors import MissingPathError, SourceUnavailable
+from ...errors import FileChangedError, MissingPathError, SourceUnavailable
 from ..api import SplitEnumerator, SplitEnumeratorContext
+from ..large_state import FrozenState
 from ..room import BatchRoom
-from .discovery.lister import FileLister
+from .discovery.api import CHUNK, Discovery, FoundFiles
+from .ledger.admission import passed_over
+from .ledger.ledger import Ledger, LedgerPolicy, Sifted
+from .ledger.share import FreshShare
+from .ledger.state import FileState
 from .slicing import SplitCutter, wanted_split_bytes
 from .spreading import SplitSpreader
-from .state import FileState
 
 _BACK_OFF_LIMIT = 30.0
 """Longest delay between two tries of a failing listing, in seconds."""
@@ -32,9 +36,8 @@ _BACK_OFF_LIMIT = 30.0
 _REST = 4.0
 """After a pass of t seconds discovery rests at least this many times t."""
 
-
-def _order(split: FileSplit) -> tuple[int, str, int]:
-    return split.file.modified, split.file.path, split.start
+_PATIENCE = 0.5
+"""Seconds after which what a pass has found is handed over, however little it is."""
 
 
 def _fits_whole(split: FileSplit, room: BatchRoom) -> bool:
@@ -45,8 +48,8 @@ def _fits_whole(split: FileSplit, room: BatchRoom) -> bool:
 
 
 @dataclass(frozen=True)
-class DiscoveryPolicy:
-    """When to list."""
+class FilePolicy:
+    """When to list, and what to do with what is found."""
 
     interval: float
     """Seconds between two passes."""
@@ -54,38 +57,68 @@ class DiscoveryPolicy:
     attempts: int = 5
     """Failures in a row, with back-off between them, that fail the query."""
 
+    portion: int = CHUNK
+    """Files after which what a pass has found is handed over."""
+
+    max_pending: int = 1_000_000
+    """Discovery pauses while so many files are pending."""
+
+    include_existing: bool = True
+    """False: what is there at the first start counts as seen."""
+
+    max_age: float | None = None
+    """Seconds; a file that is older when it is found counts as seen."""
+
+    fresh_share: float = 0.0
+    """The part of each batch that is taken from the end of the order."""
+
+    ledger: LedgerPolicy = field(default_factory=LedgerPolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """What one call to discovery brought."""
+
+    sifted: Sifted
+    ended: bool
+    """The pass has ended with it."""
+    seconds: float
+    """How long discovery took for it."""
+    skipped: Mapping[str, int]
+    """Reason -> files that count as seen and are not read."""
+
 
 class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
-    """Discovers files of a directory tree and assigns ranges of them."""
+    """Discovers files and assigns ranges of them."""
 
     def __init__(
         self,
         context: SplitEnumeratorContext[FileSplit],
-        lister: FileLister,
+        discovery: Discovery,
         cutter: SplitCutter,
         spreader: SplitSpreader,
-        policy: DiscoveryPolicy,
-        cores: int,
+        policy: FilePolicy,
         state: FileState | None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._context = context
-        self._lister = lister
+        self._discovery = discovery
         self._cutter = cutter
         self._spreader = spreader
         self._policy = policy
-        self._cores = cores
-        self._seen = {split.file.path for split in state or ()}
-        self._pending: deque[FileSplit] = deque()
-        self._pending_bytes = 0
-        self._fresh: dict[FileSplit, None] = {}
-        """Ranges that became pending since the last cut, in order."""
-        self._returned: set[FileSplit] = set()
-        """Pending for another attempt: not cut anew, since attempts are counted by split id."""
+        self._clock = clock
+        self.ledger = Ledger(policy.ledger, state)
+        self._share = FreshShare(policy.fresh_share)
+        self._pass: Iterator[FoundFiles] | None = None
+        """The pass that is under way."""
+        self._pass_seconds = 0.0
+        self._is_paused = False
+        self._is_first_start = state is None
         self._failures = 0
         self._settled = False
+        self._skipped: dict[str, int] = {}
         self._figures = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
-        known = sorted((s for s in state or () if s.start < s.end), key=_order)
-        self._add(known, fresh=False)
+        self._wants_checkpoint = False
 
     # Discovery ------------------------------------------------------------------------------
 
@@ -96,36 +129,73 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def _schedule(self, delay: float) -> None:
         self._context.call_async(self._discover, self._discovered, delay)
 
-    def _discover(self) -> tuple[list[FileSplit], float]:
-        # On a worker thread. `_seen` only ever grows, and under the lock, so asking it here can
-        # at worst list a file twice, which `_discovered` filters.
+    def _discover(self) -> _Portion:
+        # On a worker thread, one call at a time: nothing is entered into the ledger meanwhile.
         began = time.monotonic()
-        splits = [FileSplit(file, 0, file.size) for file in self._lister(self._seen)]
-        splits.sort(key=_order)
-        return splits, time.monotonic() - began
+        if self._pass is None:
+            self._pass, self._pass_seconds = self._discovery.listing(self.ledger.seen), 0.0
+        found: list[FoundFiles] = []
+        ended = False
+        try:
+            while (
+                sum(map(len, found)) < self._policy.portion and time.monotonic() - began < _PATIENCE
+            ):
+                files = next(self._pass, None)
+                if files is None:
+                    ended = True
+                    break
+                found.append(files)
+            portion = self._portion(found, ended, time.monotonic() - began)
+        except BaseException:
+            self._pass = None
+            raise
+        if ended:
+            self._pass = None
+        return portion
 
-    def _discovered(
-        self, result: tuple[list[FileSplit], float] | None, error: BaseException | None
-    ) -> None:
-        if result is None:
+    def _portion(self, found: Sequence[FoundFiles], ended: bool, seconds: float) -> _Portion:
+        now, policy = self._clock(), self._policy
+        passed = passed_over(
+            found,
+            existing=self._is_first_start and not self._settled and not policy.include_existing,
+            older_than=None if policy.max_age is None else now - policy.max_age,
+        )
+        sifted = self.ledger.sift(found, int(now * 1_000_000), passed.any_of())
+        return _Portion(sifted, ended, seconds, passed.counts(sifted.taken_in))
+
+    def _discovered(self, portion: _Portion | None, error: BaseException | None) -> None:
+        if portion is None:
             self._retry_or_raise(error)
             return
-        splits, seconds = result
-        self._failures = 0
-        self._settled = True
-        unknown = [split for split in splits if split.file.path not in self._seen]
-        self._seen.update(split.file.path for split in unknown)
-        self._add(unknown)
-        if unknown:
+        self._pass_seconds += portion.seconds
+        self.ledger.enter(portion.sifted)
+        for reason, count in portion.skipped.items():
+            self._skipped[reason] = self._skipped.get(reason, 0) + count
+        if portion.sifted.ranges.num_rows:
             self._context.request_planning()
+        if not portion.ended:
+            self._go_on()
+            return
+        self._failures = 0
+        if self._is_first_start and not self._settled and not self._policy.include_existing:
+            # What was there has to be known for sure before anything new is read.
+            self._wants_checkpoint = True
+        self._settled = True
         if not self._context.bounded:
-            self._schedule(max(self._policy.interval, _REST * seconds))
+            self._schedule(max(self._policy.interval, _REST * self._pass_seconds))
+
+    def _go_on(self) -> None:
+        """The pass goes on, unless there is enough to do."""
+        self._is_paused = len(self.ledger.pending) >= self._policy.max_pending
+        if not self._is_paused:
+            self._schedule(0.0)
 
     def _retry_or_raise(self, error: BaseException | None) -> None:
         self._failures += 1
-        final = isinstance(error, MissingPathError) and not self._settled
+        is_missing = isinstance(error, MissingPathError) and not self._settled
+        final = is_missing or isinstance(error, FileChangedError)
         if error is not None and (final or self._failures >= self._policy.attempts):
-            if isinstance(error, SourceUnavailable):
+            if isinstance(error, SourceUnavailable | FileChangedError):
                 raise error
             raise SourceUnavailable(
                 f"discovery failed {self._failures} times in a row",
@@ -142,65 +212,49 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def is_settled(self) -> bool:
         return self._settled
 
-    def _add(self, in_order: Sequence[FileSplit], *, fresh: bool = True) -> None:
-        if not in_order:
-            return
-        self._pending_bytes += sum(split.end - split.start for split in in_order)
-        if fresh:
-            self._fresh.update(dict.fromkeys(in_order))
-        late = self._pending and _order(in_order[0]) < _order(self._pending[-1])
-        self._pending.extend(in_order)
-        if late:
-            self._pending = deque(sorted(self._pending, key=_order))
-
     # Assignment -----------------------------------------------------------------------------
 
     @override
     def plan_batch(self, room: BatchRoom) -> None:
-        chosen: list[FileSplit] = []
+        pending, chosen = self.ledger.pending, []
         wanted = self._wanted_bytes(room)
-        while self._pending and room.takes_more_of(self._pending[0].file.path):
-            pending = self._pending[0]
-            came_back = bool(self._returned) and pending in self._returned
-            if came_back and not _fits_whole(pending, room):
+        while True:
+            last = self._share.takes_last(room)
+            split = pending.last() if last else pending.first()
+            if split is None or not room.takes_more_of(split.file.path):
                 break
-            least = pending.length if came_back else 0
-            taken = self._cutter.cut(pending, room, max(wanted, least))
+            came_back = pending.is_returned(last=last)
+            if came_back and not _fits_whole(split, room):
+                break
+            least = split.length if came_back else 0
+            taken = self._cutter.cut(split, room, max(wanted, least))
             if taken is None:
                 break
-            self._pending.popleft()
-            self._returned.discard(pending)
-            self._take(pending, taken.split, taken.remainder)
-            room.take(pending.file.path, taken.split.length, taken.rows)
+            pending.take(taken.remainder, last=last)
+            room.take(split.file.path, taken.split.length, taken.rows)
+            if last:
+                self._share.took(taken.split)
             chosen.append(taken.split)
         if chosen:
             readers = self._context.request_parallelism(self._spreader.readers_wanted(chosen))
             self._context.assign_splits(self._spreader.spread(chosen, readers))
+        if self._is_paused:
+            self._go_on()
 
     def _wanted_bytes(self, room: BatchRoom) -> int:
-        left = room.bytes_left
-        total = self._pending_bytes if left is None else min(left, self._pending_bytes)
-        return wanted_split_bytes(total, self._cores)
-
-    def _take(self, pending: FileSplit, split: FileSplit, remainder: FileSplit | None) -> None:
-        was_fresh = pending in self._fresh
-        self._fresh.pop(pending, None)
-        if remainder is not None:
-            self._pending.appendleft(remainder)
-            if was_fresh:
-                self._fresh[remainder] = None
-        self._pending_bytes -= split.length
+        left, pending = room.bytes_left, self.ledger.pending.bytes
+        total = pending if left is None else min(left, pending)
+        return wanted_split_bytes(total, self._spreader.cores)
 
     @override
     def is_decided(self, room: BatchRoom) -> bool:
         """Full, or the next file in order does not fit, or nothing more comes in this run."""
         nothing_comes = self._context.bounded and self._settled
-        return room.is_full or bool(self._pending) or nothing_comes
+        return room.is_full or len(self.ledger.pending) > 0 or nothing_comes
 
     @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
-        self._returned.update(splits)
-        self._add(sorted(splits, key=_order))
+        self.ledger.put_back(splits)
 
     # Checkpoints ----------------------------------------------------------------------------
 
@@ -208,8 +262,35 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def snapshot_state(self, checkpoint_id: int) -> FileState:
         """The ranges that became pending since the snapshot before and still are."""
         self._spreader.start_batch()
-        fresh, self._fresh = self._fresh, {}
-        return list(fresh)
+        self._share.start_batch()
+        self._wants_checkpoint = False
+        return self.ledger.snapshot(checkpoint_id)
+
+    @override
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.ledger.aborted()
+
+    @property
+    @override
+    def wants_checkpoint(self) -> bool:
+        return self._wants_checkpoint
+
+    @override
+    def freeze_state(self) -> FrozenState:
+        return self.ledger.freeze()
+
+    @property
+    @override
+    def can_improve_state(self) -> bool:
+        return self.ledger.can_improve
+
+    @override
+    def improve_state(self, attachments: Attachments) -> bool:
+        return self.ledger.improve(attachments)
+
+    @override
+    def attachments_in_use(self) -> Collection[str]:
+        return self.ledger.attachments()
 
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
@@ -218,9 +299,12 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
 
     @override
     def backlog(self) -> Mapping[str, Any]:
+        skipped = {**self._discovery.skipped.counts, **self._skipped}
         return {
-            "splitsOutstanding": len(self._pending),
-            "bytesOutstanding": self._pending_bytes,
-            "filesSeen": len(self._seen),
+            "splitsOutstanding": len(self.ledger.pending),
+            "bytesOutstanding": self.ledger.pending.bytes,
+            "filesSeen": len(self.ledger.seen),
+            **({"filesSkipped": skipped} if skipped else {}),
+            **({"discoveryPaused": True} if self._is_paused else {}),
             "read": dict(self._figures),
         }

@@ -21,7 +21,7 @@ class SplitSpreader:
         """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more."""
         self._target = target_bytes
         self._open_cost = open_cost_bytes
-        self._cores = cores
+        self.cores = cores
         self._loads: dict[int, int] = {}
         self._splits = 0
 
@@ -37,7 +37,7 @@ class SplitSpreader:
         """
         cost = sum(self._loads.values()) + sum(map(self._cost, splits))
         count = self._splits + len(splits)
-        return max(-(-cost // self._target), min(self._cores, count), 1)
+        return max(-(-cost // self._target), min(self.cores, count), 1)
 
     def spread(self, splits: Sequence[FileSplit], readers: int) -> Mapping[int, list[FileSplit]]:
         """Reader -> splits, each reader's in the order given. Only readers that got any."""

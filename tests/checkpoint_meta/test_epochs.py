@@ -27,12 +27,15 @@ def store():
 def test_a_new_directory_gets_its_format_and_an_old_one_keeps_it(store):
     for _ in range(2):
         open_format(store)
-        assert store.objects == {"FORMAT": b'{"format": 1}\n'}
+        assert store.objects == {"FORMAT": b'{"format": 2}\n'}
+    store.objects["FORMAT"] = b'{"format": 1}\n'
+    open_format(store)
+    assert store.objects == {"FORMAT": b'{"format": 1}\n'}
 
 
 def test_a_directory_of_a_newer_release_is_refused_with_both_versions_named(store):
     store.publish("FORMAT", b'{"format": 4}\n')
-    with pytest.raises(StateVersionError, match=r"found format version 4; expected at most .* 1"):
+    with pytest.raises(StateVersionError, match=r"found format version 4; expected at most .* 2"):
         open_format(store)
 
 
@@ -43,7 +46,7 @@ def test_a_damaged_format_is_named(store, content):
         open_format(store)
 
 
-@pytest.mark.parametrize("content", [b"", b'{"form', b'{"format": 1}'])
+@pytest.mark.parametrize("content", [b"", b'{"form', b'{"format": 1}', b'{"format": 2}'])
 def test_a_format_that_is_cut_short_does_not_stop_a_restart(store, content, caplog):
     store.publish("FORMAT", content)
     open_format(store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, claim_epoch
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
@@ -20,7 +21,8 @@ from .test_history import chain, names, tear
 
 
 def prune(store, head, retained, epoch=9, check=lambda: None):
-    Retention(store, CheckpointHistory(store), epoch, check).prune(head, retained)
+    attachments = Attachments(store, epoch)
+    Retention(store, CheckpointHistory(store), epoch, check, attachments).prune(head, retained)
 
 
 def with_orphans():

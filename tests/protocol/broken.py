@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from pyspark_sluice.checkpoint_meta.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
@@ -25,8 +26,10 @@ Opened = OpenCoordinator[Any, Any]
 class Planted(Coordinator[Any, Any]):
     """Puts a broken part in the place of a sound one, before anything happens."""
 
-    def _build(self, restored: RestoredState[Any], flight: InFlight) -> Opened:
-        opened = super()._build(restored, flight)
+    def _build(
+        self, restored: RestoredState[Any], flight: InFlight, attachments: Attachments
+    ) -> Opened:
+        opened = super()._build(restored, flight, attachments)
         self.plant(opened)
         return opened
 

@@ -54,9 +54,14 @@ class Invariants(Query):
             assert assigned[row] <= back[row], f"I3: {row} is assigned and pending"
         flight = opened(self.coordinator).flight
         if flight.ahead is None and flight.running in (None, *self.spark.offsets):
-            for path in self.enumerator.inner._seen:
-                size = next(file.size for file in self.world.files if file.path == path)
-                for row in rows_of((path, 0, size)):
+            ledger = self.enumerator.inner.ledger
+            paths = [file.path for file in self.world.files]
+            known = ledger.seen.are_known(paths).tolist()
+            assert len(ledger.seen) == sum(known)
+            for file in [
+                f for f, is_known in zip(self.world.files, known, strict=True) if is_known
+            ]:
+                for row in rows_of((file.path, 0, file.size)):
                     found = with_coordinator[row] or assigned[row] > surely_back[row]
                     assert found, f"I3: {row} is nowhere"
 
@@ -64,7 +69,7 @@ class Invariants(Query):
         coordinator = self.coordinator
         context = opened(coordinator).context
         serializer = FileSplitSerializer()
-        splits = list(self.enumerator.inner._pending)
+        splits = list(self.enumerator.inner.ledger.pending)
         batches = [batch for of in context.tracker.uncheckpointed.values() for batch in of]
         for gateway in context.gateways:
             for events in gateway._held.values():

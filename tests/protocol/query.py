@@ -102,6 +102,7 @@ class Query(RuleBasedStateMachine):
             deltas_per_base=2,
             settle_timeout=0.0,
             commit_patience=0.0,
+            upkeep_patience=0.0,
             **more,
         )
 
@@ -199,10 +200,17 @@ class Query(RuleBasedStateMachine):
     def _latest(self, start: CheckpointRef, unlimited: bool = False) -> CheckpointRef:
         coordinator = self.coordinator
         coordinator._open(start)
-        for _ in range(4):
-            if not opened(coordinator).enumerator.is_settled:
-                self.run.discover()
+        self._settle(self.run)
         return coordinator.latest(start, unlimited)
+
+    def _settle(self, run: Incarnation) -> None:
+        # A pass that rests goes on when some of what it has found is planned.
+        for _ in range(12):
+            if opened(run.coordinator).enumerator.is_settled:
+                return
+            run.discover()
+            with run.coordinator._threads.lock:
+                opened(run.coordinator)._plan()
 
     def _open_tasks(self) -> list[Task]:
         return [task for task in self.spark.tasks if not task.abandoned]
@@ -297,7 +305,9 @@ class Query(RuleBasedStateMachine):
         run.coordinator._open(spark.start)
         for _ in range(3):
             run.discover()
+        self._settle(run)
         for _ in range(100):
+            run.discover()
             end = run.coordinator.latest(spark.start, unlimited=True)
             if end == spark.start:
                 return

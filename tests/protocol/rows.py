@@ -11,12 +11,14 @@ with its lane costs rows: that is what gateways are for.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
+from pyspark_sluice.checkpoint_meta.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.file_columns import RANGES
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.enumerator.api import (
@@ -24,10 +26,14 @@ from pyspark_sluice.enumerator.api import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from pyspark_sluice.enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.ledger.folding import fold
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.sealing import SealingPolicy
+from pyspark_sluice.enumerator.files.ledger.state import FileState, FileStateSerializer
 from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.files.state import advance
+from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
 from pyspark_sluice.enumerator.room import BatchRoom
 from pyspark_sluice.errors import MalformedDataError, SourceUnavailable
 from pyspark_sluice.reader.api import (
@@ -39,6 +45,7 @@ from pyspark_sluice.reader.api import (
     SplitReturned,
     SplitUnfinished,
 )
+from pyspark_sluice.tests.enumerator.files.listed import Listed
 
 Row = tuple[str, int]
 
@@ -49,6 +56,14 @@ def is_lane(path: str) -> bool:
     """True for the split of a lane; all others are of files."""
     return path.startswith(LANE)
 
+
+SEALING = SealingPolicy(seal_at=3, fan_in=2, longest=6)
+"""Runs of few files, so that a run of the simulation merges some."""
+
+POLICY = FilePolicy(
+    interval=0.0, attempts=3, max_pending=10, portion=8, ledger=LedgerPolicy(sealing=SEALING)
+)
+"""A pass comes in several portions, and rests."""
 
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64())])
 
@@ -71,12 +86,12 @@ class World:
         name = f"{LANE}{lane}"
         self.lanes[name] = self.lanes.get(name, 0) + rows
 
-    def list_unknown(self, known: Container[str]) -> list[FileVersion]:
-        """A FileLister."""
+    def listed(self) -> Iterator[FileVersion]:
+        """One listing."""
         if self.listing_failures > 0:
             self.listing_failures -= 1
             raise SourceUnavailable("the bucket does not answer")
-        return [file for file in self.files if file.path not in known]
+        yield from tuple(self.files)
 
     def rows(self) -> list[Row]:
         """The model: a plain list of everything that has landed."""
@@ -100,10 +115,25 @@ class Lane:
 class Ledger:
     """The enumerator's state; `told` holds what is new, the others everything."""
 
-    files: Sequence[FileSplit] = ()
+    files: FileState = field(default_factory=FileState)
     told: list[str] = field(default_factory=list)
     sent: dict[str, int] = field(default_factory=dict)
     lanes: dict[str, Lane] = field(default_factory=dict)
+
+
+_COLUMNS = pa.schema([*RANGES, ("json", pa.string())])
+
+
+def rows_of_state(files: Sequence[pa.RecordBatch], ledger: Ledger) -> list[pa.RecordBatch]:
+    """One row for all that is not of files, then the rows of files."""
+    lanes = {name: [x.position, x.granted, x.owner] for name, x in ledger.lanes.items()}
+    text = json.dumps([ledger.told, ledger.sent, lanes], sort_keys=True)
+    row = {"path": "", "size": 0, "modified": 0, "etag": "", "start": 0, "end": 0, "json": text}
+    batches = [pa.RecordBatch.from_pylist([row], schema=_COLUMNS)]
+    for ranges in files:
+        columns = [*ranges.columns, pa.nulls(ranges.num_rows, pa.string())]
+        batches.append(pa.record_batch(columns, schema=_COLUMNS))
+    return batches
 
 
 class LedgerSerializer(VersionedSerializer[Ledger]):
@@ -112,15 +142,32 @@ class LedgerSerializer(VersionedSerializer[Ledger]):
         return 1
 
     def serialize(self, value: Ledger) -> pa.RecordBatch:
-        files = [(s.file.path, s.file.size, s.file.modified, s.start, s.end) for s in value.files]
-        lanes = {name: [x.position, x.granted, x.owner] for name, x in value.lanes.items()}
-        text = json.dumps([files, value.told, value.sent, lanes], sort_keys=True)
-        return pa.record_batch({"json": pa.array([text])})
+        return pa.concat_batches(self.serialize_all(value))
+
+    def serialize_all(self, value: Ledger) -> list[pa.RecordBatch]:
+        return rows_of_state(FileStateSerializer().serialize_all(value.files), value)
 
     def deserialize(self, version: int, batch: pa.RecordBatch) -> Ledger:
-        files, told, sent, lanes = json.loads(batch.column("json")[0].as_py())
-        splits = [FileSplit(FileVersion(f[0], f[1], f[2]), f[3], f[4]) for f in files]
-        return Ledger(splits, told, sent, {name: Lane(*of) for name, of in lanes.items()})
+        texts = batch.column("json")
+        files = batch.filter(texts.is_null()).drop_columns(["json"])
+        ledger = Ledger(FileState([files]))
+        for text in texts.drop_null().to_pylist():
+            told, ledger.sent, lanes = json.loads(text)
+            ledger.told += told
+            ledger.lanes = {name: Lane(*of) for name, of in lanes.items()}
+        return ledger
+
+
+@dataclass
+class FrozenRows(FrozenState):
+    """The whole state as of one cut."""
+
+    files: FrozenState
+    rest: Ledger
+
+    def write(self, attachments: Attachments) -> WrittenState:
+        written = self.files.write(attachments)
+        return WrittenState(rows_of_state(written.rows, self.rest), written.attachments)
 
 
 class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
@@ -210,7 +257,23 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self.notified.append(("complete", checkpoint_id))
 
+    def freeze_state(self) -> FrozenRows:
+        lanes = {name: replace(lane) for name, lane in self.lanes.items()}
+        rest = Ledger(FileState(), list(self.told), dict(self.sent), lanes)
+        return FrozenRows(self.inner.freeze_state(), rest)
+
+    @property
+    def can_improve_state(self) -> bool:
+        return self.inner.can_improve_state
+
+    def improve_state(self, attachments: Attachments) -> bool:
+        return self.inner.improve_state(attachments)
+
+    def attachments_in_use(self) -> Collection[str]:
+        return self.inner.attachments_in_use()
+
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.inner.notify_checkpoint_aborted(checkpoint_id)
         self.notified.append(("aborted", checkpoint_id))
 
     @property
@@ -242,11 +305,10 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
     ) -> LedgerEnumerator:
         inner = FileSplitEnumerator(
             context,
-            self._world.list_unknown,
+            Listed(self._world.listed, chunk=2),
             SplitCutter(_AnyByte(), self._max_split),
             SplitSpreader(target_bytes=2, open_cost_bytes=1, cores=2),
-            DiscoveryPolicy(interval=0.0, attempts=3),
-            cores=2,
+            POLICY,
             state=state.files if state else None,
         )
         return LedgerEnumerator(context, inner, self._world, state)
@@ -267,13 +329,26 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
     def snapshots_are_changes(self) -> bool:
         return True
 
-    def advance_state(
-        self, state: Ledger | None, changes: Ledger, assigned: Sequence[FileSplit]
-    ) -> Ledger:
-        state = state or Ledger()
-        of_files = [split for split in assigned if not is_lane(split.file.path)]
-        files = advance(state.files, changes.files, of_files)
-        return Ledger(files, [*state.told, *changes.told], changes.sent, changes.lanes)
+    def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> Ledger:
+        whole, of_files = Ledger(), []
+        for document in chain:
+            changes = [LedgerSerializer().deserialize(1, batch) for batch in document.state]
+            for change in changes:
+                whole.told += change.told
+                whole.sent, whole.lanes = change.sent or whole.sent, change.lanes or whole.lanes
+            of_files.append(
+                replace(
+                    document,
+                    state=[batch for change in changes for batch in change.files.ranges],
+                    assigned=[_of_files(batch) for batch in document.assigned],
+                )
+            )
+        whole.files = fold(of_files, attachments)
+        return whole
+
+
+def _of_files(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.filter(pa.array([not is_lane(p) for p in batch.column("path").to_pylist()]))
 
 
 READ = "read"

@@ -19,12 +19,13 @@ from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
-from pyspark_sluice.enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
 from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import ProtocolError, SourceUnavailable
+from pyspark_sluice.tests.enumerator.files.listed import Listed
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
 
@@ -415,11 +416,10 @@ class _Anywhere:
 def _file_enumerator(context, files):
     return FileSplitEnumerator(
         context,
-        lambda known: [file for file in files if file.path not in known],
+        Listed(lambda: files),
         SplitCutter(_Anywhere(), 100),
         SplitSpreader(100, 1, 1),
-        DiscoveryPolicy(1.0),
-        1,
+        FilePolicy(1.0),
         None,
     )
 
@@ -431,7 +431,7 @@ def test_a_file_found_before_a_batch_is_planned_is_pending_in_the_snapshot():
     enumerator = _file_enumerator(context, [file])
     enumerator.start()
     context.run_calls()
-    assert enumerator.snapshot_state(1) == [FileSplit(file, 0, 3)]
+    assert list(enumerator.snapshot_state(1)) == [FileSplit(file, 0, 3)]
     assert context.assigned == []
 
 
@@ -444,7 +444,7 @@ def test_a_file_found_and_planned_is_assigned_and_not_in_the_snapshot():
     context.run_calls()
     enumerator.plan_batch(BatchRoom(UNLIMITED))
     assert context.assigned == [(0, FileSplit(file, 0, 3))]
-    assert enumerator.snapshot_state(1) == []
+    assert list(enumerator.snapshot_state(1)) == []
 
 
 def test_every_split_of_a_file_found_by_a_later_scan_is_assigned():

@@ -7,13 +7,14 @@ from collections import Counter
 import pytest
 
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.enumerator.files.enumerator import DiscoveryPolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
 from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.files.state import advance
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import MissingPathError, ProtocolError, SourceUnavailable
+from pyspark_sluice.tests.enumerator.files.chains import document, folded
+from pyspark_sluice.tests.enumerator.files.listed import Listed
 
 
 class AnyByte:
@@ -35,19 +36,21 @@ class Bench:
         )
         self.enumerator = FileSplitEnumerator(
             self.context,
-            self.list,
+            Listed(self.list),
             SplitCutter(AnyByte(), 100),
             SplitSpreader(1000, 1, 1),
-            DiscoveryPolicy(interval=7.0, attempts=3),
-            1,
+            FilePolicy(interval=7.0, attempts=3),
             state,
         )
         self.enumerator.start()
 
-    def list(self, known):
+    def list(self):
         if self.errors:
             raise self.errors.pop(0)
-        return [file for file in self.files if file.path not in known]
+        return self.files
+
+    def snapshot(self, checkpoint_id):
+        return list(self.enumerator.snapshot_state(checkpoint_id))
 
     def discover(self):
         self.context.run_calls()
@@ -171,11 +174,11 @@ def test_a_split_sent_back_is_pending_again_and_in_the_next_snapshot():
     bench = Bench(a)
     bench.discover()
     (split,) = bench.plan()
-    assert bench.enumerator.snapshot_state(1) == []
+    assert bench.snapshot(1) == []
     bench.enumerator.add_splits_back([split], 0)
-    assert bench.enumerator.snapshot_state(2) == [split]
+    assert bench.snapshot(2) == [split]
     assert bench.plan() == [split]
-    assert bench.enumerator.snapshot_state(3) == []
+    assert bench.snapshot(3) == []
 
 
 def test_a_restored_enumerator_goes_on_and_does_not_read_known_files_again():
@@ -183,9 +186,10 @@ def test_a_restored_enumerator_goes_on_and_does_not_read_known_files_again():
     bench = Bench(a, b, c, parallelism=1)
     bench.discover()
     first = bench.plan(BatchLimits(bytes=20))
-    state = advance(None, bench.enumerator.snapshot_state(1), first)
+    chain = [document(1, bench.enumerator.snapshot_state(1), first)]
     second = bench.plan(BatchLimits(bytes=15))
-    state = advance(state, bench.enumerator.snapshot_state(2), second)
+    chain.append(document(2, bench.enumerator.snapshot_state(2), second))
+    state = folded(chain)
     again = Bench(a, b, c, file("d", 10, 4), state=state, parallelism=1)
     again.discover()
     rest = [(s.file.path, s.start, s.end) for s in again.plan()]

@@ -1,10 +1,11 @@
-"""More text than one column holds goes through a coordinator, a restart and a base."""
+"""More text than one column holds goes through a coordinator and a restart."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
+from pyspark_sluice.checkpoint_meta.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
@@ -12,7 +13,8 @@ from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
 from pyspark_sluice.connector.file_source import FileSource
 from pyspark_sluice.connector.options import parse_options
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.restore import assigned_splits, base_of, restore
+from pyspark_sluice.enumerator.files.ledger.seen import SeenFiles
+from pyspark_sluice.enumerator.restore import assigned_splits, restore
 
 
 class NarrowSource(FileSource):
@@ -20,10 +22,6 @@ class NarrowSource(FileSource):
 
     @property
     def split_serializer(self):
-        return FileSplitSerializer(1000)
-
-    @property
-    def state_serializer(self):
         return FileSplitSerializer(1000)
 
 
@@ -49,17 +47,12 @@ def test_every_file_is_assigned_once_before_and_after_a_restart(source):
         return end, checkpoint
 
     first, one = run(NO_CHECKPOINT)
-    assert len(one.state) > 1
     assert len(one.assigned) > 2
     second, two = run(first)
     splits = [*assigned_splits(source, one), *assigned_splits(source, two)]
     assert [len(assigned_splits(source, c)) for c in (one, two)] == [70, 30]
     assert len({split.file.path for split in splits}) == 100
-    history = CheckpointHistory(store)
-    whole = restore(history, second, source).state
-    base = base_of(history, second, source)
-    assert len(base.state) > 1
-    history.publish_base(base)
-    assert restore(CheckpointHistory(store), second, source).state == whole
+    history, attachments = CheckpointHistory(store), Attachments(store, 9)
+    whole = restore(history, second, source, attachments).state
     assert whole is not None
-    assert len(whole) == 100
+    assert [list(whole), len(SeenFiles(whole.runs, whole.tails))] == [[], 100]

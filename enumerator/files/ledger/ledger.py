@@ -1,0 +1,232 @@
+"""One ledger of all files: what is pending and what has been seen, in columns.
+
+A file is one of: unknown, pending (a range of it is), or all assigned. Found files are sifted on
+the listing's thread, which only reads, and entered under the coordinator's lock. Only files of the
+next batch are objects.
+
+Not here: discovery, and how much a batch takes (`../enumerator.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ....checkpoint_meta.arrays import text_array
+from ....checkpoint_meta.attachments import Attachments
+from ....checkpoint_meta.file_columns import FILES, Numbers, numbers_array, ranges_of, with_borders
+from ....checkpoint_meta.index.keys import (
+    Flags,
+    Names,
+    SeenKeys,
+    names_of,
+    versions_of,
+)
+from ....checkpoint_meta.splits import FileSplit
+from ..discovery.api import FoundFiles
+from .changes import Changes, OnOverwrite
+from .pending import FileOrder, PendingRanges
+from .sealing import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
+from .seen import Piece, SeenFiles
+from .state import FileState
+
+_EMPTY = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class LedgerPolicy:
+    """What counts as a new file, and in which order files are read."""
+
+    order: FileOrder = FileOrder.MTIME
+    on_overwrite: OnOverwrite = OnOverwrite.IGNORE
+    sealing: SealingPolicy = field(default_factory=SealingPolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """What is new among found files, ready to be entered."""
+
+    ranges: pa.RecordBatch
+    """To become pending, in order."""
+
+    told: pa.RecordBatch
+    """Empty ranges, where the ranges alone do not say what has been seen."""
+
+    keys: SeenKeys
+    piece: Piece
+    new: int
+    """Files that were not known in any version."""
+
+    taken_in: Flags
+    """For each file given whether it is new, or new in its version."""
+
+    changed: int = 0
+
+
+class Ledger:
+    """Under the coordinator's lock, but for `sift` and `improve`."""
+
+    def __init__(self, policy: LedgerPolicy, state: FileState | None = None) -> None:
+        state = state or FileState()
+        self._policy = policy
+        wants_versions = policy.on_overwrite is not OnOverwrite.IGNORE
+        self.seen = SeenFiles(state.runs, state.tails, details=wants_versions)
+        self.pending = PendingRanges(policy.order)
+        for ranges in state.ranges:
+            self.pending.add(_not_empty(ranges), fresh=False)
+        self._told: list[pa.RecordBatch] = []
+        """Empty ranges for the next snapshot."""
+        self._written: list[FrozenLedger] = []
+
+    @property
+    def wants_versions(self) -> bool:
+        """True if known files that have changed are of interest."""
+        return self._policy.on_overwrite is not OnOverwrite.IGNORE
+
+    # Found ----------------------------------------------------------------------------------
+
+    def sift(self, found: Sequence[FoundFiles], now: int, skip: Flags | None = None) -> Sifted:
+        """What is new among `found`. On any thread, one call at a time with `enter` after it.
+
+        Args:
+            found: files in columns.
+            now: microseconds since the epoch.
+            skip: those of them that count as seen without being read.
+
+        Raises:
+            SourceUnavailable: a file has changed in a way that is not allowed.
+        """
+        paths = [path for files in found for path in files.paths]
+        sizes = np.concatenate([files.sizes for files in found] or [_EMPTY])
+        modified = np.concatenate([files.modified for files in found] or [_EMPTY])
+        etags = _etags(found)
+        names = names_of(paths)
+        versions = versions_of(sizes, modified, etags)
+        skipped = np.zeros(len(paths), np.bool_) if skip is None else skip
+        if self.wants_versions:
+            known, version, end = self.seen.details_of(names)
+            changed = known & (version != versions)
+            start = Changes(self._policy.on_overwrite).starts(
+                np.flatnonzero(changed), paths, sizes, end
+            )
+        else:
+            known, start = self.seen.know(names), np.zeros(len(paths), np.int64)
+            changed = np.zeros(len(paths), np.bool_)
+        rows = _once(np.flatnonzero(~known | changed), names)
+        files = _files(paths, sizes, modified, etags, rows)
+        start, ends = start[rows], sizes[rows]
+        read = ~skipped[rows] & (start < ends)
+        ranges = _where(with_borders(files, start, ends), read)
+        silent = _where(with_borders(files, ends, ends), ~read | changed[rows])
+        keys = SeenKeys.sort(names.take(rows), versions[rows], ends)
+        taken_in = np.zeros(len(paths), np.bool_)
+        taken_in[rows] = True
+        return Sifted(
+            self.pending.sort(ranges),
+            silent,
+            keys,
+            Piece(files, ends, now),
+            int(np.count_nonzero(~known[rows])),
+            taken_in,
+            int(np.count_nonzero(changed[rows])),
+        )
+
+    def enter(self, sifted: Sifted) -> None:
+        """What `sift` has found becomes known and pending."""
+        if len(sifted.keys):
+            self.seen.add(sifted.keys, sifted.piece, sifted.new)
+        if sifted.told.num_rows:
+            self._told.append(sifted.told)
+        self.pending.add(sifted.ranges)
+
+    def put_back(self, splits: Sequence[FileSplit]) -> None:
+        """Readers sent these back: pending again, to be assigned as they are."""
+        self.pending.add(ranges_of(splits), returned=True)
+
+    # Checkpoints ----------------------------------------------------------------------------
+
+    def snapshot(self, checkpoint_id: int) -> FileState:
+        """What became pending, or was seen without that, since the snapshot before."""
+        self.seen.stamp(checkpoint_id)
+        told, self._told = self._told, []
+        return FileState([*self.pending.take_fresh(), *told])
+
+    def aborted(self) -> None:
+        """The checkpoint of the last snapshot was taken back."""
+        self.seen.unstamp()
+
+    def freeze(self) -> FrozenLedger:
+        """All as of the snapshot just taken, to be written in the background."""
+        frozen = FrozenLedger(self.seen, self.pending.frozen())
+        self._written = [*self._written[-1:], frozen]
+        return frozen
+
+    @property
+    def can_improve(self) -> bool:
+        """True if `improve` has something to do."""
+        return self._is_long_unsealed() or can_merge(self.seen, self._policy.sealing)
+
+    def _is_long_unsealed(self) -> bool:
+        return sum(map(len, self.seen.tails)) >= self._policy.sealing.seal_at
+
+    def improve(self, attachments: Attachments) -> bool:
+        """One bounded step towards few runs; True if there was anything to do."""
+        if self._is_long_unsealed():
+            _, tails = self.seen.freeze()
+            seal(self.seen, tails, attachments)
+            return True
+        return merge_some(self.seen, self._policy.sealing, attachments)
+
+    def attachments(self) -> frozenset[str]:
+        """Names of objects that are in use, or will be by a base that is being written."""
+        mine = {attachment.name for run in self.seen.runs for attachment in run.attachments}
+        return frozenset(mine.union(*(frozen.names() for frozen in self._written)))
+
+
+def _etags(found: Sequence[FoundFiles]) -> list[str] | None:
+    if all(files.etags is None for files in found):
+        return None
+    return [etag for files in found for etag in (files.etags or [""] * len(files))]
+
+
+def _once(rows: Numbers, names: Names) -> Numbers:
+    """The last of several rows of one file: a listing may come upon it twice."""
+    chosen = names.take(rows)
+    order = np.lexsort((rows, chosen.low, chosen.high))
+    high, low = chosen.high[order], chosen.low[order]
+    twice = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+    if not twice.any():
+        return rows
+    return np.sort(rows[order[np.append(~twice, True)]])
+
+
+def _files(
+    paths: Sequence[str],
+    sizes: Numbers,
+    modified: Numbers,
+    etags: Sequence[str] | None,
+    rows: Numbers,
+) -> pa.RecordBatch:
+    chosen = rows.tolist()
+    marks = ["" if etags is None else etags[row] for row in chosen]
+    columns = [
+        text_array([paths[row] for row in chosen]),
+        numbers_array(sizes[rows]),
+        numbers_array(modified[rows]),
+        text_array(marks),
+    ]
+    return pa.record_batch(columns, schema=FILES)
+
+
+def _where(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
+    if chosen.all():
+        return batch
+    return batch.take(pa.array(np.flatnonzero(chosen), pa.int64()))
+
+
+def _not_empty(ranges: pa.RecordBatch) -> pa.RecordBatch:
+    starts, ends = (ranges.column(name).to_numpy() for name in ("start", "end"))
+    return _where(ranges, starts < ends)

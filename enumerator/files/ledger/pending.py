@@ -1,0 +1,238 @@
+"""Ranges that are not assigned yet, in order, in columns.
+
+Ranges come in chunks, each sorted; the next one is the least of all chunks' heads. So nothing is
+sorted again when more is found, and only the ranges near the heads are ever objects.
+
+Not here: which files are found (`ledger.py`), and how much of a range is taken (`../slicing.py`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from ....checkpoint_meta.file_columns import numbers_in, ranges_of, splits_in
+from ....checkpoint_meta.splits import FileSplit
+
+_WINDOW = 1024
+"""Most rows of a chunk that are objects at a time."""
+
+_MOST_CHUNKS = 64
+"""Above this the small ones are made one."""
+
+_SMALL = 20_000
+"""Rows up to which sorting objects is cheaper than loading what sorts columns."""
+
+
+class FileOrder(Enum):
+    """In which order files are read."""
+
+    MTIME = "mtime"
+    NAME = "name"
+    NEWEST_FIRST = "newestFirst"
+
+    @property
+    def key(self) -> Callable[[FileSplit], Any]:
+        """What ranges are compared by."""
+        return _KEYS[self]
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """The same, for columns."""
+        path, start = ("path", "ascending"), ("start", "ascending")
+        if self is FileOrder.NAME:
+            return [path, start]
+        way = "ascending" if self is FileOrder.MTIME else "descending"
+        return [("modified", way), path, start]
+
+
+_KEYS: dict[FileOrder, Callable[[FileSplit], Any]] = {
+    FileOrder.MTIME: lambda split: (split.file.modified, split.file.path, split.start),
+    FileOrder.NAME: lambda split: (split.file.path, split.start),
+    FileOrder.NEWEST_FIRST: lambda split: (-split.file.modified, split.file.path, split.start),
+}
+
+
+class _Chunk:
+    """Sorted ranges of one origin; taken from either end."""
+
+    __slots__ = ("_first", "_windows", "back", "batch", "fresh", "front", "returned")
+
+    def __init__(self, batch: pa.RecordBatch, *, fresh: bool, returned: bool) -> None:
+        self.batch = batch
+        self.front = 0
+        self.back: int = batch.num_rows
+        self.fresh = fresh
+        """Not in a snapshot yet."""
+        self.returned = returned
+        """Sent back by a reader: not cut anew, since attempts are counted by split."""
+        self._first = 0
+        self._windows: list[FileSplit] = []
+
+    def __len__(self) -> int:
+        return self.back - self.front
+
+    def rows(self) -> pa.RecordBatch:
+        return self.batch.slice(self.front, len(self))
+
+    def head(self) -> FileSplit:
+        at = self.front - self._first
+        if at >= len(self._windows):
+            size = min(_WINDOW, max(1, 4 * len(self._windows)))
+            self._first, at = self.front, 0
+            self._windows = splits_in(self.batch.slice(self.front, min(size, len(self))))
+        return self._windows[at]
+
+    def tail(self) -> FileSplit:
+        (split,) = splits_in(self.batch.slice(self.back - 1, 1))
+        return split
+
+
+class PendingRanges:
+    """All that is pending. Under the coordinator's lock."""
+
+    def __init__(self, order: FileOrder = FileOrder.MTIME) -> None:
+        self._order = order
+        self._chunks: list[_Chunk] = []
+        self._heap: list[tuple[Any, int, _Chunk]] = []
+        """Key of its head, number, chunk; one entry for each chunk, and stale ones."""
+        self._numbers = 0
+        self._rows = 0
+        self.bytes = 0
+        """Bytes in all ranges."""
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def add(self, ranges: pa.RecordBatch, *, fresh: bool = True, returned: bool = False) -> None:
+        """More ranges, in any order, none of them empty.
+
+        Args:
+            ranges: rows of `RANGES`.
+            fresh: no snapshot has them yet.
+            returned: by a reader, to be assigned once more as they are.
+        """
+        if ranges.num_rows == 0:
+            return
+        self._insert(_Chunk(self.sort(ranges), fresh=fresh, returned=returned))
+        self._rows += ranges.num_rows
+        self.bytes += int((numbers_in(ranges, "end") - numbers_in(ranges, "start")).sum())
+
+    def sort(self, ranges: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows in order. Needs no lock."""
+        if ranges.num_rows < 2:
+            return ranges
+        if ranges.num_rows <= _SMALL:
+            keys = list(map(self._order.key, splits_in(ranges)))
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            if order == list(range(len(keys))):
+                return ranges
+            return ranges.take(pa.array(order, pa.int64()))
+        import pyarrow.compute as pc
+
+        return ranges.take(pc.sort_indices(ranges, sort_keys=self._order.columns))
+
+    def _insert(self, chunk: _Chunk) -> None:
+        self._chunks.append(chunk)
+        self._push(chunk)
+        if len(self._chunks) > _MOST_CHUNKS:
+            self._tidy()
+
+    def _push(self, chunk: _Chunk) -> None:
+        self._numbers += 1
+        heapq.heappush(self._heap, (self._order.key(chunk.head()), self._numbers, chunk))
+
+    def _tidy(self) -> None:
+        """Make one chunk of all small ones that are alike."""
+        small = sorted(filter(len, self._chunks), key=len)[: _MOST_CHUNKS // 2]
+        kept = [chunk for chunk in self._chunks if len(chunk) and chunk not in small]
+        alike: dict[tuple[bool, bool], list[_Chunk]] = {}
+        for chunk in small:
+            alike.setdefault((chunk.fresh, chunk.returned), []).append(chunk)
+        self._chunks, self._heap = [], []
+        for chunk in kept:
+            self._chunks.append(chunk)
+            self._push(chunk)
+        for (fresh, returned), chunks in alike.items():
+            ranges = _one([chunk.rows() for chunk in chunks])
+            merged = _Chunk(self.sort(ranges), fresh=fresh, returned=returned)
+            self._chunks.append(merged)
+            self._push(merged)
+
+    # Taking ---------------------------------------------------------------------------------
+
+    def first(self) -> FileSplit | None:
+        """The next range in order; None if there is none."""
+        chunk = self._first_chunk()
+        return None if chunk is None else chunk.head()
+
+    def _first_chunk(self) -> _Chunk | None:
+        while self._heap:
+            key, _, chunk = self._heap[0]
+            if len(chunk) and key == self._order.key(chunk.head()):
+                return chunk
+            heapq.heappop(self._heap)
+        return None
+
+    def last(self) -> FileSplit | None:
+        """The range at the end of the order; None if there is none."""
+        chunk = self._last_chunk()
+        return None if chunk is None else chunk.tail()
+
+    def _last_chunk(self) -> _Chunk | None:
+        # Few ranges are taken from this end, and there are few chunks.
+        found = [chunk for chunk in self._chunks if len(chunk)]
+        return max(found, key=lambda chunk: self._order.key(chunk.tail()), default=None)
+
+    def is_returned(self, *, last: bool = False) -> bool:
+        """True if the range at that end was sent back by a reader."""
+        chunk = self._last_chunk() if last else self._first_chunk()
+        return chunk is not None and chunk.returned
+
+    def take(self, remainder: FileSplit | None, *, last: bool = False) -> None:
+        """The range at that end is assigned, but for `remainder`."""
+        chunk = self._last_chunk() if last else self._first_chunk()
+        assert chunk is not None
+        taken = chunk.tail() if last else chunk.head()
+        if last:
+            chunk.back -= 1
+        else:
+            chunk.front += 1
+            heapq.heappop(self._heap)
+        self._rows -= 1
+        self.bytes -= taken.length
+        if len(chunk) and not last:
+            self._push(chunk)
+        elif not len(chunk):
+            self._chunks.remove(chunk)
+        if remainder is not None:
+            rest = _Chunk(ranges_of([remainder]), fresh=chunk.fresh, returned=False)
+            self._insert(rest)
+            self._rows += 1
+            self.bytes += remainder.length
+
+    # Checkpoints ----------------------------------------------------------------------------
+
+    def take_fresh(self) -> list[pa.RecordBatch]:
+        """What became pending since this was called before and still is; in no order."""
+        fresh = [chunk for chunk in self._chunks if chunk.fresh]
+        for chunk in fresh:
+            chunk.fresh = False
+        return [chunk.rows() for chunk in fresh]
+
+    def frozen(self) -> Sequence[pa.RecordBatch]:
+        """All ranges as of now; never changed by what happens later."""
+        return [chunk.rows() for chunk in self._chunks if len(chunk)]
+
+    def __iter__(self) -> Iterator[FileSplit]:
+        """All ranges in no order, for tests and views."""
+        for chunk in self._chunks:
+            yield from splits_in(chunk.rows())
+
+
+def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(list(batches)) if len(batches) != 1 else batches[0]

@@ -1,0 +1,32 @@
+"""Chains of checkpoints as the ledger gets them, of what a test says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark_sluice.checkpoint_meta.attachments import Attachment, Attachments
+from pyspark_sluice.checkpoint_meta.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.splits import FileSplit
+from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.enumerator.files.ledger.folding import fold
+from pyspark_sluice.enumerator.files.ledger.state import FileState, FileStateSerializer
+from pyspark_sluice.enumerator.large_state import StateDocument
+
+
+def document(
+    checkpoint: int,
+    state: FileState | Sequence[FileSplit],
+    assigned: Sequence[FileSplit] = (),
+    attachments: Sequence[Attachment] = (),
+) -> StateDocument:
+    """What a checkpoint says that became pending in it, and that it assigned."""
+    changes = state if isinstance(state, FileState) else FileState.of(state)
+    rows = FileStateSerializer().serialize_all(changes)
+    return StateDocument(checkpoint, checkpoint, 1, rows, 1, [ranges_of(assigned)], attachments)
+
+
+def folded(
+    chain: Sequence[StateDocument], attachments: Attachments | None = None, *, details: bool = False
+) -> FileState:
+    """The state after a chain."""
+    return fold(chain, attachments or Attachments(MemoryStateStore(), 1), details=details)
