@@ -305,6 +305,7 @@ class Query(RuleBasedStateMachine):
         run.coordinator._open(spark.start)
         for _ in range(3):
             run.discover()
+        opened(run.coordinator).room.lift(BatchLimits())
         self._settle(run)
         for _ in range(100):
             run.discover()
