@@ -87,7 +87,7 @@ def _restored(
     for checkpoint in chain:
         _check_source(checkpoint.header, source)
     owned = _Owned(attachments)
-    documents = [_document(checkpoint) for checkpoint in chain]
+    documents = [document_of(checkpoint) for checkpoint in chain]
     state = source.restore_state(documents, owned)
     newest = chain[-1].header
     deltas = [checkpoint for checkpoint in chain if checkpoint.header.kind == "delta"]
@@ -135,7 +135,8 @@ def _check_source(header: CheckpointHeader, source: EnumeratorSource[Any, Any]) 
     source.split_serializer.check_version(header.split_version)
 
 
-def _document(checkpoint: Checkpoint) -> StateDocument:
+def document_of(checkpoint: Checkpoint) -> StateDocument:
+    """What a checkpoint or base says of the source's state."""
     header = checkpoint.header
     return StateDocument(
         header.checkpoint,

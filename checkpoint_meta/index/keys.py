@@ -71,7 +71,7 @@ def versions_of(sizes: Numbers, modified: Numbers, etags: Sequence[str] | None) 
     mixed = _mixed(mixed)
     if etags is not None and any(etags):
         marks = np.fromiter(map(_mark, etags), np.uint64, len(etags))
-        mixed = _mixed(mixed ^ marks)
+        mixed = np.where(marks == 0, mixed, _mixed(mixed ^ marks))
     return mixed
 
 

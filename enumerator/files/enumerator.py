@@ -23,7 +23,6 @@ from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..large_state import FrozenState
 from ..room import BatchRoom
 from .discovery.api import CHUNK, Discovery, FoundFiles
-from .ledger.admission import passed_over
 from .ledger.ledger import Ledger, LedgerPolicy, Sifted
 from .ledger.share import FreshShare
 from .ledger.state import FileState
@@ -66,9 +65,6 @@ class FilePolicy:
     include_existing: bool = True
     """False: what is there at the first start counts as seen."""
 
-    max_age: float | None = None
-    """Seconds; a file that is older when it is found counts as seen."""
-
     fresh_share: float = 0.0
     """The part of each batch that is taken from the end of the order."""
 
@@ -84,8 +80,6 @@ class _Portion:
     """The pass has ended with it."""
     seconds: float
     """How long discovery took for it."""
-    skipped: Mapping[str, int]
-    """Reason -> files that count as seen and are not read."""
 
 
 class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
@@ -113,10 +107,11 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         """The pass that is under way."""
         self._pass_seconds = 0.0
         self._is_paused = False
-        self._is_first_start = state is None
+        self._is_baseline = state is None and not policy.include_existing
         self._failures = 0
         self._settled = False
-        self._skipped: dict[str, int] = {}
+        self._passed_over = 0
+        """Files that were there at the first start, and count as seen."""
         self._figures = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
         self._wants_checkpoint = False
 
@@ -154,14 +149,9 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         return portion
 
     def _portion(self, found: Sequence[FoundFiles], ended: bool, seconds: float) -> _Portion:
-        now, policy = self._clock(), self._policy
-        passed = passed_over(
-            found,
-            existing=self._is_first_start and not self._settled and not policy.include_existing,
-            older_than=None if policy.max_age is None else now - policy.max_age,
-        )
-        sifted = self.ledger.sift(found, int(now * 1_000_000), passed.any_of())
-        return _Portion(sifted, ended, seconds, passed.counts(sifted.taken_in))
+        wanted = not (self._is_baseline and not self._settled)
+        sifted = self.ledger.sift(found, int(self._clock() * 1_000_000), wanted=wanted)
+        return _Portion(sifted, ended, seconds)
 
     def _discovered(self, portion: _Portion | None, error: BaseException | None) -> None:
         if portion is None:
@@ -169,15 +159,15 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             return
         self._pass_seconds += portion.seconds
         self.ledger.enter(portion.sifted)
-        for reason, count in portion.skipped.items():
-            self._skipped[reason] = self._skipped.get(reason, 0) + count
+        if not portion.sifted.wanted:
+            self._passed_over += portion.sifted.new
         if portion.sifted.ranges.num_rows:
             self._context.request_planning()
         if not portion.ended:
             self._go_on()
             return
         self._failures = 0
-        if self._is_first_start and not self._settled and not self._policy.include_existing:
+        if self._is_baseline and not self._settled:
             # What was there has to be known for sure before anything new is read.
             self._wants_checkpoint = True
         self._settled = True
@@ -299,7 +289,9 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
 
     @override
     def backlog(self) -> Mapping[str, Any]:
-        skipped = {**self._discovery.skipped.counts, **self._skipped}
+        skipped = dict(self._discovery.skipped.counts)
+        if self._passed_over:
+            skipped["includeExistingFiles"] = self._passed_over
         return {
             "splitsOutstanding": len(self.ledger.pending),
             "bytesOutstanding": self.ledger.pending.bytes,

@@ -9,6 +9,7 @@ from pyspark_sluice.checkpoint_meta.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.retention import Retention
 from pyspark_sluice.enumerator.acknowledgements import Acknowledgements
 from pyspark_sluice.enumerator.context import CoordinatorContext
 from pyspark_sluice.enumerator.coordinator import Coordinator
@@ -19,6 +20,7 @@ from pyspark_sluice.enumerator.open_coordinator import OpenCoordinator
 from pyspark_sluice.enumerator.restore import RestoredState
 from pyspark_sluice.enumerator.room import BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.tracker import SplitAssignmentTracker
+from pyspark_sluice.enumerator.upkeep import Upkeep
 
 Opened = OpenCoordinator[Any, Any]
 
@@ -36,6 +38,34 @@ class Planted(Coordinator[Any, Any]):
     def plant(self, opened: Opened) -> None:
         """Break it."""
         raise NotImplementedError
+
+
+# Bases and what is beside them --------------------------------------------------------------
+
+
+class BaseOfALaterState(Planted):
+    """Writes a base from what the enumerator knows then, not from what it knew at the cut."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.upkeep.__class__ = _WritesTheLatest
+
+
+class _WritesTheLatest(Upkeep):
+    def _write(self, due: Any) -> None:
+        frozen = self._enumerator.freeze_state()
+        super()._write(type(due)(due.head, due.quarantined, frozen))
+
+
+class DeletesWhatBasesReferTo(Planted):
+    """Lets every run go that this incarnation has merged, whatever older bases say."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.upkeep._retention.__class__ = _SeesNoReference
+
+
+class _SeesNoReference(Retention):
+    def _all_referred(self) -> frozenset[str]:
+        return frozenset()
 
 
 # Durability and restore ---------------------------------------------------------------------
@@ -313,6 +343,8 @@ IN_FLIGHT = (
 """Caught by nothing but rows: see `RowsOnly`."""
 
 BROKEN = (
+    BaseOfALaterState,
+    DeletesWhatBasesReferTo,
     OffsetBeforePublish,
     CutOutsideTheLock,
     CommitCountedTwice,

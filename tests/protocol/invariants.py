@@ -8,6 +8,7 @@ from hypothesis.stateful import (
     invariant,
 )
 
+from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.enumerator.events import AddSplits
 from pyspark_sluice.tests.protocol.opened import opened
@@ -41,6 +42,17 @@ class Invariants(Query):
         if coordinator._opened is None or self.run.store.dead:
             return False
         return coordinator._threads.failure is None
+
+    @invariant()
+    def whatever_a_base_refers_to_is_there(self) -> None:
+        """Walks all references, of bases that no chain leads to as well."""
+        objects = self.objects.objects
+        for name in [name for name in objects if name.startswith("bases/")]:
+            if name not in self.referred:
+                header = Checkpoint.from_bytes(objects[name], name).header
+                self.referred[name] = [f"index/{a.name}" for a in header.attachments]
+            for wanted in self.referred[name]:
+                assert wanted in objects, f"{name} refers to {wanted}, which is gone"
 
     @invariant()
     def every_split_is_in_one_place(self) -> None:

@@ -88,6 +88,8 @@ class Query(RuleBasedStateMachine):
         self.seen_rows: dict[tuple[CheckpointRef, int], list[Row]] = {}
         self.zombie: Incarnation | None = None
         self.limits = LIMITS
+        self.referred: dict[str, list[str]] = {}
+        """Base -> objects that it refers to."""
         self.lifted = False
         """True while something planned without limits has not been handed out."""
         self.run = self._incarnation(None)

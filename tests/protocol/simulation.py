@@ -336,6 +336,9 @@ class RowsOnly(Simulation):
     def every_split_is_in_one_place(self) -> None:
         """Not looked at."""
 
+    def whatever_a_base_refers_to_is_there(self) -> None:
+        """Not looked at."""
+
     def events_arrive_in_order_without_gaps(self) -> None:
         """Not looked at."""
 

@@ -60,8 +60,8 @@ class Sifted:
     new: int
     """Files that were not known in any version."""
 
-    taken_in: Flags
-    """For each file given whether it is new, or new in its version."""
+    wanted: bool
+    """False where they are not to be read."""
 
     changed: int = 0
 
@@ -88,13 +88,13 @@ class Ledger:
 
     # Found ----------------------------------------------------------------------------------
 
-    def sift(self, found: Sequence[FoundFiles], now: int, skip: Flags | None = None) -> Sifted:
+    def sift(self, found: Sequence[FoundFiles], now: int, *, wanted: bool = True) -> Sifted:
         """What is new among `found`. On any thread, one call at a time with `enter` after it.
 
         Args:
             found: files in columns.
             now: microseconds since the epoch.
-            skip: those of them that count as seen without being read.
+            wanted: False where they count as seen without being read.
 
         Raises:
             SourceUnavailable: a file has changed in a way that is not allowed.
@@ -105,7 +105,6 @@ class Ledger:
         etags = _etags(found)
         names = names_of(paths)
         versions = versions_of(sizes, modified, etags)
-        skipped = np.zeros(len(paths), np.bool_) if skip is None else skip
         if self.wants_versions:
             known, version, end = self.seen.details_of(names)
             changed = known & (version != versions)
@@ -118,19 +117,17 @@ class Ledger:
         rows = _once(np.flatnonzero(~known | changed), names)
         files = _files(paths, sizes, modified, etags, rows)
         start, ends = start[rows], sizes[rows]
-        read = ~skipped[rows] & (start < ends)
+        read = (start < ends) & wanted
         ranges = _where(with_borders(files, start, ends), read)
         silent = _where(with_borders(files, ends, ends), ~read | changed[rows])
         keys = SeenKeys.sort(names.take(rows), versions[rows], ends)
-        taken_in = np.zeros(len(paths), np.bool_)
-        taken_in[rows] = True
         return Sifted(
             self.pending.sort(ranges),
             silent,
             keys,
             Piece(files, ends, now),
             int(np.count_nonzero(~known[rows])),
-            taken_in,
+            wanted,
             int(np.count_nonzero(changed[rows])),
         )
 

@@ -9,8 +9,10 @@ Not here: what calls this (`enumerator/upkeep.py`), and what is in a run (`check
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from typing_extensions import override
@@ -25,8 +27,11 @@ from ....checkpoint_meta.index.run import (
     write_files,
     write_keys,
 )
+from ....errors import StateCorruptError, StateMissingError
 from ...large_state import FrozenState, WrittenState
 from .seen import SeenFiles, Tail
+
+LOG: Final = logging.getLogger("pyspark_sluice.state")
 
 _ROWS = 50_000
 """Rows of files that are compressed together."""
@@ -81,10 +86,19 @@ def merge_some(seen: SeenFiles, policy: SealingPolicy, attachments: Attachments)
     if not group:
         return False
     keys = SeenKeys.merge([read_keys(attachments.read(run.attachments[0])) for run in group])
-    files = join_files([attachments.read(run.attachments[1]) for run in group])
+    files = join_files(list(_files_of(group, attachments)))
     written = attachments.publish(*_objects(write_keys(keys), files))
     seen.merged(group, Run(keys, written))
     return True
+
+
+def _files_of(runs: Sequence[Run], attachments: Attachments) -> Iterator[bytes]:
+    for run in runs:
+        try:
+            yield attachments.read(run.attachments[1])
+        except (StateCorruptError, StateMissingError) as error:
+            # Only views miss it: no reason to stop a query.
+            LOG.warning("names of files that were seen are lost: %s", error)
 
 
 def _group(runs: Sequence[Run], policy: SealingPolicy) -> Sequence[Run]:

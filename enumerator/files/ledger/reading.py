@@ -1,0 +1,82 @@
+"""What a state directory says of files, for views and tools: nothing is claimed or changed.
+
+Not here: what is made of it (connector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ....checkpoint_meta.attachments import Attachments
+from ....checkpoint_meta.file_columns import RANGES
+from ....checkpoint_meta.history import CheckpointHistory
+from ....checkpoint_meta.index.run import read_files
+from ....checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from ....checkpoint_meta.state_store import StateStore
+from ...restore import document_of
+from .folding import fold
+from .state import FileState
+
+
+@dataclass(frozen=True)
+class AssignedRanges:
+    """What one checkpoint gave to one reader."""
+
+    ref: CheckpointRef
+    created: int
+    """Microseconds since the epoch."""
+
+    reader: int
+    ranges: pa.RecordBatch
+    """Rows of `RANGES`."""
+
+
+class FilesAsOf:
+    """The files that the state knew of as of one checkpoint."""
+
+    def __init__(self, store: StateStore, ref: CheckpointRef) -> None:
+        """Reads the chain of `ref`; raises what a restore would.
+
+        Raises:
+            StateError: a link of the chain is missing, damaged, or newer than this release.
+        """
+        self._history = CheckpointHistory(store)
+        # Nothing is published: the epoch does not matter.
+        self._attachments = Attachments(store, 0)
+        self._chain = [] if ref == NO_CHECKPOINT else self._history.chain(ref)
+        documents = [document_of(checkpoint) for checkpoint in self._chain]
+        self._state = fold(documents, self._attachments) if documents else FileState()
+
+    def pending(self) -> Sequence[pa.RecordBatch]:
+        """What was found and not assigned: rows of `RANGES`."""
+        return self._state.ranges
+
+    def seen(self) -> Iterator[pa.RecordBatch]:
+        """Every file ever seen: rows of `SEEN_FILES`, the oldest runs first.
+
+        A file that changed comes once for each version, if versions mattered.
+
+        Raises:
+            StateError: the names in a run are gone or damaged.
+        """
+        for run in self._state.runs:
+            yield from read_files(self._attachments.read(run.attachments[1]))
+        for tail in self._state.tails:
+            for piece in tail.pieces:
+                yield piece.rows()
+
+    def assigned(self) -> Iterator[AssignedRanges]:
+        """What the checkpoints that are retained have assigned, the newest first."""
+        ref = self._chain[-1].ref if self._chain else NO_CHECKPOINT
+        retained = set(self._history.checkpoints())
+        while ref in retained:
+            checkpoint = self._history.load(ref)
+            header = checkpoint.header
+            for reader, batch in checkpoint.assigned:
+                columns = [batch.column(name) for name in RANGES.names]
+                ranges = pa.record_batch(columns, schema=RANGES)
+                yield AssignedRanges(ref, header.created, reader, ranges)
+            ref = header.parent
