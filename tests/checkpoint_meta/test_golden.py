@@ -6,15 +6,24 @@ Files below golden/ are never changed. A new one is written once, by the release
 from __future__ import annotations
 
 import json
+import shutil
+import time
 from pathlib import Path
+
+import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, open_format
+from pyspark_sluice.checkpoint_meta.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.store import LocalStateStore
+from pyspark_sluice.connector.file_source import FileSource
+from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.files.ledger.reading import FilesAsOf
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -22,7 +31,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def test_every_file_that_a_release_has_written_can_be_read():
     found = sorted(GOLDEN.rglob("*.arrow"))
     assert found
-    for path in found:
+    for path in [path for path in found if path.parent.name != "index"]:
         checkpoint = Checkpoint.from_bytes(path.read_bytes(), str(path))
         assert checkpoint.ref.name == path.stem
 
@@ -68,6 +77,65 @@ def test_version_2_says_which_commits_of_a_checkpoint_in_flight_it_counts():
     header = Checkpoint.from_bytes(path.read_bytes(), "golden").header
     assert (header.format, header.ref, header.parent) == (2, ref, CheckpointRef(2, 2))
     assert header.counted == {CheckpointRef(2, 2).name: [0, 3]}
+
+
+def test_directory_version_2_restores_as_it_was_written():
+    store = LocalStateStore(str(GOLDEN / "directory2"))
+    open_format(store)
+    known = FilesAsOf(store, CheckpointRef(2, 3))
+    b = FileVersion("/data/b.json", 9, 6)
+    c = FileVersion("/data/c.json", 7, 7)
+    assert [s for batch in known.pending() for s in splits_in(batch)] == [
+        FileSplit(b, 0, 9),
+        FileSplit(c, 0, 7),
+    ]
+    seen = [row for batch in known.seen() for row in batch.to_pylist()]
+    assert [(row["path"], row["end"], row["checkpoint"]) for row in seen] == [
+        ("/data/a.json", 100, 1),
+        ("/data/b.json", 9, 1),
+        ("/data/c.json", 7, 2),
+    ]
+    assert [
+        (of.ref.checkpoint, of.reader, splits_in(of.ranges)[0].start) for of in known.assigned()
+    ] == [(2, 0, 50), (1, 0, 0)]
+
+
+def test_a_release_that_knows_only_version_1_refuses_version_2_by_name():
+    """It refuses a FORMAT above 1 and a document above 2, the version first."""
+    store = LocalStateStore(str(GOLDEN / "directory2"))
+    assert json.loads(store.read("FORMAT"))["format"] == 2
+    base = "bases/0000000001-0000000003.arrow"
+    assert Checkpoint.from_bytes(store.read(base), "golden").header.format == 3
+
+
+def test_version_1_is_carried_over_by_the_first_base(tmp_path):
+    state = tmp_path / "state"
+    shutil.copytree(GOLDEN / "v1", state)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "new.json").write_text("{}")
+    store = LocalStateStore(str(state))
+    options = parse_options({"path": str(tmp_path / "data")}, streaming=False)
+    source = FileSource(options, pa.schema([("id", pa.int64())]))
+    settings = CoordinatorSettings(deltas_per_base=1, commit_patience=0.0, parallelism=1)
+    coordinator = Coordinator(source, store, settings)
+    coordinator.prepare_available_now()
+    before = CheckpointRef(2, 2)
+    after = coordinator.latest(before)
+    (checkpoint,) = coordinator.assignments(before, after)
+    assigned = [s for _, rows in checkpoint.assigned for s in splits_in(rows)]
+    found = {(split.file.path.rpartition("/")[2], split.start, split.end) for split in assigned}
+    # a.json was assigned up to 50 and read up to 40.
+    assert found == {("a.json", 40, 50), ("a.json", 50, 100), ("new.json", 0, 2)}
+    deadline = time.monotonic() + 20
+    while not (state / "index").exists() or not list((state / "bases").glob(f"{after.name}*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    coordinator.close()
+    assert json.loads(store.read("FORMAT")) == {"format": 2}
+    known = FilesAsOf(store, after)
+    paths = [path for batch in known.seen() for path in batch.column("path").to_pylist()]
+    assert {path.rpartition("/")[2] for path in paths} >= {"a.json", "new.json"}
+    assert len(paths) == len(set(paths))
 
 
 def test_golden_json_is_canonical():

@@ -202,6 +202,8 @@ class Query(RuleBasedStateMachine):
     def _latest(self, start: CheckpointRef, unlimited: bool = False) -> CheckpointRef:
         coordinator = self.coordinator
         coordinator._open(start)
+        if unlimited:
+            opened(coordinator).room.lift(BatchLimits())
         self._settle(self.run)
         return coordinator.latest(start, unlimited)
 
