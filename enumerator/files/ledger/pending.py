@@ -45,14 +45,14 @@ class FileOrder(Enum):
         """The same, for columns."""
         path, start = ("path", "ascending"), ("start", "ascending")
         if self is FileOrder.NAME:
-            return [path, start]
+            return [path, ("modified", "ascending"), start]
         way = "ascending" if self is FileOrder.MTIME else "descending"
         return [("modified", way), path, start]
 
 
 _KEYS: dict[FileOrder, Callable[[FileSplit], Any]] = {
     FileOrder.MTIME: lambda split: (split.file.modified, split.file.path, split.start),
-    FileOrder.NAME: lambda split: (split.file.path, split.start),
+    FileOrder.NAME: lambda split: (split.file.path, split.file.modified, split.start),
     FileOrder.NEWEST_FIRST: lambda split: (-split.file.modified, split.file.path, split.start),
 }
 
