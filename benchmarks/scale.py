@@ -1,0 +1,321 @@
+"""What the state costs by the number of files that were seen: `make bench BENCH=scale`.
+
+No Spark: the coordinator is driven as Spark drives it, over a made-up file system of any size and a
+real state directory; each figure comes from a process of its own. Writes the table and the plot
+that `docs/scale.md` shows.
+
+Not here: how long Spark takes for files (`rows.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+from fsspec.spec import AbstractFileSystem
+from typing_extensions import override
+
+from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from ..checkpoint_meta.state_store import StateStore
+from ..checkpoint_meta.store import LocalStateStore
+from ..connector.file_source import FileSource
+from ..connector.options import parse_options
+from ..enumerator import BatchLimits, Coordinator, CoordinatorSettings
+from .bench import Bench, Result
+from .plot import plot
+
+SIZES = (10_000, 1_000_000, 10_000_000)
+BATCH = 100_000
+"""Files in a batch while the first listing is drained."""
+
+NEW = 1_000
+"""Files that are new in each checkpoint after it."""
+
+_IN_DIRECTORY = 10_000
+
+
+class MadeUpFiles(AbstractFileSystem):  # type: ignore[misc]
+    """`made-up://<n>/`: n files of 100 bytes in directories of 10,000; more appear on demand."""
+
+    protocol = "made-up"
+    cachable = False
+    extra = 0
+    """Files that have appeared since."""
+
+    @override
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        root, _, leaf = self._strip_protocol(path).strip("/").partition("/")
+        found = self._directories(root) if not leaf else self._files(root, leaf)
+        return found if detail else [entry["name"] for entry in found]
+
+    def _directories(self, root: str) -> list[dict[str, Any]]:
+        names = [f"d{at:05d}" for at in range(-(-int(root) // _IN_DIRECTORY))]
+        names += ["new"] if MadeUpFiles.extra else []
+        return [{"name": f"{root}/{name}", "size": 0, "type": "directory"} for name in names]
+
+    def _files(self, root: str, leaf: str) -> list[dict[str, Any]]:
+        if leaf == "new":
+            first, count = int(root), MadeUpFiles.extra
+        else:
+            first = int(leaf[1:]) * _IN_DIRECTORY
+            count = min(_IN_DIRECTORY, int(root) - first)
+        return [
+            {
+                "name": f"{root}/{leaf}/year=2026/part-{at:010d}-of-a-usual-length.json",
+                "size": 100,
+                "type": "file",
+                "mtime": 1_700_000_000 + at,
+            }
+            for at in range(first, first + count)
+        ]
+
+    @override
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        return {"name": self._strip_protocol(path), "size": 0, "type": "directory"}
+
+
+class Counting(StateStore):
+    """Counts what is written to another store."""
+
+    def __init__(self, inner: StateStore) -> None:
+        self._inner = inner
+        self.written: dict[str, int] = {}
+
+    @property
+    @override
+    def location(self) -> str:
+        return self._inner.location
+
+    @override
+    def publish(self, name: str, data: bytes) -> None:
+        kind = name.partition("/")[0]
+        self.written[kind] = self.written.get(kind, 0) + len(data)
+        self._inner.publish(name, data)
+
+    @override
+    def read(self, name: str) -> bytes:
+        return self._inner.read(name)
+
+    @override
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        return self._inner.read_part(name, start, length)
+
+    @override
+    def list(self, directory: str) -> list[str]:
+        return self._inner.list(directory)
+
+    @override
+    def delete(self, name: str) -> None:
+        self._inner.delete(name)
+
+    @override
+    def refresh(self, directory: str) -> None:
+        self._inner.refresh(directory)
+
+
+class Driver:
+    """One process of a query, without Spark: every batch counts as read."""
+
+    def __init__(self, files: int, directory: str, limit: int, *, bounded: bool) -> None:
+        fsspec.register_implementation("made-up", MadeUpFiles, clobber=True)
+        options = parse_options(
+            {"path": f"made-up://{files}/", "discoveryTimeout": "1h", "parallelism": "2"},
+            streaming=False,
+        )
+        self.store = Counting(LocalStateStore(directory))
+        settings = CoordinatorSettings(
+            BatchLimits(files=limit),
+            2,
+            retained_checkpoints=100,
+            settle_timeout=3600.0,
+            background_interval=0.2,
+            commit_patience=0.0,
+        )
+        source = FileSource(options, pa.schema([("id", pa.int64())]))
+        self.coordinator = Coordinator(source, self.store, settings)
+        if bounded:
+            self.coordinator.prepare_available_now()
+
+    def batch(self, start: CheckpointRef) -> CheckpointRef:
+        """Spark's calls for one batch; the same reference where there is none."""
+        end = self.coordinator.latest(start)
+        if end != start:
+            self.coordinator.assignments(start, end)
+            self.coordinator.commit(start)
+        return end
+
+    def batches(self, start: CheckpointRef) -> Iterator[CheckpointRef]:
+        """Batch after batch until there is nothing more."""
+        while (end := self.batch(start)) != start:
+            yield end
+            start = end
+
+    def report(self) -> dict[str, Any]:
+        """Of the coordinator."""
+        return self.coordinator.report()
+
+
+def first_listing(files: int, directory: str) -> dict[str, Any]:
+    """An AvailableNow run over files that are all new."""
+    began, cpu = time.monotonic(), time.process_time()
+    driver = Driver(files, directory, BATCH, bounded=True)
+    first, ref, count = 0.0, NO_CHECKPOINT, 0
+    before_end = False
+    for ref in driver.batches(NO_CHECKPOINT):
+        count += 1
+        if count == 1:
+            first = time.monotonic() - began
+            before_end = driver.report()["filesSeen"] < files
+    assert driver.report()["filesSeen"] == files, driver.report()
+    time.sleep(3)  # Whatever is under way in the background.
+    return {
+        "ref": [ref.checkpoint, ref.epoch],
+        "batches": count,
+        "first batch after, s": round(first, 2),
+        "before the listing ended": before_end,
+        "whole, s": round(time.monotonic() - began, 1),
+        "whole, CPU s": round(time.process_time() - cpu, 1),
+        "resident, MiB": _resident(),
+        "written, bytes a file": {
+            kind: round(size / files, 1) for kind, size in sorted(driver.store.written.items())
+        },
+    }
+
+
+def later(files: int, directory: str, checkpoint: int, epoch: int) -> dict[str, Any]:
+    """Restored over all files: the first batch, checkpoints of new files, and idle calls."""
+    MadeUpFiles.extra = 0
+    began, cpu = time.monotonic(), time.process_time()
+    driver = Driver(files, directory, NEW, bounded=False)
+    start = CheckpointRef(checkpoint, epoch)
+    driver.coordinator._open(start)  # noqa: SLF001
+    restored, restored_cpu = time.monotonic() - began, time.process_time() - cpu
+    resident = _resident()
+    opened = driver.coordinator._opened  # noqa: SLF001
+    assert opened is not None
+    ledger: Any = opened.enumerator
+    seen = ledger.ledger.seen
+    names = [f"made-up://{files}/d00000/year=2026/part-{at:010d}-x.json" for at in range(NEW)]
+    look_ups = _median_cpu(lambda: seen.are_known(names), 20)
+    with opened.threads.lock:
+        # New files come by hand: listing all of them is not what is measured here.
+        ledger._settled = True  # noqa: SLF001
+    costs, sizes, walls = [], [], []
+    for number in range(60):
+        found = _new_files(files, number)
+        written = dict(driver.store.written)
+        cpu, wall = time.thread_time(), time.monotonic()
+        sifted = ledger.ledger.sift([found], number)
+        with opened.threads.lock:
+            ledger.ledger.enter(sifted)
+        end = driver.batch(start)
+        assert end != start
+        costs.append(time.thread_time() - cpu)
+        walls.append(time.monotonic() - wall)
+        sizes.append(driver.store.written["checkpoints"] - written.get("checkpoints", 0))
+        start = end
+    driver.coordinator.latest(start)
+    idle = _median_cpu(lambda: driver.coordinator.latest(start), 200)
+    time.sleep(2)
+    return {
+        "restore, s": round(restored, 2),
+        "restore, CPU s": round(restored_cpu, 2),
+        "resident after restore, MiB": resident,
+        "resident, MiB": _resident(),
+        "checkpoint, ms": round(1000 * statistics.median(walls), 2),
+        "checkpoint, CPU ms": round(1000 * statistics.median(costs), 2),
+        "checkpoint, bytes": statistics.median(sizes),
+        "look-up of 1,000, ms": round(1000 * look_ups, 2),
+        "idle latestOffset, ms": round(1000 * idle, 4),
+        "runs": len(seen.runs),
+    }
+
+
+def _new_files(files: int, number: int) -> Any:
+    import numpy as np
+
+    from ..enumerator.files.discovery.api import FoundFiles
+
+    paths = [f"made-up://{files}/new/{number:05d}-{at:05d}.json" for at in range(NEW)]
+    full = np.full(NEW, 100, np.int64)
+    return FoundFiles(paths, full, full + 1_800_000_000_000_000 + number)
+
+
+def _median_cpu(call: Callable[[], object], times: int) -> float:
+    taken = []
+    for _ in range(times):
+        before = time.thread_time()
+        call()
+        taken.append(time.thread_time() - before)
+    return statistics.median(taken)
+
+
+def _resident() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def _in_process(step: str, *arguments: object) -> dict[str, Any]:
+    command = [sys.executable, "-m", f"{__package__}.scale", step, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-3000:])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def measure(sizes: Sequence[int], directory: str) -> list[dict[str, Any]]:
+    """All figures, a mapping for each number of files."""
+    found = []
+    for files in sizes:
+        place = os.path.join(directory, str(files))
+        first = _in_process("first_listing", files, place)
+        ref = first.pop("ref")
+        found.append({"files": files, "first": first, "later": _in_process("later", files, place, *ref)})
+        print(json.dumps(found[-1]), flush=True)
+    return found
+
+
+def scale(_: Bench) -> list[Result]:
+    """state by files seen: memory, restore, checkpoints, look-ups, bytes written"""
+    with tempfile.TemporaryDirectory() as directory:
+        found = measure(SIZES, directory)
+    docs = Path(__file__).resolve().parents[1] / "docs"
+    (docs / "scale.svg").write_text(plot(found), encoding="utf-8")
+    (docs / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return [
+        Result(f"{of['files']:,} files seen: {name}", float(value), None, "")
+        for of in found
+        for name, value in {**of["first"], **of["later"]}.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+
+
+def main() -> None:
+    """One step, in a process of its own; or all of them."""
+    step, *arguments = sys.argv[1:]
+    if step == "all":
+        measure([int(files) for files in arguments[1:]], arguments[0])
+        return
+    steps = {"first_listing": first_listing, "later": later}
+    result = steps[step](int(arguments[0]), arguments[1], *map(int, arguments[2:]))
+    print(json.dumps(result))
+    sys.stdout.flush()
+    # Background threads are daemons; nothing of the state depends on how a process ends.
+    assert threading.active_count() > 0
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
