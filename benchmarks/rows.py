@@ -29,6 +29,7 @@ from .memory import PythonMemory
 from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
 from .ready import ready_rows_source
+from .scale import scale
 from .shape_rows import shapes
 from .shapes import SHAPES
 from .streams import PATIENCE, Input, Run, available_now, drained, load, started
@@ -250,6 +251,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "fixed": fixed,
     "planning": planning,
     "discovery": discovery,
+    "scale": scale,
     "flight": flight,
     "small20k": small20k,
     "big": big,
