@@ -170,10 +170,8 @@ def first_listing(files: int, directory: str) -> dict[str, Any]:
     """An AvailableNow run over files that are all new."""
     began, cpu = time.monotonic(), time.process_time()
     driver = Driver(files, directory, BATCH, bounded=True)
-    first, ref, count = 0.0, NO_CHECKPOINT, 0
-    before_end = False
-    for ref in driver.batches(NO_CHECKPOINT):
-        count += 1
+    first, ref, count, before_end = 0.0, NO_CHECKPOINT, 0, False
+    for count, ref in enumerate(driver.batches(NO_CHECKPOINT), start=1):
         if count == 1:
             first = time.monotonic() - began
             before_end = driver.report()["filesSeen"] < files
