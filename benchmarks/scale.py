@@ -170,16 +170,17 @@ def first_listing(files: int, directory: str) -> dict[str, Any]:
     """An AvailableNow run over files that are all new."""
     began, cpu = time.monotonic(), time.process_time()
     driver = Driver(files, directory, BATCH, bounded=True)
-    first, ref, count, before_end = 0.0, NO_CHECKPOINT, 0, False
-    for count, ref in enumerate(driver.batches(NO_CHECKPOINT), start=1):
-        if count == 1:
-            first = time.monotonic() - began
-            before_end = driver.report()["filesSeen"] < files
+    refs = driver.batches(NO_CHECKPOINT)
+    one = next(refs)
+    first = time.monotonic() - began
+    before_end = driver.report()["filesSeen"] < files
+    done = [one, *refs]
+    ref = done[-1]
     assert driver.report()["filesSeen"] == files, driver.report()
     time.sleep(3)  # Whatever is under way in the background.
     return {
         "ref": [ref.checkpoint, ref.epoch],
-        "batches": count,
+        "batches": len(done),
         "first batch after, s": round(first, 2),
         "before the listing ended": before_end,
         "whole, s": round(time.monotonic() - began, 1),
