@@ -16,6 +16,7 @@ from .telling import plainly_told
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..reader.files.points import Points
     from .file_source import FileSource
     from .partitions import SluicePartition
 
@@ -38,10 +39,12 @@ class SluiceBatchReader(DataSourceReader):
         from ..checkpoint_meta.reference import NO_CHECKPOINT
         from ..enumerator.files.slicing import wanted_split_bytes
         from ..enumerator.room import UNLIMITED, BatchRoom
+        from ..reader.files.points import CarriedPoints
         from .file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition
 
-        source = self._source()
+        points = CarriedPoints()
+        source = self._source(points)
         files = source.lister()(())
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
         splits = source.cutter().cut_all(files, BatchRoom(UNLIMITED), wanted)
@@ -59,11 +62,12 @@ class SluiceBatchReader(DataSourceReader):
                         (),
                     )
                 ],
+                points=points.of(share),
             )
             for reader, share in spreader.spread(splits, readers).items()
         ]
 
-    def _source(self) -> FileSource:
+    def _source(self, points: Points) -> FileSource:
         from ..errors import OptionError
         from .arrow_schema import arrow_schema
         from .evolution import settled
@@ -74,6 +78,7 @@ class SluiceBatchReader(DataSourceReader):
 
         options = with_session_time_zone(parse_options(self._options, streaming=False))
         options = settled(options, self._schema.names, inferred=self._inferred)
+        options = options.with_points(points)
         source: object = load_source(options, arrow_schema(self._schema))
         if not isinstance(source, FileSource):
             raise OptionError(
@@ -99,8 +104,9 @@ class SluiceBatchReader(DataSourceReader):
 
         from ..reader.api import ReaderContext
         from ..reader.files.evolution.seen import NewColumnsSeen
+        from ..reader.files.points import CarriedPoints
 
-        source = self._source()
+        source = self._source(CarriedPoints(partition.points))
         serializer = source.split_serializer
         reader = source.create_reader(ReaderContext(0, partition.reader, 0))
         for part in partition.parts:

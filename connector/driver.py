@@ -16,6 +16,7 @@ from ..checkpoint_meta.reference import NO_CHECKPOINT
 from ..enumerator.coordinator import Coordinator
 from ..enumerator.room import BatchLimits
 from ..enumerator.settings import CoordinatorSettings
+from ..reader.files.points import StoredPoints
 from .arrow_schema import arrow_schema
 from .evolution import settled
 from .file_source import driver_cores
@@ -40,6 +41,7 @@ class StreamDriver:
         options = parse_options(given, streaming=True)
         self._options = settled(options, schema.names, inferred=inferred)
         self._store = open_state(self._options)
+        self._options = self._options.with_points(StoredPoints(self._store))
         self._checked = False
         source = load_source(self._options, arrow_schema(schema))
         self.coordinator = Coordinator(source, self._store, _settings(self._options))

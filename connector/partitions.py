@@ -5,7 +5,7 @@ Not here: reading it (`stream_reader.py`, `batch_reader.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -47,12 +47,20 @@ class AssignedPart:
 class SluicePartition(InputPartition):
     """All that one reader has to read in one micro-batch; spans the checkpoints of its range."""
 
-    def __init__(self, reader: int, parts: Sequence[AssignedPart], state: str = "") -> None:
+    def __init__(
+        self,
+        reader: int,
+        parts: Sequence[AssignedPart],
+        state: str = "",
+        points: Mapping[str, bytes] | None = None,
+    ) -> None:
         super().__init__(reader)
         self.reader = reader
         self.parts = list(parts)
         self.state = state
         """The state directory as the driver has resolved it; empty where there is none (batch)."""
+        self.points = dict(points or {})
+        """Where compressed files are entered, if there is no state that says it."""
 
 
 def partitions_of(checkpoints: Sequence[Checkpoint], state: str) -> list[SluicePartition]:

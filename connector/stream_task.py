@@ -16,6 +16,7 @@ from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.store import open_store
 from ..reader.api import ReaderContext, SplitReader
 from ..reader.files.evolution.seen import NewColumnsSeen
+from ..reader.files.points import StoredPoints
 from ..reader.task import Assignment, ReaderTask
 from .arrow_schema import arrow_schema
 from .evolution import settled
@@ -38,6 +39,7 @@ def read_partition(
     options = settled(options, schema.names, inferred=inferred)
     # Not what the option says: a relative path means something else here.
     store = open_store(partition.state, options.storage_options)
+    options = options.with_points(StoredPoints(store))
     expected = arrow_schema(schema)
     source = load_source(options, expected)
 

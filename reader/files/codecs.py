@@ -25,7 +25,7 @@ from ...errors import MalformedDataError
 from .opening import RandomAccess
 from .options import Compression
 
-__all__ = ["codec_of", "decompressed"]
+__all__ = ["FAULTS", "Decoder", "Readable", "broken", "codec_of", "decompressed"]
 
 _SUFFIXES = {
     ".gz": Compression.GZIP,
@@ -65,18 +65,45 @@ class Readable(Protocol):
         """At most `count` bytes; none only at the end."""
 
 
+class Decoder(Protocol):
+    """A decoder of one stream, as those of the standard library are."""
+
+    eof: bool
+    unused_data: bytes
+
+    @property
+    def needs_input(self) -> bool:
+        """True if nothing can come without more bytes."""
+
+    def decompress(self, data: bytes, count: int) -> bytes:
+        """At most `count` bytes of content."""
+
+
 @contextmanager
-def decompressed(file: FileVersion, source: RandomAccess, codec: Compression) -> Iterator[Readable]:
-    """The content of `source` as a stream; broken data raises `MalformedDataError`."""
-    raw = _Raw(source)
+def decompressed(
+    file: FileVersion,
+    source: RandomAccess,
+    codec: Compression,
+    start: int = 0,
+    begun: tuple[Decoder, bytes] | None = None,
+) -> Iterator[Readable]:
+    """The content of `source` as a stream; broken data raises `MalformedDataError`.
+
+    It begins at byte `start`: with a stream or frame, or else in the middle of a stream with a
+    decoder that knows how, and with bytes that it is given before the others.
+    """
+    raw = _Raw(source, start)
     try:
-        head = raw.peek(10)
-        yield _Checked(_open(codec, raw, head), file, raw, codec)
-    except _FAULTS as err:
-        raise _broken(file, raw.position, codec, err) from err
+        yield _Checked(_open(codec, raw, raw.peek(10), begun), file, raw, codec)
+    except FAULTS as err:
+        raise broken(file, raw.position, codec, err) from err
 
 
-def _open(codec: Compression, raw: _Raw, head: bytes) -> Any:
+def _open(
+    codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, bytes] | None = None
+) -> Any:
+    if begun is not None:
+        return _Members(raw, _MEMBERS[codec], *begun)
     if not head:
         # Hadoop's empty compressed files have no bytes at all; so have ours.
         return io.BytesIO()
@@ -96,16 +123,16 @@ def _open(codec: Compression, raw: _Raw, head: bytes) -> Any:
 class _Raw(io.RawIOBase):
     """The stored bytes in order."""
 
-    def __init__(self, source: RandomAccess) -> None:
+    def __init__(self, source: RandomAccess, start: int) -> None:
         super().__init__()
         self._source = source
-        self.position = 0
+        self.position = start
 
     def readable(self) -> bool:
         return True
 
     def peek(self, count: int) -> bytes:
-        return self._source.read_at(0, count)
+        return self._source.read_at(self.position, count)
 
     def read(self, count: int = -1) -> bytes:
         data = self._source.read_at(self.position, _CHUNK if count < 0 else count)
@@ -134,11 +161,17 @@ class _Members:
     Such a decoder keeps what it was given and has not used. So it is given more only when it asks.
     """
 
-    def __init__(self, raw: _Raw, start: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        raw: _Raw,
+        start: Callable[[], Any],
+        decoder: Decoder | None = None,
+        rest: bytes = b"",
+    ) -> None:
         self._raw = raw
         self._start = start
-        self._decoder: Any = None
-        self._rest = b""
+        self._decoder: Any = decoder
+        self._rest = rest
 
     def read(self, count: int) -> bytes:
         while True:
@@ -250,7 +283,7 @@ def _snappy_length(data: bytes) -> int:
 
 
 _GZIP_FAULT: type[Exception] = igzip_lib.error  # type: ignore[assignment]  # its stub names no class
-_FAULTS = (_GZIP_FAULT, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError)
+FAULTS = (_GZIP_FAULT, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError)
 
 
 class _Checked:
@@ -260,12 +293,13 @@ class _Checked:
     def read(self, count: int) -> bytes:
         try:
             data: bytes = self._inner.read(count)
-        except _FAULTS as err:
-            raise _broken(self._file, self._raw.position, self._codec, err) from err
+        except FAULTS as err:
+            raise broken(self._file, self._raw.position, self._codec, err) from err
         return data
 
 
-def _broken(file: FileVersion, position: int, codec: str, err: Exception) -> MalformedDataError:
+def broken(file: FileVersion, position: int, codec: str, err: Exception) -> MalformedDataError:
+    """The error for compressed bytes that do not decompress."""
     return MalformedDataError(
         f"compressed file cannot be decompressed as {codec}",
         f"{file.path}, before byte {position} of {file.size}",

@@ -10,11 +10,12 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ...errors import MalformedDataError
 from .codecs import Readable, codec_of, decompressed
+from .entering.entry import entered, records
 from .opening import RandomAccess, open_file
 from .options import Compression, ReaderOptions
 
@@ -42,6 +43,9 @@ class LineBlock:
     data: bytes
     position: int
     """Where the block starts in the file, or in its decompressed content."""
+
+    since: int = 0
+    """Byte of a compressed file from which on `position` counts its content."""
 
 
 def separator_of(options: ReaderOptions) -> bytes:
@@ -73,6 +77,9 @@ def line_blocks(split: FileSplit, options: ReaderOptions, step: int) -> Iterator
     with open_file(split.file, options.storage_options) as source:
         codec = codec_of(split.file.path, options.compression)
         if codec is not Compression.NONE:
+            if not split.is_whole_file:
+                yield from _entered(split, source, codec, options, step)
+                return
             with decompressed(split.file, source, codec) as stream:
                 pieces = _from_stream(_decoded(stream, split, options), step, options)
                 yield from _numbered(split.file, pieces, options)
@@ -85,13 +92,34 @@ def line_blocks(split: FileSplit, options: ReaderOptions, step: int) -> Iterator
             yield from _numbered(split.file, pieces, options)
 
 
+def _entered(
+    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions, step: int
+) -> Iterator[LineBlock]:
+    with entered(split, source, codec, options) as found:
+        pieces = records(found, separator_of(options), split.start == 0, step, _bounded)
+        pieces = _transcoded(pieces, split, options.encoding)
+        since = split.start if found.position is None else 0
+        for block in _numbered(split.file, pieces, options, found.position or 0, since):
+            yield replace(block, since=since)
+
+
+def _bounded(position: int, length: int) -> None:
+    if length > MAX_RECORD:
+        raise ValueError(f"a record of more than {MAX_RECORD} bytes at byte {position}")
+
+
 def _numbered(
-    file: FileVersion, pieces: Iterator[tuple[int, bytes]], options: ReaderOptions
+    file: FileVersion,
+    pieces: Iterator[tuple[int, bytes]],
+    options: ReaderOptions,
+    first: int = 0,
+    since: int = 0,
 ) -> Iterator[LineBlock]:
     # A whole file as one text is all of it, as in Spark.
     keeps_mark = options.wholetext
-    for position, data in pieces:
-        content = data if position or keeps_mark else without_mark(data)
+    for within, data in pieces:
+        position = first + within
+        content = data if position or since or keeps_mark else without_mark(data)
         if content:
             yield LineBlock(file, content, position + len(data) - len(content))
 
@@ -211,8 +239,7 @@ def _from_stream(
         whole = b"".join(parts)
         cut = whole.rfind(separator) + len(separator)
         if cut < len(separator):
-            if length > MAX_RECORD:
-                raise ValueError(f"a record of more than {MAX_RECORD} bytes at byte {position}")
+            _bounded(position, length)
             parts = [whole]
             continue
         yield position, whole[:cut]

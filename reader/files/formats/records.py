@@ -8,15 +8,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import override
 
 from ....checkpoint_meta.splits import FileSplit, FileVersion
 from ....errors import MalformedDataError
 from ..codecs import codec_of
+from ..entering.entry import anywhere, at_starts, starts
 from ..lines import (
+    LineBlock,
     is_ascii_superset,
     line_blocks,
     overlaps_itself,
@@ -24,7 +27,8 @@ from ..lines import (
     without_mark,
 )
 from ..options import Compression, ParseMode, ReaderOptions
-from .api import Decoded, FileFormat, Parsed, Splittability
+from .api import Block, Decoded, FileFormat, Parsed, Splittability
+from .blocks import contiguous
 
 METADATA = "_metadata"
 """Name of the opt-in column with the properties of a row's file."""
@@ -46,16 +50,31 @@ class Source:
     position: int = 0
     """Where the first file's bytes stand in that file."""
 
+    since: int = 0
+    """Byte of a compressed file from which on `position` counts its content."""
+
     def locate(self, offset: int) -> tuple[int, str]:
         """Index of the file and text for an error for a position in the parsed bytes."""
         index = max(0, bisect_right(self.starts, offset) - 1)
         within = offset - self.starts[index] + (self.position if index == 0 else 0)
-        return index, f"{self.files[index].path}, byte {within}"
+        place = f"{self.files[index].path}, byte {within}"
+        if self.since:
+            place += f" of what is compressed from byte {self.since} on"
+        return index, place
+
+    def moved(self, by: int) -> Source:
+        """The same without the first bytes of the parse."""
+        return replace(self, position=self.position + by)
 
     def by_file(self, offsets: np.ndarray, length: int) -> list[int]:
         """How many of the ascending offsets, in parsed bytes of that length, each file has."""
         borders = np.searchsorted(offsets, [*self.starts, length])
         return [int(count) for count in np.diff(borders)]
+
+
+def source_of(block: LineBlock, skipped: int = 0) -> Source:
+    """Where the bytes of a block come from, without the first ones."""
+    return Source((block.file,), (0,), block.position + skipped, block.since)
 
 
 class RecordFormat(FileFormat):
@@ -70,12 +89,22 @@ class RecordFormat(FileFormat):
         options = self.options
         whole = (
             self.spans_lines
-            or codec_of(file.path, options.compression) is not Compression.NONE
             or overlaps_itself(separator_of(options))
             or not is_ascii_superset(options.encoding)
             or _asks_row_index(self.schema)
         )
-        return Splittability.WHOLE if whole else Splittability.RECORDS
+        codec = codec_of(file.path, options.compression)
+        if not whole and (codec is Compression.NONE or anywhere(codec)):
+            return Splittability.RECORDS
+        if not whole and at_starts(codec, options):
+            return Splittability.BLOCKS
+        return Splittability.WHOLE
+
+    @override
+    def blocks(self, file: FileVersion) -> Sequence[Block]:
+        """Of compressed text what can be entered by itself; see `FileFormat.blocks`."""
+        found = starts(file, codec_of(file.path, self.options.compression), self.options)
+        return contiguous(found, [-1] * len(found), file.size)
 
     @property
     def spans_lines(self) -> bool:
@@ -96,7 +125,7 @@ class RecordFormat(FileFormat):
         """The records whose first byte lies in `split`; see `FileFormat.decode`."""
         try:
             for block in line_blocks(split, self.options, self._block_bytes):
-                parsed = self.parse(block.data, Source((block.file,), (0,), block.position))
+                parsed = self.parse(block.data, source_of(block))
                 yield Decoded(parsed.batch, parsed.dropped)
         except ValueError as err:
             raise malformed(split.file.path, str(err), "records of a bounded size") from err
@@ -109,14 +138,14 @@ class RecordFormat(FileFormat):
         Raises:
             SplitReadError: as for single files; parse them singly to learn which one it is.
         """
-        starts, offset, parts = [], 0, []
+        begins, offset, parts = [], 0, []
         for content in contents:
-            starts.append(offset)
+            begins.append(offset)
             data = without_mark(content)
             whole = data if data.endswith(b"\n") or not data else data + b"\n"
             parts.append(whole)
             offset += len(whole)
-        return self.parse(b"".join(parts), Source(files, starts))
+        return self.parse(b"".join(parts), Source(files, begins))
 
     @abstractmethod
     def parse(self, data: bytes, source: Source) -> Parsed:

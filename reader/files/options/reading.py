@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import PrivateAttr
 
 from .texts import TimeOptions
 from .values import FileFormatName
+
+if TYPE_CHECKING:
+    from ..points import Points
 
 
 class ReaderOptions(TimeOptions):
@@ -35,6 +38,19 @@ class ReaderOptions(TimeOptions):
     def all_columns(self) -> frozenset[str]:
         """Columns that are known, though they may stand in a file's path or be made here."""
         return self._all_columns
+
+    _points: Points | None = PrivateAttr(None)
+
+    def with_points(self, points: Points) -> Self:
+        """The same, with a place for the points at which gzip can be entered."""
+        made = self.model_copy()
+        made._points = points  # noqa: SLF001 this class's own
+        return made
+
+    @property
+    def points(self) -> Points | None:
+        """Where the points are at which gzip can be entered; None if there is no such place."""
+        return self._points
 
     @property
     def schema_is_inferred(self) -> bool:

@@ -38,6 +38,7 @@ VALUES: dict[str, Any] = {
     "batch_bytes": "1m",
     "format_options": '{"a": 1}',
     "infer_sample_files": "5",
+    "recursive_file_lookup": "true",
     "infer_sample_bytes": "1m",
     "schema_evolution_mode": "rescue",
     "datetime_rebase_mode": "LEGACY",

@@ -17,11 +17,12 @@ from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from .....errors import OptionError
+from ...entering.entry import KNOWN
 from ...evolution.types import merged
 from ...lines import line_blocks, without_mark
 from ...options import ReaderOptions
 from ..api import Decoded, Parsed
-from ..records import RecordFormat, Source, data_schema, malformed
+from ..records import RecordFormat, Source, data_schema, malformed, source_of
 from ..strings import has_lone_return, is_utf8
 from ..times.temporal import Temporal
 from .documents import CsvDocuments
@@ -88,10 +89,14 @@ class CsvFormat(RecordFormat):
         self._names = self._data.names
         begin = self._after_header(split.file) if self.options.header else 0
         for block in line_blocks(split, self.options, self._block_bytes):
-            skipped = min(max(0, begin - block.position), len(block.data))
+            if block.since and begin > KNOWN:
+                where = f"{split.file.path}, byte {begin} of its content"
+                raise malformed(where, "a header", f"one within {KNOWN} bytes of a compressed file")
+            left = 0 if block.since else begin - block.position
+            skipped = min(max(0, left), len(block.data))
             data = block.data[skipped:]
             if data:
-                yield self.parse(data, Source((block.file,), (0,), block.position + skipped))
+                yield self.parse(data, source_of(block, skipped))
 
     @override
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
@@ -119,7 +124,7 @@ class CsvFormat(RecordFormat):
         while at < len(data):
             end = data.find(separator, at + _SMALL)
             end = end + len(separator) if end >= 0 else len(data)
-            here = Source(source.files, source.starts, source.position + at)
+            here = source.moved(at)
             piece = data[at:end]
             parsed = self._quick(piece, here) or self._exact(piece, here)
             batches.append(parsed.batch)

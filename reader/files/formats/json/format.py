@@ -86,7 +86,7 @@ class JsonFormat(RecordFormat):
         batches, dropped, at = [], 0, 0
         while at < len(data):
             end = data.find(b"\n", at + _SMALL) + 1 or len(data)
-            here = Source(source.files, source.starts, source.position + at)
+            here = source.moved(at)
             piece = data[at:end]
             parsed = self._fast(piece, here) or self._exact(self._lines(piece), here)
             batches.append(parsed.batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -113,4 +114,4 @@ def _normalised(data: bytes, source: Source) -> tuple[bytes, Source]:
         starts.append(offset)
         parts.append(part)
         offset += len(part)
-    return b"".join(parts), Source(source.files, starts, source.position)
+    return b"".join(parts), replace(source, starts=starts)
