@@ -1,4 +1,4 @@
-"""Keeps secrets out of what is said: errors, their causes, logs.
+"""Keeps secrets out of what is said: errors, their causes, and the logs that quote them.
 
 What `storageOptions` hold is registered when it is parsed, and every error of ours is told without
 it from then on, wherever it is raised and whatever library it quotes. Not here: secrets that
@@ -8,7 +8,6 @@ somebody writes into a path.
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -60,18 +59,6 @@ def without_secrets(error: BaseException) -> BaseException:
     if not _hidden:
         return error
     return _clean(error, set())
-
-
-class SecretFilter(logging.Filter):
-    """Masks log records; for loggers of ours and handlers of a user."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Every record passes, with its secrets masked."""
-        record.msg, record.args = masked(record.getMessage()), None
-        if record.exc_info and record.exc_info[1] is not None:
-            kind, error, trace = record.exc_info
-            record.exc_info = (kind, without_secrets(error), trace)
-        return True
 
 
 def _secrets(options: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
+from urllib.parse import unquote
 
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
@@ -79,6 +80,22 @@ class S3Server:
         before = len(self.requests)
         action()
         return Counter(self.requests[before:])
+
+    def names_of_ours(self, start: int) -> list[str]:
+        """Kind and first part of the key of each request since, but for those of the tests."""
+        found = []
+        for name, headers in zip(self.names[start:], self.headers[start:], strict=False):
+            kind, _, rest = name.partition(" ")
+            path, _, query = rest.partition("?")
+            if "boto" in headers.get("HTTP_USER_AGENT", "").lower():
+                continue
+            prefix = [part[7:] for part in query.split("&") if part.startswith("prefix=")]
+            key = prefix[0] if kind == "LIST" and prefix else path.split("/", 2)[-1]
+            parts = unquote(key).split("/")
+            found.append(
+                f"{kind} {parts[2] if parts[0] == 'state' and len(parts) > 2 else parts[0]}"
+            )
+        return found
 
     # What goes wrong ------------------------------------------------------------------------
 
