@@ -150,7 +150,8 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     ),
     KnownName(
         "cloudFiles.useNotifications",
-        note="Files are found by listing; discoveryMode=incremental makes it cheap.",
+        note="Set discoveryMode=notifications, and queueUrl to a queue of SQS that gets the events "
+        "of the bucket; none is made.",
         happens_anyway=("false",),
     ),
     KnownName("cloudFiles.useManagedFileEvents", note=_OWN_QUEUE, happens_anyway=("false",)),
@@ -158,7 +159,7 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName("cloudFiles.fetchParallelism", note=_OWN_QUEUE),
     KnownName("cloudFiles.pathRewrites", note=_OWN_QUEUE),
     KnownName("cloudFiles.resourceTag", note=_OWN_QUEUE),
-    KnownName("cloudFiles.queueUrl", note=_OWN_QUEUE),
+    KnownName("cloudFiles.queueUrl", "queueUrl"),
     KnownName("cloudFiles.queueName", note=_OWN_QUEUE),
     KnownName("cloudFiles.subscription", note=_OWN_QUEUE),
     *(

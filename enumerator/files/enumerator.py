@@ -9,6 +9,7 @@ spreading (`spreading.py`), holding back what is assigned too early (the coordin
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -195,7 +196,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
                 "Repair the cause and restart the query: it continues where it stood.",
             ) from error
         back_off = min(_BACK_OFF_LIMIT, 0.2 * 3**self._failures)
-        self._schedule(back_off)
+        # Spread: many queries may wait for one store.
+        self._schedule(back_off * random.uniform(0.5, 1.0))  # noqa: S311 - hides nothing
 
     @property
     @override
@@ -254,10 +256,16 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         self._spreader.start_batch()
         self._share.start_batch()
         self._wants_checkpoint = False
+        self._discovery.notify_cut(checkpoint_id, self.ledger.seen)
         return self.ledger.snapshot(checkpoint_id)
 
     @override
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._discovery.notify_complete(checkpoint_id)
+
+    @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._discovery.notify_aborted(checkpoint_id)
         self.ledger.aborted()
 
     @property
@@ -299,4 +307,9 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),
             "read": dict(self._figures),
+            **self._discovery.report(),
         }
+
+    @override
+    def close(self) -> None:
+        self._discovery.close()

@@ -41,6 +41,8 @@ class S3Server:
         """Kind and path with query of each, in order."""
         self.headers: list[dict[str, str]] = []
         self.fault: Fault | None = None
+        self.most_keys = 0
+        """Keys of a page of a listing at most; 0 for as many as S3 has."""
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server: BaseWSGIServer | None = None
         self.port = 0
@@ -144,6 +146,8 @@ class S3Server:
         self.requests.append(kind)
         self.names.append(f"{kind} {environ.get('PATH_INFO', '')}" + (f"?{query}" if query else ""))
         self.headers.append({k: str(v) for k, v in environ.items() if k.startswith("HTTP_")})
+        if self.most_keys and kind == "LIST":
+            environ["QUERY_STRING"] = f"{query}&max-keys={self.most_keys}"
         if self.fault is not None:
             answer = self.fault(environ, respond)
             if answer is not None:

@@ -113,7 +113,8 @@ class BucketPages(Pages):
 def before(prefix: str) -> str:
     """A name that comes before all that begin with `prefix`, and close to them."""
     last = chr(ord(prefix[-1]) - 1)
-    return prefix[:-1] + (last if last.isalnum() or last in "-_.,=" else "")
+    # The tilde comes after whatever else names are made of.
+    return prefix[:-1] + (f"{last}~" if last.isalnum() or last in "-_.,=" else "")
 
 
 def _within(found: pa.RecordBatch, prefix: str, after: str, until: str) -> pa.RecordBatch:
