@@ -57,7 +57,7 @@ def _waiting(
     bench: Bench, source: str, tree: Path, count: int
 ) -> tuple[list[float], dict[str, float]]:
     """Seconds for each new file; processor seconds while there is none, by process."""
-    read = Input(tree, SMALL_SCHEMA, "json", {"maxFilesPerTrigger": str(count)})
+    read = Input(tree, SMALL_SCHEMA, "json", {"maxFilesPerTrigger": str(min(count, 100_000))})
     new = [tree / "d0000" / f"new-{number}.json" for number in range(_NEW)]
     trigger = {"processingTime": "0 seconds"}
     is_spark = source == "spark"

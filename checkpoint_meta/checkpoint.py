@@ -90,6 +90,10 @@ class CheckpointHeader(BaseModel):
     this state already; its other commits count later. Every checkpoint before this one that is
     not named here is counted in full. Needs format 2."""
 
+    cursors: dict[str, Any] = {}
+    """Where the enumerator goes on looking for work, in its own words; whole, not a delta. Without
+    them it looks everywhere, so a reader that does not know them loses nothing."""
+
     attachments: list[Attachment] = []
     """Objects below `index/` that belong to the state besides its rows. Needs format 3."""
 

@@ -194,6 +194,18 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """What is found but not yet in a checkpoint, as JSON values for Spark's progress."""
         return {}
 
+    def cursors(self) -> Mapping[str, Any]:
+        """Where to go on looking for work, as JSON values: whole, and no newer than the snapshot.
+
+        Asked at each cut, after `snapshot_state`. Only saves time: without them an enumerator looks
+        everywhere.
+        """
+        return {}
+
+    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+        """What `cursors` gave at the checkpoint that was restored. Called before `start`."""
+        return
+
     def close(self) -> None:
         """Let go of what is open. Not guaranteed to be called."""
         return

@@ -197,6 +197,7 @@ class Coordinator(Generic[SplitT, StateT]):
         )
         context.inboxes.put_back(restored.waiting)
         enumerator = source.create_enumerator(context, restored.state)
+        enumerator.go_on_from(restored.cursors)
         acknowledgements = Acknowledgements(
             source,
             self._history,

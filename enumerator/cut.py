@@ -99,6 +99,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             events=dict(events),
             waiting=dict(context.inboxes.waiting),
             counted=dict(counted),
+            cursors=dict(self._enumerator.cursors()),
             attachments=list(attachments),
         )
         return Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)

@@ -51,6 +51,9 @@ class RestoredState(Generic[StateT]):
     rows: int = 0
     """Rows in them."""
 
+    cursors: Mapping[str, Any] = field(default_factory=dict)
+    """See `CheckpointHeader.cursors`."""
+
     attachments: Sequence[Attachment] = ()
     """Objects of this state directory that belong to the state."""
 
@@ -99,6 +102,7 @@ def _restored(
         newest.counted,
         len(deltas),
         sum(delta.header.state_rows + delta.header.assigned_splits for delta in deltas),
+        newest.cursors,
         owned.given,
     )
 

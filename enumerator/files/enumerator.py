@@ -107,6 +107,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         self._pass: Iterator[FoundFiles] | None = None
         """The pass that is under way."""
         self._pass_seconds = 0.0
+        self._position: Mapping[str, Any] = {}
+        """Of discovery, after the last pass that ended."""
         self._is_paused = False
         self._is_baseline = state is None and not policy.include_existing
         self._failures = 0
@@ -168,6 +170,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             self._go_on()
             return
         self._failures = 0
+        # Not before its last files are in the ledger: a checkpoint between would skip them.
+        self._position = self._discovery.position()
         if self._is_baseline and not self._settled:
             # What was there has to be known for sure before anything new is read.
             self._wants_checkpoint = True
@@ -262,6 +266,15 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     @override
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self._discovery.notify_complete(checkpoint_id)
+
+    @override
+    def cursors(self) -> Mapping[str, Any]:
+        return {"discovery": self._position} if self._position else {}
+
+    @override
+    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+        self._position = cursors.get("discovery", {})
+        self._discovery.resume(self._position)
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:

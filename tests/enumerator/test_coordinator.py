@@ -103,6 +103,21 @@ def test_a_restart_assigns_the_same_splits_to_the_same_readers(query):
     assert query.coordinator.latest(end) == end
 
 
+def test_what_an_enumerator_has_come_to_is_what_the_restored_checkpoint_says(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    for place in (1, 2):
+        query.enumerator.come_to = {"place": place}
+        query.offer(place + 4)
+        query.acknowledge_all(first)
+        first, before = query.coordinator.latest(first), first
+    query.restart()
+    query.start(before)
+    assert query.enumerator.come_to == {"place": 1}
+    query.restart()
+    query.start(first)
+    assert query.enumerator.come_to == {"place": 2}
+
+
 def test_a_range_of_several_checkpoints_is_read_oldest_first(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.offer(4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +49,13 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
         self.snapshot_error: Exception | None = None
         self.settled = True
         self.closed = False
+        self.come_to: Mapping[str, Any] = {}
+
+    def cursors(self) -> Mapping[str, Any]:
+        return self.come_to
+
+    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+        self.come_to = cursors
 
     def start(self) -> None:
         """Nothing to discover."""

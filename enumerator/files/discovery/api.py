@@ -98,6 +98,7 @@ class Discovery(Protocol):
 
     def position(self) -> Mapping[str, Any]:
         """How far the passes that ended have come, as JSON values; empty if that means nothing."""
+        return {}
 
     def resume(self, position: Mapping[str, Any]) -> None:
         """Go on from the position of an earlier run, before the first pass.
@@ -105,6 +106,7 @@ class Discovery(Protocol):
         It has to be no newer than what is known: names up to there are not looked for until the
         next full pass. Without it, or with one of other options, the first pass is a full one.
         """
+        return
 
     def notify_cut(self, checkpoint_id: int, known: KnownFiles) -> None:
         """A checkpoint is cut with all that is known now; nothing of it is durable yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -14,6 +15,7 @@ from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import MissingPathError, ProtocolError, SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
+from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
 from pyspark_sluice.tests.enumerator.files.listed import Listed
 
 
@@ -273,3 +275,31 @@ def test_each_batch_has_as_many_readers_as_it_wants_after_one_that_wanted_many()
         assert max(shares.values()) - min(shares.values()) <= len(shares)
     # 20 files of 1,000 bytes in splits of 100 that cost 101 each, for readers of 1,000 bytes.
     assert readers == [21, 1, 1, 1, 1]
+
+
+def test_what_discovery_has_come_to_goes_with_a_checkpoint_after_its_files(tmp_path):
+    def made(discovery):
+        cutter, spreader = SplitCutter(AnyByte(), 100), SplitSpreader(1000, 1, 1)
+        context: HandCrankedContext[FileSplit] = HandCrankedContext(1)
+        made = FileSplitEnumerator(context, discovery, cutter, spreader, FilePolicy(7.0), None)
+        return context, made
+
+    taken = land(tmp_path, "2026-02/a")
+    discovery = make_discovery(tmp_path, incremental=True)
+    context, enumerator = made(discovery)
+    enumerator.start()
+    (pending,) = context.calls
+    portion = pending.call()
+    # The pass has ended, and the ledger does not have its files yet.
+    assert discovery.position()
+    assert enumerator.cursors() == {}
+    pending.handler(portion, None)
+    cursors = json.loads(json.dumps(enumerator.cursors()))
+    assert cursors["discovery"]["greatest"] == {str(tmp_path): "2026-02/a"}
+
+    land(tmp_path, "2026-01/late")
+    discovery = make_discovery(tmp_path, incremental=True)
+    _, restored = made(discovery)
+    restored.go_on_from(cursors)
+    assert restored.cursors() == cursors
+    assert list(discovery.listing(Ledger(taken))) == []
