@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+GROWS = "grows"
+"""The etag of a local file that may be longer by the time it is read, and is the same still."""
+
 
 class FileVersion(NamedTuple):
     """One version of one file, as discovery saw it."""

@@ -86,6 +86,7 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         at_least_readers=driver_cores(),
         max_split_attempts=options.max_split_attempts,
         retained_checkpoints=options.min_checkpoints_to_retain,
+        retained_seconds=options.retain_checkpoints_for / 1000,
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,
         settle_timeout=options.discovery_timeout / 1000,

@@ -23,12 +23,14 @@ from ..enumerator.files.discovery.criteria import Criteria
 from ..enumerator.files.discovery.lister import FileLister, lister_of
 from ..enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 from ..enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from ..enumerator.files.ledger.changes import OnOverwrite
 from ..enumerator.files.ledger.folding import fold
+from ..enumerator.files.ledger.ledger import LedgerPolicy
 from ..enumerator.files.ledger.state import FileState, FileStateSerializer
 from ..enumerator.files.slicing import Border, SplitCutter
 from ..enumerator.files.spreading import SplitSpreader
 from ..enumerator.large_state import StateDocument
-from ..errors import OptionError, SplitReadError
+from ..errors import FileChangedError, OptionError, SplitReadError
 from ..reader.api import ReaderContext, SplitReader
 from ..reader.files.figures import FIGURES, FigureReader
 from ..reader.files.formats.api import FileFormat, Splittability
@@ -74,7 +76,31 @@ class FileSource(Source[FileSplit, FileState]):
 
     def policy(self) -> FilePolicy:
         """When to list, what counts as a new file, and in which order files are read."""
-        return FilePolicy(self.options.discovery_interval / 1000, self.options.discovery_attempts)
+        options = self.options
+        grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
+        return FilePolicy(
+            options.discovery_interval / 1000,
+            options.discovery_attempts,
+            max_pending=options.max_pending_files,
+            include_existing=options.include_existing_files,
+            fresh_share=options.fresh_share,
+            ledger=LedgerPolicy(
+                options.file_order, options.on_overwrite, self._end_of_records if grows else None
+            ),
+        )
+
+    def _end_of_records(self, path: str, start: int, size: int) -> int:
+        from ..reader.files.growing import end_of_records
+
+        if not _FormatBorders(self).may_cut_anywhere(FileVersion(path, size, -1)):
+            raise FileChangedError(
+                "a file is not made of lines, and cannot be read on",
+                path,
+                "records that do not end where a line does",
+                "onOverwrite=appendTail for plain lines only, not compressed",
+                "Leave it out with pathGlobFilter, or set onOverwrite to another value.",
+            )
+        return end_of_records(path, start, size, self.options)
 
     def lister(self) -> FileLister:
         """Lists what the options point at."""
@@ -120,7 +146,8 @@ class FileSource(Source[FileSplit, FileState]):
 
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
-        return fold(chain, attachments)
+        versions_matter = self.options.on_overwrite is not OnOverwrite.IGNORE
+        return fold(chain, attachments, details=versions_matter)
 
     @property
     @override
@@ -166,6 +193,7 @@ def _mode(options: SluiceOptions) -> ListingMode:
     return ListingMode(
         incremental=options.discovery_mode == "incremental",
         full_listing_interval=options.full_listing_interval / 1000,
+        wants_versions=options.on_overwrite is not OnOverwrite.IGNORE,
     )
 
 

@@ -25,6 +25,7 @@ from pydantic.fields import FieldInfo
 from ..checkpoint_meta.loaded_paths import joined, loaded_paths
 from ..checkpoint_meta.units import Milliseconds
 from ..enumerator.files.discovery.names import glob_pattern
+from ..enumerator.files.ledger.changes import OnOverwrite
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
 from ..reader.files.known_options import counts_rows, own_options, refused
@@ -125,6 +126,12 @@ class SluiceOptions(EnumeratorOptions, ReaderOptions):
     )
     min_checkpoints_to_retain: int = Field(
         100, ge=100, description="Checkpoints kept for restarts and as savepoints."
+    )
+    retain_checkpoints_for: Milliseconds = Field(
+        0,
+        ge=0,
+        description="Keep checkpoints that are younger than this, too, however many: 7d.",
+        json_schema_extra={"unit": "milliseconds"},
     )
 
 
@@ -227,7 +234,23 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
     yield from queue_problems(options, options.path, options.storage_options)
 
 
+def _has_lines(options: SluiceOptions) -> bool:
+    of_lines = options.file_format in {
+        FileFormatName.CSV,
+        FileFormatName.JSON,
+        FileFormatName.TEXT,
+    }
+    return of_lines and not (options.wholetext or options.multi_line)
+
+
 def _format_problems(options: SluiceOptions) -> Iterator[str]:
+    if options.on_overwrite is OnOverwrite.APPEND_TAIL and not _has_lines(options):
+        yield (
+            f"onOverwrite: found appendTail with fileFormat={options.file_format}"
+            f"{', wholetext' if options.wholetext else ''}"
+            f"{', multiLine' if options.multi_line else ''}; expected a format of which each line "
+            "is a record: csv, json or text, not compressed"
+        )
     if options.max_rows_per_trigger is not None and not counts_rows(options.file_format):
         counting = ", ".join(filter(counts_rows, FileFormatName))
         yield (

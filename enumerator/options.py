@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from ..checkpoint_meta.units import ByteSize
 from .files.discovery.options import DiscoveryOptions, named
+from .files.ledger.options import LedgerOptions
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
@@ -24,7 +25,7 @@ def _auto(value: object) -> object:
 Parallelism = Annotated[Annotated[int, Field(gt=0)] | None, BeforeValidator(_auto)]
 
 
-class EnumeratorOptions(DiscoveryOptions):
+class EnumeratorOptions(DiscoveryOptions, LedgerOptions):
     """What is found, how much of it a batch takes, and over how many readers it is spread."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)

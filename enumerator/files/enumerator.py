@@ -280,6 +280,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         self._discovery.notify_aborted(checkpoint_id)
         self.ledger.aborted()
+        self._discovery.notify_aborted(checkpoint_id)
 
     @property
     @override
@@ -319,6 +320,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             "filesSeen": len(self.ledger.seen),
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),
+            **self._discovery.report(),
             "read": dict(self._figures),
             **self._discovery.report(),
         }

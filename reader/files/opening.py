@@ -26,6 +26,7 @@ __all__ = [
     "naming",
     "open_file",
     "open_native",
+    "place_of",
     "present_version",
     "read_each",
     "read_whole",
@@ -40,9 +41,13 @@ def is_local(path: str) -> bool:
     return "://" not in path or path.startswith("file://")
 
 
-def _place(file: FileVersion) -> str:
+def place_of(path: str) -> str:
     """The path of a local file as the operating system knows it."""
-    return file.path if file.path.startswith("/") else local_path(file.path) or file.path
+    return path if path.startswith("/") else local_path(path) or path
+
+
+def _place(file: FileVersion) -> str:
+    return place_of(file.path)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...checkpoint_meta.splits import FileVersion
+from ...checkpoint_meta.splits import GROWS, FileVersion
 from ...errors import FileChangedError, FileVanishedError, SplitReadError
 
 
@@ -39,7 +39,9 @@ def naming(file: FileVersion) -> Iterator[None]:
 
 
 def check(file: FileVersion, size: int, modified: int) -> None:
-    """Raise unless these are the file's; -1 is an unknown time."""
+    """Raise unless these are the file's; -1 is an unknown time. A file may be one that grows."""
+    if file.etag == GROWS and size >= file.size:
+        return
     if size != file.size:
         raise changed(file, f"{size} bytes", f"{file.size} bytes")
     if modified != file.modified and modified >= 0 and file.modified >= 0:

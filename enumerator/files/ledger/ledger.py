@@ -9,8 +9,9 @@ Not here: discovery, and how much a batch takes (`../enumerator.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,13 +26,16 @@ from ....checkpoint_meta.index.keys import (
     names_of,
     versions_of,
 )
-from ....checkpoint_meta.splits import FileSplit
+from ....checkpoint_meta.splits import GROWS, FileSplit
 from ..discovery.api import FoundFiles
 from .changes import Changes, OnOverwrite
 from .pending import FileOrder, PendingRanges
 from .sealing import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
 from .seen import Piece, SeenFiles
 from .state import FileState
+
+EndOfRecords: TypeAlias = Callable[[str, int, int], int]
+"""Path, first byte, size -> after the last whole record, or the first byte if there is none."""
 
 _EMPTY = np.zeros(0, np.int64)
 
@@ -42,6 +46,9 @@ class LedgerPolicy:
 
     order: FileOrder = FileOrder.MTIME
     on_overwrite: OnOverwrite = OnOverwrite.IGNORE
+    end_of_records: EndOfRecords | None = None
+    """For `APPEND_TAIL`: how far the whole records reach."""
+
     sealing: SealingPolicy = field(default_factory=SealingPolicy)
 
 
@@ -102,7 +109,8 @@ class Ledger:
         paths = [path for files in found for path in files.paths]
         sizes = np.concatenate([files.sizes for files in found] or [_EMPTY])
         modified = np.concatenate([files.modified for files in found] or [_EMPTY])
-        etags = _etags(found)
+        grows = self._policy.end_of_records
+        etags = _etags(found) if grows is None else [GROWS] * len(paths)
         names = names_of(paths)
         versions = versions_of(sizes, modified, etags)
         if self.wants_versions:
@@ -117,9 +125,17 @@ class Ledger:
         rows = _once(np.flatnonzero(~known | changed), names)
         files = _files(paths, sizes, modified, etags, rows)
         start, ends = start[rows], sizes[rows]
+        if grows is not None:
+            ends = np.array(
+                [grows(paths[i], int(a), int(sizes[i])) for i, a in zip(rows, start, strict=True)],
+                np.int64,
+            )
         read = (start < ends) & wanted
         ranges = _where(with_borders(files, start, ends), read)
-        silent = _where(with_borders(files, ends, ends), ~read | changed[rows])
+        # Where a range does not say it: nothing is read, another version, less than all.
+        silent = _where(
+            with_borders(files, ends, ends), ~read | changed[rows] | (ends != sizes[rows])
+        )
         keys = SeenKeys.sort(names.take(rows), versions[rows], ends)
         return Sifted(
             self.pending.sort(ranges),

@@ -9,11 +9,19 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.pending import FileOrder
 from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext
-from pyspark_sluice.errors import MissingPathError, ProtocolError, SourceUnavailable
+from pyspark_sluice.errors import (
+    FileChangedError,
+    MissingPathError,
+    ProtocolError,
+    SourceUnavailable,
+)
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
 from pyspark_sluice.tests.enumerator.files.listed import Listed
@@ -30,7 +38,7 @@ class AnyByte:
 class Bench:
     """An enumerator over a list of files."""
 
-    def __init__(self, *files, state=None, bounded=False, parallelism=2, grows=False):
+    def __init__(self, *files, state=None, bounded=False, parallelism=2, grows=False, **policy):
         self.files = list(files)
         self.errors: list[Exception] = []
         self.context: HandCrankedContext[FileSplit] = HandCrankedContext(
@@ -38,10 +46,10 @@ class Bench:
         )
         self.enumerator = FileSplitEnumerator(
             self.context,
-            Listed(self.list),
+            Listed(self.list, chunk=2),
             SplitCutter(AnyByte(), 100),
             SplitSpreader(1000, 1, 1),
-            FilePolicy(interval=7.0, attempts=3),
+            FilePolicy(interval=7.0, attempts=3, **policy),
             state,
         )
         self.enumerator.start()
@@ -303,3 +311,80 @@ def test_what_discovery_has_come_to_goes_with_a_checkpoint_after_its_files(tmp_p
     restored.go_on_from(cursors)
     assert restored.cursors() == cursors
     assert list(discovery.listing(Ledger(taken))) == []
+
+
+def test_names_or_the_newest_come_first_on_demand():
+    files = [file("b", modified=1), file("a", modified=2), file("c", modified=3)]
+    for order, expected in ((FileOrder.NAME, "abc"), (FileOrder.NEWEST_FIRST, "cab")):
+        bench = Bench(*files, parallelism=1, ledger=LedgerPolicy(order))
+        bench.discover()
+        assert [split.file.path for split in bench.plan()] == list(expected)
+
+
+def test_a_share_of_each_batch_is_kept_for_the_newest_while_a_backlog_drains():
+    files = [file(f"{i:03}", 10, i) for i in range(100)]
+    bench = Bench(*files, parallelism=1, fresh_share=0.3)
+    bench.discover()
+    for number in range(3):
+        taken = [int(split.file.path) for split in bench.plan(BatchLimits(files=10))]
+        bench.snapshot(number)
+        assert sorted(taken) == [
+            *range(7 * number, 7 * number + 7),
+            *range(97 - 3 * number, 100 - 3 * number),
+        ]
+    taken = [int(split.file.path) for split in bench.plan(BatchLimits(bytes=100))]
+    assert sorted(taken) == [*range(21, 28), *range(88, 91)]
+
+
+def test_discovery_pauses_while_too_much_is_pending_and_goes_on_when_it_is_planned():
+    files = [file(f"{i:02}", 10, i) for i in range(40)]
+    bench = Bench(*files, parallelism=1, portion=4, max_pending=8)
+    for _ in range(5):
+        bench.discover()
+    assert bench.enumerator.backlog()["splitsOutstanding"] == 8
+    assert bench.enumerator.backlog()["discoveryPaused"] is True
+    assert bench.context.calls == []
+    found = []
+    while len(found) < 40:
+        found += [split.file.path for split in bench.plan(BatchLimits(files=3))]
+        bench.discover()
+    bench.discover()
+    assert found == [f.path for f in files]
+    assert bench.enumerator.is_settled
+    assert [call.delay for call in bench.context.calls] == [7.0]
+
+
+def test_a_batch_is_planned_before_the_listing_has_ended():
+    files = [file(f"{i:02}", 10, i) for i in range(40)]
+    bench = Bench(*files, parallelism=1, portion=4, bounded=True)
+    bench.discover()
+    assert not bench.enumerator.is_settled
+    assert len(bench.plan(BatchLimits(files=3))) == 3
+    assert bench.enumerator.is_decided(BatchRoom(BatchLimits(files=3)))
+
+
+def test_files_that_were_there_at_the_first_start_are_not_read_on_demand():
+    old, new = file("old"), file("new", modified=1)
+    bench = Bench(old, parallelism=1, include_existing=False)
+    bench.discover()
+    assert bench.plan() == []
+    assert bench.enumerator.wants_checkpoint
+    assert bench.enumerator.backlog()["filesSkipped"] == {"includeExistingFiles": 1}
+    chain = [document(1, bench.enumerator.snapshot_state(1))]
+    assert not bench.enumerator.wants_checkpoint
+    bench.files.append(new)
+    bench.discover()
+    assert bench.plan() == [whole(new)]
+    again = Bench(old, new, state=folded(chain), parallelism=1, include_existing=False)
+    again.discover()
+    assert not again.enumerator.wants_checkpoint
+    assert again.plan() == [whole(new)]
+
+
+def test_a_file_that_must_not_change_fails_the_query_at_once():
+    bench = Bench(file("a", 10, 1), ledger=LedgerPolicy(on_overwrite=OnOverwrite.FAIL))
+    bench.discover()
+    bench.files = [file("a", 11, 2)]
+    bench.enumerator._discovery = Listed(bench.list, with_known=True)
+    with pytest.raises(FileChangedError, match="a file that was read has changed: a"):
+        bench.discover()
