@@ -292,14 +292,31 @@ def scale(_: Bench) -> list[Result]:
     with tempfile.TemporaryDirectory() as directory:
         found = measure(SIZES, directory)
     docs = Path(__file__).resolve().parents[1] / "docs"
-    (docs / "scale.svg").write_text(plot(found), encoding="utf-8")
-    (docs / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (docs / "pictures" / "scale.svg").write_text(plot(found), encoding="utf-8")
+    print(table(found))
     return [
         Result(f"{of['files']:,} files seen: {name}", float(value), None, "")
         for of in found
         for name, value in {**of["first"], **of["later"]}.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
+
+
+def table(found: Sequence[dict[str, Any]]) -> str:
+    """The table of `docs/scale.md`."""
+    lines = ["| | " + " | ".join(f"{of['files']:,} files" for of in found) + " |"]
+    lines.append("|---|" + "---|" * len(found))
+    for part, title in (("first", "first listing"), ("later", "restored")):
+        for name in found[-1][part]:
+            values = [of[part].get(name) for of in found]
+            if isinstance(values[-1], dict):
+                for kind in values[-1]:
+                    cells = " | ".join(str((value or {}).get(kind, 0)) for value in values)
+                    lines.append(f"| {title}: {name}, {kind} | {cells} |")
+            else:
+                shown = " | ".join("" if value is None else str(value) for value in values)
+                lines.append(f"| {title}: {name} | {shown} |")
+    return "\n".join(lines)
 
 
 def main() -> None:

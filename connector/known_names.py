@@ -49,8 +49,9 @@ SPARK: tuple[KnownName, ...] = (
     KnownName("inferSchema", "inferColumnTypes"),
     KnownName(
         "latestFirst",
-        note="Files are taken in the order in which they are found.",
-        happens_anyway=("false",),
+        "fileOrder",
+        "Of what has been found so far; freshShare keeps a part of each batch for the newest.",
+        values={"true": "newestFirst", "false": "mtime"},
     ),
     KnownName(
         "fileNameOnly",
@@ -127,13 +128,14 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     ),
     KnownName(
         "cloudFiles.includeExistingFiles",
-        note="Use modifiedAfter with the time from which on files count.",
-        happens_anyway=("true",),
+        "includeExistingFiles",
+        "With false the first batch is an empty one.",
     ),
     KnownName(
         "cloudFiles.allowOverwrites",
-        note="A file is known by its path, and is not read again.",
-        happens_anyway=("false",),
+        "onOverwrite",
+        "A changed file is read whole once more; see also fail and appendTail.",
+        values={"true": "reprocess", "false": "ignore"},
     ),
     KnownName("cloudFiles.cleanSource", note=_CLEANED, happens_anyway=("off",)),
     KnownName("cloudFiles.cleanSource.retentionDuration", note=_CLEANED),

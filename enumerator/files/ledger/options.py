@@ -21,7 +21,7 @@ class LedgerOptions(BaseModel):
         FileOrder.MTIME,
         description="Which files come first: mtime (the oldest), name, or newestFirst. It orders "
         "what has been found; the first batch may start before everything has.",
-        json_schema_extra=named("latestFirst (newestFirst)"),
+        json_schema_extra=named("latestFirst"),
     )
     fresh_share: float = Field(
         0.0,
@@ -48,9 +48,7 @@ class LedgerOptions(BaseModel):
         description="What a file means that was found before and has another size, time or etag: "
         "ignore it, reprocess it whole, fail, or appendTail: read on from where it ended, for "
         "local files of a line format that only grow.",
-        json_schema_extra=named(
-            auto_loader="cloudFiles.allowOverwrites (reprocess)",
-        ),
+        json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),
     )
 
     @model_validator(mode="after")
