@@ -54,7 +54,14 @@ OTHER_LIMITS = st.sampled_from(
 class Simulation(Invariants):
     """One query over one state directory, with all that can happen to it."""
 
-    @initialize(files=FILES, batches=st.integers(0, 6), scripts=SCRIPTS, moves=MOVES, lane=LANES)
+    @initialize(
+        files=FILES,
+        batches=st.integers(0, 6),
+        scripts=SCRIPTS,
+        moves=MOVES,
+        lane=LANES,
+        carried_over=st.booleans(),
+    )
     def begin(
         self,
         files: list[tuple[int, int]],
@@ -62,7 +69,11 @@ class Simulation(Invariants):
         scripts: list[list[str]],
         moves: list[str],
         lane: tuple[int, int],
+        carried_over: bool = False,
     ) -> None:
+        if carried_over:
+            # A directory that a release of version 1 began: its first base raises it.
+            self.objects.objects["FORMAT"] = b'{"format": 1}\n'
         self.land(files)
         if moves:
             self.grow(lane, discover=False)
