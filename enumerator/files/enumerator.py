@@ -214,8 +214,10 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def plan_batch(self, room: BatchRoom) -> None:
         pending, chosen = self.ledger.pending, []
         wanted = self._wanted_bytes(room)
+        last = goes_on = False
         while True:
-            last = self._share.takes_last(room)
+            # A file that was begun is taken to its end first: it counts once.
+            last = last if goes_on else self._share.takes_last(room)
             split = pending.last() if last else pending.first()
             if split is None or not room.takes_more_of(split.file.path):
                 break
@@ -227,6 +229,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             if taken is None:
                 break
             pending.take(taken.remainder, last=last)
+            goes_on = taken.remainder is not None
             room.take(split.file.path, taken.split.length, taken.rows)
             if last:
                 self._share.took(taken.split)

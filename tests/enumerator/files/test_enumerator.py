@@ -336,6 +336,13 @@ def test_a_share_of_each_batch_is_kept_for_the_newest_while_a_backlog_drains():
     assert sorted(taken) == [*range(21, 28), *range(88, 91)]
 
 
+def test_a_file_from_the_end_of_the_order_is_taken_whole_though_it_is_cut():
+    bench = Bench(file("old", 10, 1), file("new", 250, 2), parallelism=1, fresh_share=0.5)
+    bench.discover()
+    taken = [(s.file.path, s.start) for s in bench.plan(BatchLimits(files=1))]
+    assert taken == [("new", 0), ("new", 100), ("new", 200)]
+
+
 def test_discovery_pauses_while_too_much_is_pending_and_goes_on_when_it_is_planned():
     files = [file(f"{i:02}", 10, i) for i in range(40)]
     bench = Bench(*files, parallelism=1, portion=4, max_pending=8)
