@@ -161,7 +161,10 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName("cloudFiles.fetchParallelism", note=_OWN_QUEUE),
     KnownName("cloudFiles.pathRewrites", note=_OWN_QUEUE),
     KnownName("cloudFiles.resourceTag", note=_OWN_QUEUE),
-    KnownName("cloudFiles.queueUrl", "queueUrl"),
+    KnownName(
+        "cloudFiles.queueUrl",
+        note="Use queueUrl, with discoveryMode=notifications.",
+    ),
     KnownName("cloudFiles.queueName", note=_OWN_QUEUE),
     KnownName("cloudFiles.subscription", note=_OWN_QUEUE),
     *(

@@ -128,6 +128,8 @@ class Acknowledgements(Generic[SplitT]):
 
     def take_in(self, ref: CheckpointRef) -> None:
         """Count the commits that a listing shows; each opens the gateway of its own reader."""
+        if set(_readers_of(self._history.load(ref))) <= self._open.get(ref, set()):
+            return  # All are in: there is nothing to look for until Spark completes it.
         for reader in self._search.shown(ref):
             self._look(ref, reader)
 

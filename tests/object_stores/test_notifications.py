@@ -244,6 +244,24 @@ def test_after_a_crash_a_message_comes_again_and_its_file_once(
     again.until(held=0, deleted=4)
 
 
+def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_complete(
+    server, bucket, sqs, make_queue, open_stream
+):
+    queue = make_queue()
+    stream = open_stream(queue)
+    _put(server, bucket, "in/a")
+    sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/a")))
+    passing = stream.discovery.listing(stream.ledger)
+    (files,) = [next(passing)]
+    stream.ledger.paths += files.paths
+    stream.discovery.notify_cut(1, stream.ledger)
+    # The pass goes on with the queue, and is the only one of a bounded run.
+    assert list(passing) == []
+    assert stream.figures["held"] == 1
+    stream.discovery.notify_complete(1)
+    stream.until(held=0, deleted=1)
+
+
 def test_what_is_held_is_kept_from_others_for_as_long_as_it_takes(
     server, bucket, sqs, make_queue, open_stream
 ):

@@ -108,16 +108,13 @@ class DiscoveryOptions(BaseModel):
         "greatest one found before, for names that grow (dates, time stamps); notifications "
         "takes what the events of S3 in queueUrl tell of. The latter two with a full listing "
         "every fullListingInterval.",
-        json_schema_extra=named(
-            auto_loader="cloudFiles.useIncrementalListing, cloudFiles.useNotifications"
-        ),
+        json_schema_extra=named(auto_loader="cloudFiles.useIncrementalListing"),
     )
     queue_url: str = Field(
         "",
         description="discoveryMode=notifications: URL of the SQS queue, which is this source's "
         "alone; events straight from S3, through SNS or through EventBridge. Keys and region come "
         "from storageOptions.",
-        json_schema_extra=named(auto_loader="cloudFiles.queueUrl"),
     )
     dead_letter_queue_url: str = Field(
         "",

@@ -117,7 +117,7 @@ class NotificationDiscovery(Discovery):
             unknown = [unknown[at] for at in np.flatnonzero(~are_known).tolist()]
         # An error below leaves them for the next pass.
         self._waiting = dict.fromkeys(unknown)
-        self._letters.settle(known, self._waiting)
+        self._letters.settle(self._waiting)
         return unknown
 
     def _tree(self, name: str) -> RemoteTree:
@@ -149,7 +149,7 @@ class NotificationDiscovery(Discovery):
         found = [part for part in found if len(part)]
         if found:
             yield _joined(found)
-        self._letters.settle(known, self._waiting)
+        self._letters.settle(self._waiting)
 
     def _page(self, name: str) -> Page:
         try:

@@ -7,7 +7,7 @@ and deleting (`inbox.py`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Container
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..api import KnownFiles
@@ -42,6 +42,8 @@ class Letters:
         self._telling_of: dict[str, list[Letter]] = {}
         self._known_at: dict[int, int] = {}
         """Checkpoint -> files that were known at its cut."""
+        self._known: KnownFiles | None = None
+        self._waiting: frozenset[str] = frozenset()
         self._durable: int | None = None
         """Files known at the cut of the newest complete checkpoint; all of them are in it."""
 
@@ -51,6 +53,7 @@ class Letters:
             if self._durable is None:
                 # Whatever is known before the first pass came out of a checkpoint.
                 self._durable = len(known)
+            self._known = known
             for letter in self._letters.values():
                 letter.was_handed_over = True
 
@@ -67,16 +70,20 @@ class Letters:
             for letter in self._telling_of.pop(name, ()):
                 letter.paths.pop(name, None)
 
-    def settle(self, known: KnownFiles, waiting: Container[str]) -> None:
+    def settle(self, waiting: Iterable[str]) -> None:
         """Let go of the messages that have nothing left which a checkpoint does not hold."""
         with self._lock:
-            done = [letter for letter in self._letters.values() if not letter.paths]
-            if not self._wants_versions:
-                old = self._all_known(known)
-                # In this order: what is known and was counted then is in that checkpoint.
-                if len(known) == self._durable:
-                    done += [x for x in old if not any(name in waiting for name in x.paths)]
-            self._let_go(done)
+            self._waiting = frozenset(waiting)
+            self._settle()
+
+    def _settle(self) -> None:
+        done = [letter for letter in self._letters.values() if not letter.paths]
+        if not self._wants_versions and self._known is not None:
+            old = self._all_known(self._known)
+            # In this order: what is known and was counted then is in that checkpoint.
+            if len(self._known) == self._durable:
+                done += [x for x in old if self._waiting.isdisjoint(x.paths)]
+        self._let_go(done)
 
     def cut(self, checkpoint_id: int, known: KnownFiles) -> None:
         """A checkpoint is cut, with all that is known at this instant."""
@@ -116,6 +123,8 @@ class Letters:
                     if any(held <= checkpoint_id for held in letter.checkpoints)
                 ]
             )
+            # Those that came after the cut, of files that were in it: no pass may follow.
+            self._settle()
 
     def _let_go(self, letters: list[Letter]) -> None:
         for letter in letters:
