@@ -72,7 +72,7 @@ class CommonOptions(SchemaOptions):
     )
     storage_options: SecretObject = Field(
         default_factory=Secret,
-        description="JSON object for paths with a protocol: keys, endpoint, region ..., named as in "
+        description="JSON object for paths with a protocol: keys, endpoint, region, named as in "
         "fsspec; never shown.",
     )
     base_path: str = Field(
