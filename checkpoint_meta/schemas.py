@@ -43,8 +43,15 @@ class SchemaHistory:
             StateVersionError: it was written by a newer release.
             StateCorruptError: its bytes do not add up.
         """
-        names = [name for name in self._store.list(_DIRECTORY) if name[:-5].isdigit()]
+        names = self._names()
         return self._read(names[-1]) if names else None
+
+    def all(self) -> list[StoredSchema]:
+        """Every version, the oldest first; raises what `latest` does."""
+        return [self._read(name) for name in self._names()]
+
+    def _names(self) -> list[str]:
+        return [name for name in self._store.list(_DIRECTORY) if name[:-5].isdigit()]
 
     def grow(
         self, change: Callable[[StoredSchema | None], tuple[Mapping[str, Any], str]]

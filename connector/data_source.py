@@ -38,9 +38,15 @@ class SluiceDataSource(DataSource):
         """
         from ..errors import OptionError
         from .options import parse_options
+        from .views.options import wanted_view
 
+        given = dict(self.options)
+        if wanted_view(given) is not None:
+            from .views.reader import ddl_of
+
+            return ddl_of(given)
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
-        options = parse_options(dict(self.options), streaming=False)
+        options = parse_options(given, streaming=False)
         fixed = _FIXED_SCHEMAS.get(options.file_format.lower())
         if fixed is not None:
             return fixed
@@ -66,7 +72,13 @@ class SluiceDataSource(DataSource):
         return SluiceStreamReader(dict(self.options), schema, inferred=self._inferred)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For a batch read."""
+        """For a batch read, of rows or of a view of a query's state."""
+        from .views.options import wanted_view
+
+        if wanted_view(dict(self.options)) is not None:
+            from .views.reader import ViewReader
+
+            return ViewReader(dict(self.options), schema)
         from .batch_reader import SluiceBatchReader
 
         return SluiceBatchReader(dict(self.options), schema, inferred=self._inferred)

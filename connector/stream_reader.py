@@ -48,7 +48,9 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _opened(self) -> StreamDriver:
         if self._driver is None:
             from .driver import StreamDriver
+            from .views.options import refuse_as_stream
 
+            refuse_as_stream(self._options)
             self._driver = StreamDriver(self._options, self._schema, inferred=self._inferred)
         return self._driver
 

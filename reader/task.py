@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -235,6 +236,7 @@ class ReaderTask(Generic[SplitT]):
             dropped_records=outcome.dropped,
             skipped=outcome.skipped,
             events=outcome.events,
+            finished=int(time.time() * 1_000_000),
             shape=self._shape,
         )
         counted = earlier or self._commits.publish(mine)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ....checkpoint_meta.attachments import Attachments
+from ....checkpoint_meta.checkpoint import QuarantinedSplit
 from ....checkpoint_meta.file_columns import RANGES
 from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.index.run import read_files
@@ -49,6 +50,10 @@ class FilesAsOf:
         self._chain = [] if ref == NO_CHECKPOINT else self._history.chain(ref)
         documents = [document_of(checkpoint) for checkpoint in self._chain]
         self._state = fold(documents, self._attachments) if documents else FileState()
+
+    def quarantined(self) -> Sequence[QuarantinedSplit]:
+        """Splits that were given up on, up to this checkpoint."""
+        return [split for link in self._chain for split in link.header.quarantined]
 
     def pending(self) -> Sequence[pa.RecordBatch]:
         """What was found and not assigned: rows of `RANGES`."""

@@ -1,0 +1,1 @@
+"""What a state directory says, as tables: read while a query runs, and nothing is written."""

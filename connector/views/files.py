@@ -1,0 +1,158 @@
+"""The view `files`: every version of a file that was ever seen, and what became of it.
+
+All that is known stands under one another and is grouped by file at once.
+
+Not here: what is known of single ranges (`splits.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...checkpoint_meta.checkpoint import QuarantinedSplit
+from ...enumerator.files.ledger.reading import FilesAsOf
+from .quarantine import FILE_OF_SPLIT, file_of
+from .splits import SPLITS, TIME, assigned_splits, files_as_of_head, moments, pending_splits
+from .state import StateView
+
+FILES: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modified", TIME),
+        ("etag", pa.string()),
+        ("state", pa.string()),
+        ("reason", pa.string()),
+        ("discovered", TIME),
+        ("planned", TIME),
+        ("processed", TIME),
+        ("committed", TIME),
+        ("checkpoint", pa.int64()),
+        ("epoch", pa.int64()),
+        ("reader", pa.int32()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("microseconds", pa.int64()),
+        ("pending_bytes", pa.int64()),
+    ]
+)
+
+_STATES: Final = (
+    "done",
+    "read",
+    "skipped",
+    "abandoned",
+    "assigned",
+    "unfinished",
+    "returned",
+    "pending",
+    "quarantined",
+)
+"""Of several ranges of one file the last in this order counts. `done`: handed to a reader by a
+checkpoint that is not retained any more, or nothing was in it."""
+
+_KEY: Final = list(FILE_OF_SPLIT.names)
+
+
+def files(view: StateView) -> pa.Table:
+    """One row for each version of a file, in no order: rows of `FILES`.
+
+    Raises:
+        OptionError: the state is of a source that has no files.
+        StateError: a link of the chain is damaged, or newer than this release.
+    """
+    known = files_as_of_head(view)
+    parts = [*pending_splits(known), *assigned_splits(view.chain())]
+    parts.append(_given_up(known.quarantined()))
+    ranges = pa.concat_tables(parts).combine_chunks()
+    return _told(_grouped(_seen(known), _facts(ranges)), ranges)
+
+
+def _given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
+    found = [(file, split) for split in quarantined if (file := file_of(split.split_id))]
+    rows = [
+        {**file, "state": "quarantined", "reason": split.reason, "checkpoint": split.checkpoint}
+        for file, split in found
+    ]
+    return pa.Table.from_pylist(rows, schema=SPLITS)
+
+
+def _seen(known: FilesAsOf) -> pa.Table:
+    columns = [*_KEY, "discovered"]
+    batches = [batch.select(columns) for batch in known.seen()]
+    schema = pa.schema([*_RAW_KEY, ("discovered", TIME)])
+    return _with_times(pa.Table.from_batches([b.cast(schema) for b in batches], schema))
+
+
+_RAW_KEY: Final = [
+    FILE_OF_SPLIT.field("path"),
+    FILE_OF_SPLIT.field("size"),
+    pa.field("modified", pa.int64()),
+    FILE_OF_SPLIT.field("etag"),
+]
+
+
+def _with_times(table: pa.Table) -> pa.Table:
+    at = table.schema.get_field_index("modified")
+    return table.set_column(at, "modified", moments(table.column("modified")))
+
+
+def _facts(ranges: pa.Table) -> pa.Table:
+    """What each range adds to its file."""
+    state = ranges.column("state")
+    order = pc.index_in(state, pa.array(_STATES)).to_numpy().astype(np.int64)
+    # What came back is pending or given up on once that was counted, and a row of its own says so.
+    counted = ranges.column("committed").is_valid().to_numpy()
+    for name, instead in (("unfinished", "read"), ("returned", "done")):
+        order[counted & (order == _STATES.index(name))] = _STATES.index(instead)
+    at = np.arange(ranges.num_rows, dtype=np.int64)
+    pending = pc.equal(state, "pending")
+    assigned = ranges.column("reader").is_valid()
+    length = pc.subtract(ranges.column("end"), ranges.column("start"))
+    columns = {
+        "order": pa.array(order),
+        "assignment": pc.if_else(assigned, pa.array(at), None),
+        "explained": pc.if_else(ranges.column("reason").is_valid(), pa.array(at), None),
+        "pending_bytes": pc.if_else(pending, length, 0),
+    }
+    for name in ("rows", "bytes", "microseconds"):
+        columns[name] = ranges.column(name)
+    return pa.table({**{name: ranges.column(name) for name in _KEY}, **columns})
+
+
+def _grouped(seen: pa.Table, facts: pa.Table) -> pa.Table:
+    rows = pa.concat_tables([seen, facts], promote_options="default")
+    wanted = [
+        ("discovered", "min"),
+        ("order", "max"),
+        ("assignment", "min"),
+        ("explained", "min"),
+        *((name, "sum") for name in ("pending_bytes", "rows", "bytes", "microseconds")),
+    ]
+    return rows.group_by(_KEY).aggregate(wanted)
+
+
+def _told(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
+    order = pc.fill_null(grouped.column("order_max"), 0)
+    newest, explained = grouped.column("assignment_min"), grouped.column("explained_min")
+    # Of what came back and was read in the end nobody needs the reason.
+    tells = pc.not_equal(order, _STATES.index("read"))
+    reason = ranges.column("reason").take(pc.if_else(tells, explained, None))
+    empty = pc.and_(pc.equal(order, 0), pc.equal(grouped.column("size"), 0))
+    columns: dict[str, Any] = {
+        **{name: grouped.column(name) for name in _KEY},
+        "state": pa.array(_STATES).take(order.combine_chunks()),
+        "reason": pc.if_else(empty, "an empty file", reason),
+        "discovered": grouped.column("discovered_min"),
+        "pending_bytes": pc.fill_null(grouped.column("pending_bytes_sum"), 0),
+    }
+    for name in ("planned", "processed", "committed", "checkpoint", "epoch", "reader"):
+        columns[name] = ranges.column(name).take(newest)
+    for name in ("rows", "bytes", "microseconds"):
+        columns[name] = grouped.column(f"{name}_sum")
+    return pa.table([columns[name] for name in FILES.names], schema=FILES)

@@ -1,0 +1,62 @@
+"""The view `quarantine`: what was given up on, and the file that the id of a split names.
+
+Not here: how a split comes there (`enumerator/sent_back.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ...checkpoint_meta.checkpoint import QuarantinedSplit
+from ...checkpoint_meta.reference import NO_CHECKPOINT
+from .state import StateView
+
+TIME: Final = pa.timestamp("us", "UTC")
+
+FILE_OF_SPLIT: Final = pa.schema(
+    [("path", pa.string()), ("size", pa.int64()), ("modified", TIME), ("etag", pa.string())]
+)
+
+QUARANTINE: Final = pa.schema(
+    [
+        *FILE_OF_SPLIT,
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("split_id", pa.string()),
+        ("reason", pa.string()),
+        ("attempts", pa.int32()),
+        ("checkpoint", pa.int64()),
+    ]
+)
+
+_SPLIT_ID = re.compile(r"(.*)@(\d+)-(-?\d+)-(.*?):(\d+)-(\d+)", re.DOTALL)
+
+
+def file_of(split_id: str) -> dict[str, Any]:
+    """Path, size, modified, etag, start and end; empty where another source made the id."""
+    match = _SPLIT_ID.fullmatch(split_id)
+    if match is None:
+        return {}
+    path, etag = match[1], match[4]
+    size, modified, start, end = (int(match[at]) for at in (2, 3, 5, 6))
+    known = pa.scalar(modified if modified >= 0 else None, TIME)
+    return {"path": path, "size": size, "modified": known, "etag": etag, "start": start, "end": end}
+
+
+def quarantined_splits(view: StateView) -> list[QuarantinedSplit]:
+    """All that were given up on, up to the newest checkpoint; of any source."""
+    chain = [] if view.head == NO_CHECKPOINT else view.history.chain(view.head)
+    return [split for link in chain for split in link.header.quarantined]
+
+
+def quarantine(view: StateView) -> pa.Table:
+    """Rows of `QUARANTINE`.
+
+    Raises:
+        StateError: a link of the chain is damaged, or newer than this release.
+    """
+    rows = [{**file_of(s.split_id), **s.model_dump()} for s in quarantined_splits(view)]
+    return pa.Table.from_pylist(rows, schema=QUARANTINE)

@@ -1,0 +1,72 @@
+"""`spark.read.format("sluice").option("view", ...)`: Spark's side of a view.
+
+Not here: what is in a view (`catalogue.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ..state_location import open_state
+from ..telling import plainly_told
+from .catalogue import View, batches_of, table_of, view_named
+from .options import view_options, wanted_view
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TYPES: Final = {
+    "string": "string",
+    "int64": "bigint",
+    "int32": "int",
+    "bool": "boolean",
+    "timestamp[us, tz=UTC]": "timestamp",
+}
+
+
+def ddl_of(given: Mapping[str, str]) -> str:
+    """Columns of the view that the options ask for, as Spark's DDL.
+
+    Raises:
+        OptionError: there is no such view, or the options do not fit.
+    """
+    view_options(given)
+    return _ddl(view_named(wanted_view(given) or ""))
+
+
+def _ddl(view: View) -> str:
+    return ", ".join(f"`{field.name}` {_TYPES[str(field.type)]}" for field in view.schema)
+
+
+class ViewReader(DataSourceReader):
+    """Reads a whole view in one task: it is as of one moment."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = dict(options)
+        self._schema = schema
+
+    @plainly_told()
+    def partitions(self) -> Sequence[InputPartition]:
+        """One, with the options checked."""
+        from ...errors import OptionError
+
+        made = StructType.fromDDL(ddl_of(self._options))
+        if self._schema != made:
+            raise OptionError(
+                "view: its columns are given",
+                "",
+                f".schema({self._schema.simpleString()})",
+                "no .schema(...)",
+                "Leave it out, and .select(...) what you want.",
+            )
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """On an executor, which reaches the state as the query's do."""
+        with plainly_told():
+            store = open_state(view_options(self._options))
+            yield from batches_of(table_of(store, wanted_view(self._options) or ""))

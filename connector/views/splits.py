@@ -1,0 +1,162 @@
+"""The view `splits`: every range that is pending, or that a retained checkpoint has assigned.
+
+Not here: files as a whole (`files.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...checkpoint_meta.file_columns import RANGES
+from ...checkpoint_meta.reader_commit import ReaderCommit
+from ...checkpoint_meta.reference import NO_CHECKPOINT
+from ...enumerator.files.ledger.reading import FilesAsOf
+from ...errors import OptionError
+from .state import CheckpointView, StateView
+
+TIME: Final = pa.timestamp("us", "UTC")
+
+SPLITS: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modified", TIME),
+        ("etag", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("state", pa.string()),
+        ("reason", pa.string()),
+        ("checkpoint", pa.int64()),
+        ("epoch", pa.int64()),
+        ("reader", pa.int32()),
+        ("planned", TIME),
+        ("processed", TIME),
+        ("committed", TIME),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("microseconds", pa.int64()),
+        ("dropped_records", pa.int64()),
+    ]
+)
+
+
+def splits(view: StateView) -> Iterator[pa.Table]:
+    """What is pending, then what was assigned, the newest checkpoint first: rows of `SPLITS`.
+
+    Raises:
+        OptionError: the state is of a source that has no files.
+        StateError: a link of the chain is damaged, or newer than this release.
+    """
+    yield from pending_splits(files_as_of_head(view))
+    yield from assigned_splits(view.chain())
+
+
+def files_as_of_head(view: StateView) -> FilesAsOf:
+    """What the ledger says of files as of the newest checkpoint.
+
+    Raises:
+        OptionError: the state is of a source that has no files.
+    """
+    if view.head != NO_CHECKPOINT:
+        source = view.history.load(view.head).header.enumerator
+        if source != "files":
+            raise OptionError(
+                "view: this state knows no files",
+                view.store.location,
+                f"the state of the source {source!r}",
+                "the state of the source 'files'",
+                "The views checkpoints, readers, quarantine and schemas are there for any source.",
+            )
+    return FilesAsOf(view.store, view.head)
+
+
+def pending_splits(known: FilesAsOf) -> Iterator[pa.Table]:
+    """What was found and not assigned yet."""
+    for ranges in known.pending():
+        yield _table(ranges, {"state": pa.scalar("pending")})
+
+
+def assigned_splits(chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:
+    """What retained checkpoints assigned, and what became of it."""
+    for link in chain:
+        position: dict[int, int] = {}
+        for reader, batch in link.checkpoint.assigned:
+            first = position.get(reader, 0)
+            position[reader] = first + batch.num_rows
+            yield _assigned(link, reader, batch, first)
+
+
+def _assigned(link: CheckpointView, reader: int, batch: pa.RecordBatch, first: int) -> pa.Table:
+    header = link.checkpoint.header
+    columns: dict[str, Any] = {
+        "state": pa.scalar(link.outcome(reader)),
+        "checkpoint": pa.scalar(header.checkpoint, pa.int64()),
+        "epoch": pa.scalar(header.epoch, pa.int64()),
+        "reader": pa.scalar(reader, pa.int32()),
+        "planned": pa.scalar(header.created, TIME),
+        "committed": pa.scalar(link.completed, TIME),
+    }
+    commit = link.commits.get(reader)
+    if commit is not None:
+        columns |= _figures(commit, first, first + batch.num_rows)
+    return _table(batch, columns)
+
+
+def _figures(commit: ReaderCommit, first: int, last: int) -> dict[str, Any]:
+    here = slice(first, last)
+    state = ["read"] * (last - first)
+    reason: list[str | None] = [None] * (last - first)
+    dropped = [0] * (last - first)
+    for index, why in commit.skipped.items():
+        if first <= index < last:
+            state[index - first], reason[index - first] = "skipped", why
+    for part in commit.unfinished:
+        if first <= part.index < last:
+            state[part.index - first] = "unfinished"
+    for split in commit.returned:
+        if first <= split.index < last:
+            state[split.index - first], reason[split.index - first] = "returned", split.reason
+    for index, count in commit.dropped_records.items():
+        if first <= index < last:
+            dropped[index - first] = count
+    return {
+        "state": pa.array(state, pa.string()),
+        "reason": pa.array(reason, pa.string()),
+        "processed": pa.scalar(commit.finished or None, TIME),
+        "rows": _numbers(commit.rows[here]),
+        "bytes": _numbers(commit.input_bytes[here]),
+        "microseconds": _numbers(commit.microseconds[here]),
+        "dropped_records": _numbers(dropped),
+    }
+
+
+def _numbers(values: Sequence[int]) -> pa.Array:
+    return pa.array(np.asarray(values, np.int64))
+
+
+def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:
+    """Rows of `SPLITS`: the ranges, and what else is known of them."""
+    count = ranges.num_rows
+    given = {name: ranges.column(name) for name in RANGES.names}
+    given["modified"] = moments(given["modified"])
+    given |= columns
+    made = []
+    for field in SPLITS:
+        value = given.get(field.name)
+        if value is None:
+            value = pa.nulls(count, field.type)
+        elif isinstance(value, pa.Scalar):
+            value = pa.repeat(value, count)
+        made.append(value)
+    return pa.table(made, schema=SPLITS)
+
+
+def moments(microseconds: pa.Array) -> pa.Array:
+    """Microseconds as times; what is below 0 is not known."""
+    known = pc.if_else(pc.less(microseconds, 0), None, microseconds)
+    return known.cast(TIME)
