@@ -4,13 +4,36 @@ Import it before the session is made: Spark then looks for sources with the inte
 your program, also where that is a virtual environment nobody has activated. For a session that is
 already there, call `register(spark)`.
 
-Spark imports every module called `pyspark_*` to look for a `DefaultSource`, so this one is light.
+Spark imports every module called `pyspark_*` to look for a `DefaultSource`, and the command line
+starts without Spark, so this one is light: what it offers is imported when it is asked for.
 """
 
-from .connector.data_source import SluiceDataSource as DefaultSource
-from .connector.interpreter import register, use_this_interpreter
-from .connector.restarting import run_with_evolution
+from typing import TYPE_CHECKING, Any
+
+from .connector.interpreter import use_this_interpreter
+
+if TYPE_CHECKING:
+    from .connector.data_source import SluiceDataSource as DefaultSource
+    from .connector.interpreter import register
+    from .connector.restarting import run_with_evolution
 
 __all__ = ["DefaultSource", "register", "run_with_evolution"]
 
 use_this_interpreter()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DefaultSource":
+        from .connector.data_source import SluiceDataSource
+
+        return SluiceDataSource
+    if name == "register":
+        from .connector.interpreter import register
+
+        return register
+    if name == "run_with_evolution":
+        from .connector.restarting import run_with_evolution
+
+        return run_with_evolution
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

@@ -44,7 +44,9 @@ def test_every_imported_library_is_declared():
     extras = setup["options.extras_require"]
     shipped = [extras[name] for name in extras if name not in ("dev", "demo", "recipes")]
     declared = "\n".join([setup["options"]["install_requires"], *shipped])
-    names = {re.split(r"[<>=;\[]", line)[0].strip().replace("-", "_") for line in declared.splitlines()}
+    names = {
+        re.split(r"[<>=;\[]", line)[0].strip().replace("-", "_") for line in declared.splitlines()
+    }
     imported = set()
     for package in setup["options"]["packages"].split():
         for path in ROOT.joinpath(*package.split(".")[1:]).glob("*.py"):
