@@ -26,6 +26,7 @@ from .flight import (
     percentile,
 )
 from .memory import PythonMemory
+from .memory_row import memory
 from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
 from .ready import ready_rows_source
@@ -255,6 +256,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "flight": flight,
     "small20k": small20k,
     "big": big,
+    "memory": memory,
     "small100k": small100k,
     "shapes": shapes,
     "types": types,

@@ -5,10 +5,10 @@ Not here: streaming (`stream_reader.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from .telling import plainly_told
@@ -16,9 +16,29 @@ from .telling import plainly_told
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..checkpoint_meta.splits import FileVersion
     from ..reader.files.points import Points
+    from ..reader.files.pruning import FilePruning
     from .file_source import FileSource
     from .partitions import SluicePartition
+
+
+class PushFilters:
+    """`pushFilters` as an attribute, shown to Spark as the one that every reader inherits.
+
+    Where `spark.sql.python.filterPushdown.enabled` is off, which is the default, Spark refuses a
+    reader that has one of its own; where it is on, Spark calls what is there.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, taken: Callable[[Sequence[Filter]], None]) -> None:
+        self._taken = taken
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take note of `filters`; all of them are still to be applied."""
+        self._taken(filters)
+        return filters
 
 
 class SluiceBatchReader(DataSourceReader):
@@ -30,6 +50,11 @@ class SluiceBatchReader(DataSourceReader):
         self._options = dict(options)
         self._schema = schema
         self._inferred = inferred
+        self._filters: Sequence[Filter] = ()
+        self.pushFilters = PushFilters(self._take)  # type: ignore[method-assign]
+
+    def _take(self, filters: Sequence[Filter]) -> None:
+        self._filters = tuple(filters)
 
     @plainly_told()
     def partitions(self) -> Sequence[InputPartition]:
@@ -40,12 +65,14 @@ class SluiceBatchReader(DataSourceReader):
         from ..enumerator.files.slicing import wanted_split_bytes
         from ..enumerator.room import UNLIMITED, BatchRoom
         from ..reader.files.points import CarriedPoints
+        from ..reader.files.pruning import FilePruning
         from .file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition
 
         points = CarriedPoints()
         source = self._source(points)
-        files = source.lister()(())
+        pruning = FilePruning(source.schema, source.options)
+        files = [file for file in source.lister()(()) if _may_match(pruning, file)]
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
         splits = source.cutter().cut_all(files, BatchRoom(UNLIMITED), wanted)
         spreader = source.spreader()
@@ -74,12 +101,14 @@ class SluiceBatchReader(DataSourceReader):
         from .file_source import FileSource
         from .loading import load_source
         from .options import parse_options
+        from .pushdown import conditions_of
         from .task_context import with_session_time_zone
 
         options = with_session_time_zone(parse_options(self._options, streaming=False))
         options = settled(options, self._schema.names, inferred=self._inferred)
-        options = options.with_points(points)
-        source: object = load_source(options, arrow_schema(self._schema))
+        schema = arrow_schema(self._schema)
+        options = options.with_points(points).with_conditions(conditions_of(self._filters, schema))
+        source: object = load_source(options, schema)
         if not isinstance(source, FileSource):
             raise OptionError(
                 "source: only files can be read as a batch",
@@ -121,3 +150,12 @@ class SluiceBatchReader(DataSourceReader):
                 files = [split.file for split in splits]
                 raise evolved(seen, files, source.options, source.schema, None) from None
         reader.close()
+
+
+def _may_match(pruning: FilePruning, file: FileVersion) -> bool:
+    from ..errors import SluiceError
+
+    try:
+        return pruning.may_match(file)
+    except SluiceError:
+        return True  # Its reader says what is wrong with its place.

@@ -35,6 +35,7 @@ from .merging import merged
 from .opening import present_version, read_each
 from .options import ReaderOptions
 from .packing import runs
+from .pruning import FilePruning
 from .schemas.watching import ColumnWatch
 from .spool import Spool
 
@@ -51,11 +52,8 @@ class _Way:
     """The columns that are in the files."""
 
     file_format: FileFormat
-    place: Predicate
-    """What the filter says of the columns in the path."""
-
     rows: Predicate
-    """What it says of the others."""
+    """What the filter says of them."""
 
 
 class FileSplitReader(SplitReader[FileSplit]):
@@ -73,6 +71,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._context = context
         self._columns = FileColumns(schema, options)
         self._fitter = ColumnFitter(schema, options.time_zone or "UTC")
+        self._pruning = FilePruning(schema, options)
         self._ways: dict[frozenset[str], _Way] = {}
 
     @override
@@ -104,30 +103,18 @@ class FileSplitReader(SplitReader[FileSplit]):
             # Files as rows have a column called path, which is no partition.
             made_here = given | {METADATA}
             data = pa.schema([f for f in self._schema if f.name not in made_here])
-            place = pa.schema([f for f in self._schema if f.name in given])
             self._ways[given] = _Way(
                 data,
                 make_format(self._options, data),
-                Predicate.of_options(self._options, place),
                 Predicate.of_options(self._options, data),
             )
         return self._ways[given]
-
-    def _is_pruned(self, split: FileSplit) -> bool:
-        given = self._columns.partition(split.file.path)
-        predicate = self._way(frozenset(given)).place
-        if not predicate:
-            return False
-        row = pa.record_batch(
-            [pa.array([value], value.type) for value in given.values()], names=list(given)
-        )
-        return bool(predicate.keep(row).num_rows == 0)
 
     def _packed(self, run: Sequence[FileSplit]) -> list[Item] | None:
         """All of a run from one parse; None if it has to be read file by file to know more."""
         began = time.perf_counter()
         try:
-            kept = [split for split in run if not self._is_pruned(split)]
+            kept = [split for split in run if self._pruning.may_match(split.file)]
             if not kept:
                 return [SplitFinished(s.split_id, 0, s.length) for s in run]
             way = self._way_of(kept[0])
@@ -227,7 +214,7 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, int]]:
         path = split.file.path
-        if self._is_pruned(split):
+        if not self._pruning.may_match(split.file):
             return
         way = self._way_of(split)
         row = 0

@@ -1,0 +1,191 @@
+"""The memory row: peak resident size of a reader, for each format, over a large file and a tenth.
+
+Each reading is a process of its own, without Spark: what a Python worker holds besides pyspark.
+`make bench BENCH=memory`; `SLUICE_BENCH_MB` sets the size of the large files (2,000 by default).
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import ipc, orc
+
+from .bench import Bench, Result
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+SIZE_MB = int(os.environ.get("SLUICE_BENCH_MB", "2000"))
+_CHUNK = 100_000
+
+_READ = """
+import json, sys
+import pyarrow as pa
+from pathlib import Path
+from pyspark_sluice.reader.files.testing import CONTEXT, whole
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
+
+path, options = Path(sys.argv[1]), json.loads(sys.argv[2])
+if options["file_format"] == "text":
+    schema = pa.schema([("value", pa.string())])
+elif options["file_format"] == "binaryFile":
+    schema = pa.schema([("length", pa.int64()), ("content", pa.binary())])
+else:
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("value", pa.float64())])
+rows = 0
+for item in FileSplitReader(schema, ReaderOptions(**options), CONTEXT).read([whole(path)]):
+    rows += item.num_rows if isinstance(item, pa.RecordBatch) else 0
+# Not getrusage: its figure begins with what the process had that started this one.
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(json.dumps([rows, int(status["VmHWM"].split()[0]) * 1024]))
+"""
+
+
+def memory(bench: Bench) -> Iterator[Result]:
+    """Peak resident size of a reader by format, over a file of 2 GB and one of a tenth."""
+    for name, (write, options) in _KINDS.items():
+        small = _peak(_file(bench, name, write, SIZE_MB // 10), options)
+        path = _file(bench, name, write, SIZE_MB)
+        large = _peak(path, options)
+        note = f"{path.stat().st_size / 1e6:,.0f} MB; {large / small:.2f} times the smaller's"
+        of_tenth = f"a file of {SIZE_MB // 10} MB"
+        yield Result(f"memory, {name}", large / 2**20, small / 2**20, "MiB", of_tenth, note)
+
+
+def _peak(path: Path, options: dict[str, Any]) -> float:
+    done = subprocess.run(
+        [sys.executable, "-c", _READ, str(path), json.dumps(options)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    rows, peak = json.loads(done.stdout)
+    if not rows:
+        message = f"no row in {path}"
+        raise ValueError(message)
+    return float(peak)
+
+
+def _file(bench: Bench, name: str, write: Callable[[Path, int], None], megabytes: int) -> Path:
+    folder = bench.data.made(
+        f"memory_{name.replace(' ', '_')}_{megabytes}",
+        lambda made: write(made / "file", megabytes * 1_000_000),
+    )
+    return folder / "file"
+
+
+def _tables() -> Iterator[pa.Table]:
+    start = 0
+    while True:
+        ids = range(start, start + _CHUNK)
+        names = [f"name of row {n} and {n * 7919 % 100_003}" for n in ids]
+        yield pa.table({"id": ids, "name": names, "value": [n / 7 for n in ids]})
+        start += _CHUNK
+
+
+def _text(line: Callable[[dict[str, Any]], str], opened: Any = open) -> Callable[[Path, int], None]:
+    def write(path: Path, size: int) -> None:
+        with opened(path, "wb") as out:
+            _fill(out, size, line)
+
+    return write
+
+
+def _fill(out: SupportsWrite[bytes], size: int, line: Callable[[dict[str, Any]], str]) -> None:
+    """So many bytes of content, whatever they take when they are compressed."""
+    written = 0
+    for table in _tables():
+        data = "".join(map(line, table.to_pylist())).encode()
+        out.write(data)
+        written += len(data)
+        if written >= size:
+            return
+
+
+def _document(path: Path, size: int) -> None:
+    with path.open("wb") as out:
+        out.write(b"[\n")
+        _fill(out, size, lambda row: json.dumps(row) + ",\n")
+        out.write(b'{"id": 0}]')
+
+
+def _columns(make: Callable[[Path, pa.Schema], Any]) -> Callable[[Path, int], None]:
+    def write(path: Path, size: int) -> None:
+        tables = _tables()
+        first = next(tables)
+        with make(path, first.schema) as out:
+            out.write(first)
+            while path.stat().st_size < size:
+                out.write(next(tables))
+
+    return write
+
+
+def _one_group(path: Path, size: int) -> None:
+    tables, found = _tables(), list[pa.Table]()
+    while sum(table.nbytes for table in found) < size:
+        found.append(next(tables))
+    pq.write_table(pa.concat_tables(found), path, row_group_size=1 << 30)
+
+
+def _avro(path: Path, size: int) -> None:
+    import fastavro
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for table in _tables():
+            yield from table.to_pylist()
+            if path.stat().st_size >= size:
+                return
+
+    types = {"id": "long", "name": "string", "value": "double"}
+    fields = [{"name": name, "type": kind} for name, kind in types.items()]
+    with path.open("wb") as out:
+        fastavro.writer(out, {"type": "record", "name": "r", "fields": fields}, rows())
+
+
+def _zeros(path: Path, size: int) -> None:
+    with path.open("wb") as out:
+        out.truncate(size)
+
+
+def _json(row: dict[str, Any]) -> str:
+    return f'{{"id":{row["id"]},"name":"{row["name"]}","value":{row["value"]}}}\n'
+
+
+def _csv(row: dict[str, Any]) -> str:
+    return f'{row["id"]},"{row["name"]}",{row["value"]}\n'
+
+
+def _broken_csv(row: dict[str, Any]) -> str:
+    return f'{row["id"]},"{row["name"]}\nof two lines",{row["value"]}\n'
+
+
+def _gzip(path: Path, mode: str) -> Any:
+    return gzip.open(path, mode, compresslevel=1)
+
+
+_KINDS: dict[str, tuple[Callable[[Path, int], None], dict[str, Any]]] = {
+    "json": (_text(_json), {"file_format": "json"}),
+    "json document": (_document, {"file_format": "json", "multi_line": True}),
+    "csv": (_text(_csv), {"file_format": "csv"}),
+    "csv multiline": (_text(_broken_csv), {"file_format": "csv", "multi_line": True}),
+    "text": (_text(_csv), {"file_format": "text"}),
+    "json gzip": (_text(_json, _gzip), {"file_format": "json", "compression": "gzip"}),
+    "json bzip2": (_text(_json, bz2.open), {"file_format": "json", "compression": "bzip2"}),
+    "parquet": (_columns(pq.ParquetWriter), {"file_format": "parquet"}),
+    "parquet one row group": (_one_group, {"file_format": "parquet"}),
+    "orc": (_columns(lambda path, _: orc.ORCWriter(str(path))), {"file_format": "orc"}),
+    "arrow": (_columns(ipc.new_file), {"file_format": "arrow"}),
+    "arrow stream": (_columns(ipc.new_stream), {"file_format": "arrow"}),
+    "avro": (_avro, {"file_format": "avro"}),
+    "binaryFile": (_zeros, {"file_format": "binaryFile"}),
+}

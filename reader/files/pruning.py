@@ -1,0 +1,44 @@
+"""Which files need not be opened, by the columns in their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from ...checkpoint_meta.splits import FileVersion
+from .columns import FileColumns
+from .formats.filter.predicate import Predicate
+from .options import ReaderOptions
+
+
+class FilePruning:
+    """Judges files by the filter and by the conditions that Spark has pushed down."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._columns = FileColumns(schema, options)
+        self._predicates: dict[frozenset[str], Predicate] = {}
+
+    def may_match(self, file: FileVersion) -> bool:
+        """False only if the path says that no row of `file` fulfils every condition.
+
+        Raises:
+            SluiceError: the columns in the path do not fit the schema.
+        """
+        given = self._columns.partition(file.path)
+        predicate = self._predicate(given)
+        if not predicate:
+            return True
+        row = pa.record_batch(
+            [pa.array([value], value.type) for value in given.values()], names=list(given)
+        )
+        return bool(predicate.keep(row).num_rows)
+
+    def _predicate(self, given: Mapping[str, pa.Scalar]) -> Predicate:
+        names = frozenset(given)
+        if names not in self._predicates:
+            place = pa.schema([field for field in self._schema if field.name in names])
+            self._predicates[names] = Predicate.of_options(self._options, place)
+        return self._predicates[names]
