@@ -134,7 +134,8 @@ def test_a_listing_that_fails_is_retried_with_growing_delays_and_nothing_is_lost
     for _ in range(2):
         bench.discover()
         delays.append(bench.context.calls[0].delay)
-    assert delays == pytest.approx([0.6, 1.8])
+    assert 0.3 <= delays[0] <= 0.6
+    assert 0.9 <= delays[1] <= 1.8
     bench.discover()
     assert bench.plan() == [whole(file("a"))]
     assert bench.context.calls[0].delay == 7.0
