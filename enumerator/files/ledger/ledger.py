@@ -29,6 +29,7 @@ from ....checkpoint_meta.index.keys import (
 from ....checkpoint_meta.splits import GROWS, FileSplit
 from ..discovery.api import FoundFiles
 from .changes import Changes, OnOverwrite
+from .memory import give_back
 from .pending import FileOrder, PendingRanges
 from .sealing import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
 from .seen import Piece, SeenFiles
@@ -190,8 +191,11 @@ class Ledger:
         if self._is_long_unsealed():
             _, tails = self.seen.freeze()
             seal(self.seen, tails, attachments)
-            return True
-        return merge_some(self.seen, self._policy.sealing, attachments)
+            did = True
+        else:
+            did = merge_some(self.seen, self._policy.sealing, attachments)
+        give_back()
+        return did
 
     def attachments(self) -> frozenset[str]:
         """Names of objects that are in use, or will be by a base that is being written."""

@@ -29,6 +29,7 @@ from ....checkpoint_meta.index.run import (
 )
 from ....errors import StateCorruptError, StateMissingError
 from ...large_state import FrozenState, WrittenState
+from .memory import give_back
 from .seen import SeenFiles, Tail
 
 LOG: Final = logging.getLogger("pyspark_sluice.state")
@@ -86,8 +87,8 @@ def merge_some(seen: SeenFiles, policy: SealingPolicy, attachments: Attachments)
     if not group:
         return False
     keys = SeenKeys.merge([read_keys(attachments.read(run.attachments[0])) for run in group])
-    files = join_files(list(_files_of(group, attachments)))
-    written = attachments.publish(*_objects(write_keys(keys), files))
+    objects = _objects(write_keys(keys), join_files(list(_files_of(group, attachments))))
+    written = attachments.publish(*objects)
     seen.merged(group, Run(keys, written))
     return True
 
@@ -128,6 +129,7 @@ class FrozenLedger(FrozenState):
         open_tails = [tail for tail in self._tails if tail.run is None]
         if open_tails:
             seal(self._seen, open_tails, attachments)
+            give_back()
         # A tail may have been sealed since, together with others of this state.
         later = {id(tail.run): tail.run for tail in self._tails if tail.run is not None}
         runs = [*self._runs, *later.values()]
