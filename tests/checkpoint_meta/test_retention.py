@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyspark_sluice.checkpoint_meta.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, claim_epoch
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.retention import Retention
 from pyspark_sluice.checkpoint_meta.testing import (
     Fault,
@@ -17,7 +19,7 @@ from pyspark_sluice.checkpoint_meta.testing import (
 )
 from pyspark_sluice.errors import FencedError
 
-from .test_history import chain, names, tear
+from .test_history import chain, document, names, tear
 
 
 def prune(store, head, retained, epoch=9, check=lambda: None):
@@ -156,3 +158,96 @@ def test_what_a_newer_epoch_has_written_is_never_touched():
     found = CheckpointHistory(store).chain(newer)
     assert names(found) == [("base", 12, 2), ("delta", 13, 2), ("delta", 14, 2)]
     assert store.list(f"readers/{newer.name}") == ["00000.json"]
+
+
+def test_young_checkpoints_are_retained_however_many_they_are():
+    store = MemoryStateStore("/ck/sluice")
+    history = CheckpointHistory(store)
+    parent = NO_CHECKPOINT
+    for number in range(1, 21):
+        for kind in ("delta", "base"):
+            made = document(number, 1, parent, kind)
+            header = made.header.model_copy(update={"created": number})
+            made = replace(made, header=header)
+            (history.publish if kind == "delta" else history.publish_base)(made)
+        parent = CheckpointRef(number, 1)
+    retention = Retention(store, history, 1, lambda: None, Attachments(store, 1))
+    retention.prune(parent, 3, younger_than=8)
+    # The oldest that is retained is the first that is not young: its commits may be counted.
+    assert [ref.checkpoint for ref in history.checkpoints()] == list(range(7, 21))
+    retention.prune(parent, 3, younger_than=100)
+    assert [ref.checkpoint for ref in history.checkpoints()] == [17, 18, 19, 20]
+
+
+def with_attachments(store, epoch=1):
+    """Three bases: runs 1 and 2; 1, 2 and 3; and 4, which they were merged into."""
+    history, attachments = CheckpointHistory(store), Attachments(store, epoch)
+    one, two, three = (attachments.publish(("keys.arrow", b"%d" % i)) for i in range(3))
+    (merged,) = attachments.publish(("keys.arrow", b"merged"))
+    (unused,) = attachments.publish(("keys.arrow", b"unused"))
+    parent = NO_CHECKPOINT
+    for number in range(1, 10):
+        history.publish(document(number, epoch, parent))
+        refers = {2: [*one, *two], 5: [*one, *two, *three], 8: [merged]}.get(number)
+        if refers:
+            base = document(number, epoch, parent, "base")
+            header = base.header.model_copy(update={"format": 3, "attachments": refers})
+            history.publish_base(replace(base, header=header))
+        parent = CheckpointRef(number, epoch)
+    return parent, attachments, [*one, *two, *three], merged, unused
+
+
+@pytest.mark.parametrize("retained", [1, 3, 5, 8])
+def test_attachments_go_when_nothing_refers_to_them(retained):
+    store = MemoryStateStore("/ck/sluice")
+    head, attachments, old, merged, unused = with_attachments(store)
+    history = CheckpointHistory(store)
+    retention = Retention(store, history, 1, lambda: None, attachments, lambda: {merged.name})
+    retention.prune(head, retained)
+    there = set(store.list("index"))
+    referred = {
+        attachment.name
+        for ref in history.bases()
+        for attachment in history.read_base(ref).header.attachments
+    }
+    assert referred <= there
+    assert there == referred | {merged.name}
+    assert unused.name not in there
+    assert {a.name for a in old} <= there or retained == 1
+
+
+@pytest.mark.parametrize("kind", ["crash before", "crash after"])
+def test_pruning_attachments_may_be_killed_between_any_two_deletions(kind):
+    for after in range(100):
+        store = MemoryStateStore("/ck/sluice")
+        head, *_ = with_attachments(store)
+        faulty = FaultyStateStore(store)
+        faulty.fault = Fault(kind, after, verb="delete")
+        try:
+            prune(faulty, head, 1)
+        except SimulatedCrash:
+            history = CheckpointHistory(store)
+            for ref in history.bases():
+                for attachment in history.read_base(ref).header.attachments:
+                    assert f"index/{attachment.name}" in store.objects
+        else:
+            break
+    assert after > 5
+
+
+def test_attachments_of_a_newer_epoch_and_those_beside_a_damaged_base_stay():
+    store = MemoryStateStore("/ck/sluice")
+    head, _, old, *_ = with_attachments(store)
+    (newer,) = Attachments(store, 12).publish(("keys.arrow", b"newer"))
+    tear(store, "bases/0000000005-0000000001.arrow")
+    prune(store, head, 8)
+    assert {a.name for a in old} | {newer.name} <= set(store.list("index"))
+
+
+def test_a_base_of_which_an_attachment_is_damaged_is_no_floor():
+    store = MemoryStateStore("/ck/sluice")
+    head, _, old, merged, _ = with_attachments(store)
+    store.objects[f"index/{merged.name}"] = b"torn"
+    prune(store, head, 1)
+    assert {a.name for a in old} <= set(store.list("index"))
+    assert CheckpointRef(5, 1) in CheckpointHistory(store).bases()

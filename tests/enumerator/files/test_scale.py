@@ -1,0 +1,70 @@
+"""The short form of the benchmark of scale: 200,000 files, counted rather than timed."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+
+import numpy as np
+
+from pyspark_sluice.checkpoint_meta.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.enumerator.files.discovery.api import FoundFiles
+from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.sealing import SealingPolicy
+from pyspark_sluice.enumerator.files.ledger.state import FileState, FileStateSerializer
+from pyspark_sluice.tests.enumerator.files.chains import document, folded
+
+POLICY = LedgerPolicy(sealing=SealingPolicy(seal_at=10_000, fan_in=4, longest=100_000))
+
+
+def files(first, count):
+    numbers = np.arange(first, first + count, dtype=np.int64)
+    paths = [f"/data/year=2026/month=01/part-{number:09d}.json" for number in numbers.tolist()]
+    return FoundFiles(paths, np.full(count, 100, np.int64), numbers)
+
+
+def grown(ledger, attachments, first, last, checkpoint=0):
+    """Finds files a thousand at a time, each thousand assigned in a checkpoint of its own."""
+    costs = []
+    for at in range(first, last, 1000):
+        found = files(at, 1000)
+        before = time.thread_time()
+        ledger.enter(ledger.sift([found], at))
+        while ledger.pending.first() is not None:
+            ledger.pending.take(None)
+        checkpoint += 1
+        FileStateSerializer().serialize_all(ledger.snapshot(checkpoint))
+        costs.append(time.thread_time() - before)
+        while ledger.can_improve:
+            ledger.improve(attachments)
+    return costs
+
+
+def test_what_a_checkpoint_costs_does_not_follow_what_has_been_seen():
+    store = MemoryStateStore()
+    attachments = Attachments(store, 1)
+    ledger = Ledger(POLICY)
+    few = grown(ledger, attachments, 0, 10_000)
+    gc.collect()
+    objects = len(gc.get_objects())
+    many = grown(ledger, attachments, 10_000, 200_000)
+    gc.collect()
+    assert len(ledger.seen) == 200_000
+    # A file that is not in the next batch is no object.
+    assert len(gc.get_objects()) - objects < 5_000
+    assert sum(run.keys.names.high.nbytes for run in ledger.seen.runs) <= 8 * 200_000
+    assert len(ledger.seen.runs) <= 12
+    # The machine may be busy: the median of the last ones, and generously.
+    assert statistics.median(many[-20:]) < 3 * statistics.median(few)
+    # Sealed once, and merged twice or three times, at 32 bytes and a name.
+    assert attachments.bytes_written / 200_000 < 4 * 60
+    written = ledger.freeze().write(attachments)
+    in_base = sum(row.nbytes for row in written.rows)
+    assert in_base < 1_000
+    base = document(200, FileState(written.rows), (), written.attachments)
+    again = Ledger(POLICY, folded([base], attachments))
+    paths = files(0, 200_000).paths
+    assert again.seen.are_known(paths[::7]).all()
+    assert not again.seen.are_known([path + "x" for path in paths[::7]]).any()

@@ -1,0 +1,126 @@
+"""Bases, merges and deletions of a file source's state, with the real coordinator."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.connector.file_source import FileSource
+from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
+from pyspark_sluice.errors import StateCorruptError, StateMissingError
+from pyspark_sluice.tests.protocol.opened import opened
+
+
+class SlowStore(MemoryStateStore):
+    """Counts how many bases and runs are being written at a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.at_once = self.most = 0
+        self.slow = 0.0
+        self._counting = threading.Lock()
+
+    def publish(self, name, data):
+        if name.startswith(("bases/", "index/")):
+            with self._counting:
+                self.at_once += 1
+                self.most = max(self.most, self.at_once)
+            time.sleep(self.slow)
+            with self._counting:
+                self.at_once -= 1
+        super().publish(name, data)
+
+
+class Query:
+    def __init__(self, directory, **settings):
+        self.directory = directory
+        self.store = SlowStore()
+        self.settings = CoordinatorSettings(
+            BatchLimits(files=1), 1, deltas_per_base=3, commit_patience=0.0, **settings
+        )
+        self.ref = NO_CHECKPOINT
+        self.landed = 0
+
+    def start(self):
+        options = parse_options({"path": str(self.directory)}, streaming=False)
+        source = FileSource(options, pa.schema([("id", pa.int64())]))
+        coordinator = Coordinator(source, self.store, self.settings)
+        coordinator.prepare_available_now()
+        return coordinator
+
+    def land(self, count=1):
+        for _ in range(count):
+            (self.directory / f"{self.landed:04}.json").write_text("{}")
+            self.landed += 1
+
+    def run(self, *, to_the_end=False):
+        coordinator = self.start()
+        batches = 0
+        while (end := coordinator.latest(self.ref)) != self.ref:
+            coordinator.assignments(self.ref, end)
+            coordinator.commit(self.ref)
+            self.ref = end
+            batches += 1
+        deadline = time.monotonic() + 30
+        while to_the_end and opened(coordinator).upkeep.is_busy:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        coordinator.close()
+        return batches
+
+
+def test_runs_of_a_single_batch_come_to_their_bases(tmp_path):
+    query = Query(tmp_path)
+    for _ in range(14):
+        query.land()
+        assert query.run() == 1
+    bases = CheckpointHistory(query.store).bases()
+    # Where a run ends before its base is written, one that is long overdue is waited for.
+    assert max(ref.checkpoint for ref in bases) >= 14 - 7
+
+
+def test_one_piece_of_work_is_done_at_a_time_however_slow_the_store_is(tmp_path):
+    query = Query(tmp_path)
+    query.store.slow = 0.05
+    query.land(40)
+    assert query.run(to_the_end=True) == 40
+    assert query.store.most == 1
+    assert CheckpointHistory(query.store).bases()
+
+
+def test_a_base_of_which_a_run_is_gone_is_skipped_and_written_anew(tmp_path, caplog):
+    query = Query(tmp_path, retained_checkpoints=1000)
+    query.land(12)
+    query.run(to_the_end=True)
+    names = [name for name in query.store.objects if name.endswith(".keys.arrow")]
+    assert names
+    for name in names:
+        query.store.objects[name] = b"torn" + query.store.objects[name]
+    query.land()
+    assert query.run() == 1
+    assert "a base is skipped for the checkpoints below it" in caplog.text
+    restarted = query.start()
+    assert restarted.latest(query.ref) == query.ref
+    assert len(opened(restarted).enumerator.ledger.seen) == 13
+    restarted.close()
+
+
+def test_a_run_that_is_gone_is_named_where_nothing_is_left_below_its_base(tmp_path):
+    query = Query(tmp_path)
+    query.land(12)
+    query.run(to_the_end=True)
+    (*_, newest) = CheckpointHistory(query.store).bases()
+    for name in list(query.store.objects):
+        if name.startswith("checkpoints/") and int(name[12:22]) <= newest.checkpoint:
+            del query.store.objects[name]
+        if name.endswith(".keys.arrow"):
+            del query.store.objects[name]
+    with pytest.raises((StateMissingError, StateCorruptError), match=r"index/.*keys\.arrow"):
+        query.start().latest(query.ref)
