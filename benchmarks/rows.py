@@ -29,6 +29,7 @@ from .memory import PythonMemory
 from .memory_row import memory
 from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
+from .profile_rows import profile
 from .ready import ready_rows_source
 from .scale import scale
 from .shape_rows import shapes
@@ -260,6 +261,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "small100k": small100k,
     "shapes": shapes,
     "types": types,
+    "profile": profile,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
 USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "planning", "small20k")

@@ -45,6 +45,8 @@ def find_name(names: Sequence[str], wanted: str, within: str = "") -> int:
     Raises:
         Misfit: several names match equally well.
     """
+    if names.count(wanted) == 1:
+        return names.index(wanted)
     hits = [i for i, name in enumerate(names) if name == wanted]
     if not hits:
         folded = wanted.lower()

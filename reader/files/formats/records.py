@@ -82,7 +82,8 @@ class RecordFormat(FileFormat):
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
-        self._block_bytes = min(BLOCK_BYTES, options.batch_bytes)
+        # What a column costs once a block is worth mentioning where there are hundreds.
+        self._block_bytes = min(BLOCK_BYTES * max(1, len(schema) // 64), options.batch_bytes)
 
     def splittability(self, file: FileVersion) -> Splittability:
         """At any byte, unless the content cannot be entered in the middle."""

@@ -52,8 +52,6 @@ class CsvFormat(RecordFormat):
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
-        # What a column costs once a block is worth mentioning where there are hundreds.
-        self._block_bytes = min(self._block_bytes * max(1, len(schema) // 64), options.batch_bytes)
         self._data = data_schema(schema, options)
         temporal = Temporal(options)
         try:

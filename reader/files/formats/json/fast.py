@@ -50,6 +50,12 @@ class FastRecords:
         self._plain = pa.schema([field for field in data if field.name not in apart])
         """What pyarrow's parser is to find: all columns but the maps."""
         self._wire = wire_schema(self._plain)
+        self._plan = [
+            (field, at, data.field(at).type if at >= 0 else None)
+            for field in schema
+            for at in [data.get_field_index(field.name)]
+        ]
+        self._floats = [at for at, kind in enumerate(data.types) if _holds_floats(kind)]
         self._flat = FlatRecords.of(self._wire, known_only=options.minds_unknown_fields)
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
@@ -60,7 +66,7 @@ class FastRecords:
         if parsed is None:
             return None
         wire, rows = parsed
-        if any(map(_has_minus_zero, wire)) and _integer_minus_zero(data):
+        if any(_has_minus_zero(wire[at]) for at in self._floats) and _integer_minus_zero(data):
             return None
         try:
             return self._assembled(wire, rows)
@@ -119,14 +125,10 @@ class FastRecords:
     def _assembled(self, wire: list[pa.Array], rows: int) -> pa.RecordBatch:
         if not len(self._schema):
             return empty_columns(self._schema, rows)
-        columns = []
-        for field in self._schema:
-            index = self._data.get_field_index(field.name)
-            if index < 0:
-                columns.append(pa.nulls(rows, field.type))
-            else:
-                kind = self._data.field(index).type
-                columns.append(finish(wire[index], kind, self._temporal))
+        columns = [
+            pa.nulls(rows, field.type) if kind is None else finish(wire[at], kind, self._temporal)
+            for field, at, kind in self._plan
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
@@ -167,6 +169,11 @@ def _has_word_for_no_number(data: bytes) -> bool:
     return False
 
 
+def _holds_floats(kind: pa.DataType) -> bool:
+    children = [kind.field(at).type for at in range(kind.num_fields)]
+    return _types.is_floating(kind) or any(map(_holds_floats, children))
+
+
 def _has_minus_zero(array: pa.Array) -> bool:
     """True if a float is -0.0. For Spark the integer -0 in a column of floats is 0.0."""
     if _types.is_struct(array.type):
@@ -175,5 +182,8 @@ def _has_minus_zero(array: pa.Array) -> bool:
         return _has_minus_zero(array.values)
     if not _types.is_floating(array.type):
         return False
-    values = array.drop_null().to_numpy(zero_copy_only=False)
-    return bool((np.signbit(values) & (values == 0)).any())
+    if not len(array):
+        return False
+    # Its sign bit and nothing else; a null is a zero beneath.
+    bits = np.frombuffer(array.buffers()[1], f"u{array.type.byte_width}")
+    return bool((bits == 1 << (array.type.bit_width - 1)).any())
