@@ -1,7 +1,7 @@
 """What one value costs in each text format: our reader, pyarrow's parser alone, and Spark's.
 
-One column of one type in one file, one core: processor time of this process for the first two,
-wall clock of a job with a single task for Spark. The cost of finding the records is in all three.
+One column of one type in one file, one core, processor time: of this process for the first two, of
+a job with a single task for Spark. The cost of finding the records is in all three.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pyspark_sluice.connector.arrow_schema import arrow_schema
@@ -119,19 +121,45 @@ def _measured(bench: Bench, file_format: str, typed: Typed) -> Result:
     note = f"`{example}`"
     if bench.peers:
         reader = bench.spark.read.schema(schema).format(file_format)
-        noop = reader.load(str(path.parent)).coalesce(1).write.format("noop").mode("overwrite")
-        note += f"; Spark {_nanoseconds(noop.save, time.perf_counter):.0f} ns"
+        frame = reader.load(str(path.parent)).coalesce(1)
+        note += f"; Spark {_sparks_nanoseconds(bench.spark, frame):.0f} ns"
     return Result(f"{file_format}, {typed.ddl}", own, bare, "ns", "pyarrow alone", note)
 
 
-def _nanoseconds(run: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
+def _nanoseconds(run: Callable[[], Any]) -> float:
     """Median for a value, after two runs to warm up."""
-    took = []
-    for turn in range(2 + _RUNS):
-        begin = clock()
+
+    def seconds() -> float:
+        begin = time.process_time()
         run()
-        if turn >= 2:
-            took.append(clock() - begin)
+        return time.process_time() - begin
+
+    return _median(seconds)
+
+
+def _sparks_nanoseconds(spark: SparkSession, frame: DataFrame) -> float:
+    """The same of the tasks that read a frame."""
+    context = spark.sparkContext
+    status = cast(Any, context)._jsc.sc().statusStore()  # noqa: SLF001 nothing else tells it
+
+    def seconds() -> float:
+        group = f"types {time.perf_counter_ns()}"
+        context.setJobGroup(group, group)
+        frame.write.format("noop").mode("overwrite").save()
+        jobs = [context.statusTracker().getJobInfo(n) for n in _jobs(context, group)]
+        stages = [stage for job in jobs if job is not None for stage in job.stageIds]
+        spent = sum(int(status.lastStageAttempt(stage).executorCpuTime()) for stage in stages)
+        return spent / 1e9
+
+    return _median(seconds)
+
+
+def _jobs(context: SparkContext, group: str) -> list[int]:
+    return list(context.statusTracker().getJobIdsForGroup(group))
+
+
+def _median(seconds: Callable[[], float]) -> float:
+    took = [seconds() for _ in range(2 + _RUNS)][2:]
     return statistics.median(took) * 1e9 / VALUES
 
 
