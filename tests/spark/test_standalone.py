@@ -15,6 +15,7 @@ import pytest
 
 from pyspark_sluice.tests.spark.standalone import BUCKET, standalone
 
+RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
 PROGRAM = Path(__file__).parent / "programs" / "standalone_query.py"
 
 
@@ -37,6 +38,31 @@ def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[st
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
     return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+
+
+def _submit(master: str, recipe: str, *arguments: Path) -> None:
+    """A recipe of the examples, as it stands."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
+    # A machine that lives for seconds: thorough compilation does not pay.
+    quick = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    small = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.executor.memory": "512m",
+    }
+    ran = subprocess.run(
+        [
+            *(str(Path(sys.executable).with_name("spark-submit")), "--master", master),
+            *(f"--conf={key}={value}" for key, value in small.items()),
+            *(str(RECIPES / recipe), *map(str, arguments)),
+        ],
+        env={**environment, **quick, "PYSPARK_PYTHON": sys.executable},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
 
 
 @pytest.mark.spark
@@ -77,6 +103,9 @@ def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
             {**elsewhere, "options": sent_back},
         ]
         first, second, third = _run(cluster.url, home, queries)
+        bad.unlink()
+        table, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
+        _submit(cluster.url, "parquet_table.py", landing, table, checkpoint)
         kinds = Counter(path.split("/")[3] for path in server.files.find(f"{BUCKET}/state"))
     assert (first["error"], second["error"]) == ("", "")
     assert (kinds["checkpoints"], kinds["epochs"], kinds["abandoned"]) == (2, 1, 0)
@@ -92,3 +121,5 @@ def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
     assert "this executor does not see the state that the driver writes" in third["error"]
     assert "/proc/self/cwd/elsewhere/sluice/source/checkpoints/" in third["error"]
     assert not (tmp_path / "sink-elsewhere" / "_spark_metadata" / "0").exists()
+    ingested = pq.read_table(table, columns=["id"]).column("id").to_pylist()
+    assert Counter(ingested) == Counter(range(60))
