@@ -74,6 +74,17 @@ SPARK: tuple[KnownName, ...] = (
         happens_anyway=("true",),
     ),
     KnownName("enableDateTimeParsingFallback", note="Text that Spark 2 read is not read here."),
+    KnownName(
+        "inferTimestamp",
+        note="Timestamps in JSON are inferred as text: give a hint for those columns.",
+        happens_anyway=("false",),
+    ),
+    KnownName("timeFormat", note="Times of day are text here: leave it out."),
+    KnownName(
+        "ignoreInvalidPartitionPaths",
+        note="A value in a path that its column cannot hold is an error.",
+        happens_anyway=("false",),
+    ),
     KnownName("extension", note="Use pathGlobFilter, such as *.csv."),
     KnownName("maxColumns", note=_NO_LIMIT),
     KnownName("maxCharsPerColumn", note=_NO_LIMIT),
@@ -82,10 +93,15 @@ SPARK: tuple[KnownName, ...] = (
     KnownName("maxStringLen", note=_NO_LIMIT),
     KnownName("inputBufferSize", note=_TUNING),
     KnownName("columnPruning", note=_TUNING),
+    KnownName("useUnsafeRow", note=_TUNING),
+    KnownName("explodeEmbeddedArray", note="Spark's default is what happens here: leave it out."),
     KnownName("codec", note="Use compression; auto goes by the suffix."),
     *(
         KnownName(name, note=_WRITING)
-        for name in ("quoteAll", "escapeQuotes", "pretty", "writeNonAsciiCharacterAsCodePoint")
+        for name in (
+            *("quoteAll", "escapeQuotes", "pretty", "sortKeys", "parquet.compression"),
+            *("orc.compress", "writeNonAsciiCharacterAsCodePoint"),
+        )
     ),
 )
 
