@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -39,14 +40,18 @@ SIZES = (10_000, 1_000_000, 10_000_000)
 BATCH = 100_000
 """Files in a batch while the first listing is drained."""
 
+MORE = 1_700_000
+"""Files that are listed on top of all others."""
+
 NEW = 1_000
 """Files that are new in each checkpoint after it."""
 
-_IN_DIRECTORY = 10_000
+_IN_DIRECTORY = 1_000
+"""What stores list at a time."""
 
 
 class MadeUpFiles(AbstractFileSystem):  # type: ignore[misc]
-    """`made-up://<n>/`: n files of 100 bytes in directories of 10,000; more appear on demand."""
+    """`made-up://<n>/`: n files of 100 bytes in directories of 1,000; more appear on demand."""
 
     protocol = "made-up"
     cachable = False
@@ -165,6 +170,12 @@ class Driver:
         """Of the coordinator."""
         return self.coordinator.report()
 
+    @property
+    def is_busy(self) -> bool:
+        """True as long as something is written in the background."""
+        opened = self.coordinator._opened  # noqa: SLF001
+        return opened is not None and opened.upkeep.is_busy
+
 
 def first_listing(files: int, directory: str) -> dict[str, Any]:
     """An AvailableNow run over files that are all new."""
@@ -177,7 +188,8 @@ def first_listing(files: int, directory: str) -> dict[str, Any]:
     done = [one, *refs]
     ref = done[-1]
     assert driver.report()["filesSeen"] == files, driver.report()
-    time.sleep(3)  # Whatever is under way in the background.
+    while driver.is_busy:
+        time.sleep(0.1)
     return {
         "ref": [ref.checkpoint, ref.epoch],
         "batches": len(done),
@@ -190,6 +202,16 @@ def first_listing(files: int, directory: str) -> dict[str, Any]:
             kind: round(size / files, 1) for kind, size in sorted(driver.store.written.items())
         },
     }
+
+
+def listing_more(files: int, directory: str, checkpoint: int, epoch: int) -> dict[str, Any]:
+    """Restored over all files, an AvailableNow run over others, enough for the longest merge."""
+    driver = Driver(MORE, directory, BATCH, bounded=True)
+    done = list(driver.batches(CheckpointRef(checkpoint, epoch)))
+    assert driver.report()["filesSeen"] == files + MORE, driver.report()
+    while driver.is_busy:
+        time.sleep(0.1)
+    return {"batches": len(done), "resident, MiB": _resident()}
 
 
 def later(files: int, directory: str, checkpoint: int, epoch: int) -> dict[str, Any]:
@@ -273,6 +295,12 @@ def _in_process(step: str, *arguments: object) -> dict[str, Any]:
     return found
 
 
+def _copy(place: str) -> str:
+    """A state of its own for a run that changes it."""
+    shutil.copytree(place, place + "-more")
+    return place + "-more"
+
+
 def measure(sizes: Sequence[int], directory: str) -> list[dict[str, Any]]:
     """All figures, a mapping for each number of files."""
     found = []
@@ -280,8 +308,14 @@ def measure(sizes: Sequence[int], directory: str) -> list[dict[str, Any]]:
         place = os.path.join(directory, str(files))
         first = _in_process("first_listing", files, place)
         ref = first.pop("ref")
+        more = _in_process("listing_more", files, _copy(place), *ref)
         found.append(
-            {"files": files, "first": first, "later": _in_process("later", files, place, *ref)}
+            {
+                "files": files,
+                "first": first,
+                "later": _in_process("later", files, place, *ref),
+                "more": more,
+            }
         )
         print(json.dumps(found[-1]), flush=True)
     return found
@@ -297,7 +331,7 @@ def scale(_: Bench) -> list[Result]:
     return [
         Result(f"{of['files']:,} files seen: {name}", float(value), None, "")
         for of in found
-        for name, value in {**of["first"], **of["later"]}.items()
+        for name, value in {**of["more"], **of["first"], **of["later"]}.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
 
@@ -306,7 +340,11 @@ def table(found: Sequence[dict[str, Any]]) -> str:
     """The table of `docs/scale.md`."""
     lines = ["| | " + " | ".join(f"{of['files']:,} files" for of in found) + " |"]
     lines.append("|---|" + "---|" * len(found))
-    for part, title in (("first", "first listing"), ("later", "restored")):
+    for part, title in (
+        ("first", "first listing"),
+        ("later", "restored"),
+        ("more", f"restored, {MORE:,} more are listed"),
+    ):
         for name in found[-1][part]:
             values = [of[part].get(name) for of in found]
             if isinstance(values[-1], dict):
@@ -329,7 +367,8 @@ def main() -> None:
     if step == "first_listing":
         result = first_listing(int(files), directory)
     else:
-        result = later(int(files), directory, int(ref[0]), int(ref[1]))
+        steps = {"later": later, "listing_more": listing_more}
+        result = steps[step](int(files), directory, int(ref[0]), int(ref[1]))
     print(json.dumps(result))
     sys.stdout.flush()
     # Background threads are daemons; nothing of the state depends on how a process ends.
