@@ -35,6 +35,8 @@ def end_of_records(path: str, start: int, size: int, options: ReaderOptions) -> 
             "a path of a local or mounted file system: objects are replaced, not appended to",
             "Set onOverwrite to ignore, reprocess or fail.",
         )
+    if size <= start:
+        return start
     separator = separator_of(options)
     width = len(separator)
     with naming(FileVersion(path, size, -1)), open(place_of(path), "rb") as file:

@@ -143,3 +143,17 @@ def test_the_last_separator_is_found_across_pieces(tmp_path, monkeypatch):
     for size in range(len(data) + 1):
         whole = data[:size].rfind(b"\r\n")
         assert end_of_records(str(path), 0, size, options) == (whole + 2 if whole >= 0 else 0)
+
+
+def test_a_file_without_a_last_line_end_that_was_read_whole_before_is_no_error_until_it_grows(
+    tmp_path,
+):
+    query = Query(tmp_path, fileFormat="text", onOverwrite="ignore")
+    log = tmp_path / "app.log"
+    append(log, "one\ntwo")
+    assert query.run() == ["one", "two"]
+    query.given["onOverwrite"] = "appendTail"
+    assert query.run() == []
+    append(log, "\nthree\n")
+    with pytest.raises(FileChangedError, match="no end of a record before byte 7"):
+        query.run()
