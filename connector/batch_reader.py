@@ -62,7 +62,7 @@ class SluiceBatchReader(DataSourceReader):
         import pyarrow as pa
 
         from ..checkpoint_meta.reference import NO_CHECKPOINT
-        from ..enumerator.files.slicing import wanted_split_bytes
+        from ..enumerator.files.cutting import wanted_split_bytes
         from ..enumerator.room import UNLIMITED, BatchRoom
         from ..reader.files.points import CarriedPoints
         from ..reader.files.pruning import FilePruning

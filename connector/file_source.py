@@ -17,6 +17,7 @@ from ..checkpoint_meta.loaded_paths import loaded_paths
 from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
+from ..enumerator.files.cutting import Border, SplitCutter
 from ..enumerator.files.discovery.api import Discovery
 from ..enumerator.files.discovery.choice import Choice
 from ..enumerator.files.discovery.criteria import Criteria
@@ -27,7 +28,6 @@ from ..enumerator.files.ledger.changes import OnOverwrite
 from ..enumerator.files.ledger.folding import fold
 from ..enumerator.files.ledger.ledger import LedgerPolicy
 from ..enumerator.files.ledger.state import FileState, FileStateSerializer
-from ..enumerator.files.slicing import Border, SplitCutter
 from ..enumerator.files.spreading import SplitSpreader
 from ..enumerator.large_state import StateDocument
 from ..errors import FileChangedError, OptionError, SplitReadError

@@ -3,7 +3,7 @@
 A pass of discovery comes chunk by chunk, and a batch is planned of what has come; with too much
 pending the pass rests.
 
-Not here: listing (`discovery`), what is known of files (`ledger`), cutting (`slicing.py`),
+Not here: listing (`discovery`), what is known of files (`ledger`), cutting (`cutting.py`),
 spreading (`spreading.py`), holding back what is assigned too early (the coordinator's gateways).
 """
 
@@ -23,11 +23,11 @@ from ...errors import FileChangedError, MissingPathError, SourceUnavailable
 from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..large_state import FrozenState
 from ..room import BatchRoom
+from .cutting import SplitCutter, wanted_split_bytes
 from .discovery.api import CHUNK, Discovery, FoundFiles
 from .ledger.ledger import Ledger, LedgerPolicy, Sifted
 from .ledger.share import FreshShare
 from .ledger.state import FileState
-from .slicing import SplitCutter, wanted_split_bytes
 from .spreading import SplitSpreader
 
 _BACK_OFF_LIMIT = 30.0

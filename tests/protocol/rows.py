@@ -26,12 +26,12 @@ from pyspark_sluice.enumerator.api import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
 from pyspark_sluice.enumerator.files.ledger.folding import fold
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.sealing import SealingPolicy
 from pyspark_sluice.enumerator.files.ledger.state import FileState, FileStateSerializer
-from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
 from pyspark_sluice.enumerator.room import BatchRoom

@@ -19,8 +19,8 @@ from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
-from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext

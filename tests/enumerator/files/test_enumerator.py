@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import FileOrder
-from pyspark_sluice.enumerator.files.slicing import SplitCutter
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext

@@ -14,7 +14,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.local_store import LocalStateStore
 from pyspark_sluice.checkpoint_meta.splits import FileSplit
-from pyspark_sluice.enumerator.files.slicing import SplitCutter
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.entering import gzip as points_of_gzip

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.enumerator.files.slicing import SplitCutter
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
 
 
