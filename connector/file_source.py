@@ -178,7 +178,7 @@ def make_discovery(options: SluiceOptions) -> Discovery:
     )
 
 
-def make_listing(options: SluiceOptions) -> Discovery:
+def make_listing(options: SluiceOptions) -> TreeDiscovery:
     """Lists what the options point at."""
     return TreeDiscovery(
         loaded_paths(options.path),

@@ -5,6 +5,7 @@ Not here: what is asked of it.
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import threading
@@ -43,6 +44,8 @@ class S3Server:
         self.fault: Fault | None = None
         self.most_keys = 0
         """Keys of a page of a listing at most; 0 for as many as S3 has."""
+        self.longest_poll = 20
+        """Seconds that a request waits for messages at most."""
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server: BaseWSGIServer | None = None
         self.port = 0
@@ -148,11 +151,20 @@ class S3Server:
         self.headers.append({k: str(v) for k, v in environ.items() if k.startswith("HTTP_")})
         if self.most_keys and kind == "LIST":
             environ["QUERY_STRING"] = f"{query}&max-keys={self.most_keys}"
+        if kind == "ReceiveMessage":
+            self._shorten(environ)
         if self.fault is not None:
             answer = self.fault(environ, respond)
             if answer is not None:
                 return answer
         return self._app(environ, respond)
+
+    def _shorten(self, environ: dict[str, Any]) -> None:
+        # A client that is gone is not noticed: what its last poll finds is nobody's for a while.
+        asked = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        asked["WaitTimeSeconds"] = min(asked.get("WaitTimeSeconds", 0), self.longest_poll)
+        body = json.dumps(asked).encode()
+        environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(body), str(len(body))
 
     # Faults ---------------------------------------------------------------------------------
 

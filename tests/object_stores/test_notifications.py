@@ -145,6 +145,7 @@ def make_queue(sqs):
 def open_stream(server, bucket, monkeypatch):
     streams = []
     monkeypatch.setattr(inboxes, "LONG_POLL", 1)
+    monkeypatch.setattr(inboxes, "SHORT_POLL", 0)
 
     def make(queue, **options):
         streams.append(Stream(server, bucket, queue, **options))
@@ -235,7 +236,7 @@ def test_after_a_crash_a_message_comes_again_and_its_file_once(
     for key in ("in/safe", "in/lost", "in/lost", "in/safe"):
         sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, key)))
     again = open_stream(queue, known=[f"s3://{bucket}/in/safe"])
-    again.discovery.resume({"notifications": int(time.time())})
+    again.discovery.resume(stream.discovery.position())
     assert again.found_within() == ["in/lost"]
     # Those of the file that was safe before are done with at once.
     again.until(deleted=2, held=2)
@@ -375,6 +376,27 @@ def test_what_no_message_told_of_is_found_by_the_scheduled_full_pass(
     assert stream.found() == []
     now[0] += 2
     assert stream.found() == ["in/silent"]
+
+
+def test_a_restart_lists_only_when_it_is_time_or_when_something_else_is_asked_for(
+    server, bucket, sqs, make_queue, open_stream
+):
+    queue = make_queue()
+    stream = open_stream(queue)
+    stream.found()
+    position = json.loads(json.dumps(stream.discovery.position()))
+    _put(server, bucket, "in/a", "other/b")
+
+    def found(queue, position, **options):
+        again = open_stream(queue, **options)
+        again.discovery.resume(position)
+        return again.found()
+
+    assert found(queue, position) == []
+    assert found(queue, {}) == ["in/a"]
+    assert found(make_queue(), position) == ["in/a"], "the new queue has never told of it"
+    assert found(queue, position, path="other") == ["other/b"]
+    assert found(queue, {**position, "fullListing": position["fullListing"] - 3601}) == ["in/a"]
 
 
 def test_a_file_that_is_not_ready_is_looked_at_again(server, bucket, sqs, make_queue, open_stream):

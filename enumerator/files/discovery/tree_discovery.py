@@ -138,17 +138,17 @@ class TreeDiscovery(Discovery):
         return {
             "fullListing": int(self._full_listing),
             "greatest": dict(self._greatest),
-            "of": self._identity(),
+            "of": self.identity(),
         }
 
     @override
     def resume(self, position: Mapping[str, Any]) -> None:
-        if self._mode.incremental and position.get("of") == self._identity():
+        if self._mode.incremental and position.get("of") == self.identity():
             self._greatest = dict(position["greatest"])
             self._full_listing = float(position["fullListing"])
 
-    def _identity(self) -> str:
-        # With other paths or filters there are other names to be found before the greatest.
+    def identity(self) -> str:
+        """Of the paths and the choice: with others there is more to be found than what is new."""
         return hashlib.sha256(repr((self._paths, self._choice)).encode()).hexdigest()[:16]
 
 

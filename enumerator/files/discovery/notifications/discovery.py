@@ -8,6 +8,7 @@ events do no harm. Not here: threads (`inbox.py`), the full pass (`tree_discover
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
 from ..object_pages import Page
 from ..remote_tree import RemoteTree
 from ..tally import Tally
+from ..tree_discovery import TreeDiscovery
 from .inbox import Inbox
 from .letters import Letter, Letters
 from .messages import MalformedMessage, objects_of
@@ -39,7 +41,7 @@ class NotificationDiscovery(Discovery):
 
     def __init__(
         self,
-        whole: Discovery,
+        whole: TreeDiscovery,
         trees: Callable[[], Sequence[RemoteTree]],
         inbox: Inbox,
         full_listing_interval: float,
@@ -169,16 +171,20 @@ class NotificationDiscovery(Discovery):
 
     @override
     def position(self) -> Mapping[str, Any]:
-        inner = dict(self._whole.position())
         if self._full_listing is None:
-            return inner
-        return {**inner, "notifications": int(self._full_listing)}
+            return {}
+        return {"fullListing": int(self._full_listing), "told": self._identity()}
 
     @override
     def resume(self, position: Mapping[str, Any]) -> None:
-        self._whole.resume(position)
-        if "notifications" in position:
-            self._full_listing = float(position["notifications"])
+        # Another queue has not told of what this one has.
+        if position.get("told") == self._identity():
+            self._full_listing = float(position["fullListing"])
+
+    def _identity(self) -> str:
+        return hashlib.sha256(f"{self._whole.identity()} {self._inbox.url}".encode()).hexdigest()[
+            :16
+        ]
 
     @override
     def notify_cut(self, checkpoint_id: int, known: KnownFiles) -> None:

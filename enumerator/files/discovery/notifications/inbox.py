@@ -16,6 +16,9 @@ from contextlib import suppress
 from .....checkpoint_meta.buckets.retries import delays
 from .queue import LONG_POLL, Message, Queue
 
+SHORT_POLL = 1
+"""Seconds to wait where more may be there; without any wait SQS looks at a part of itself only."""
+
 _MOST_HELD = 20_000
 """Messages at a time: SQS itself lets 120,000 be in flight."""
 
@@ -27,6 +30,7 @@ class Inbox:
     """Of one queue. A message is handed out once, however often it is delivered."""
 
     def __init__(self, queue: Queue, dead_letters: Queue | None) -> None:
+        self.url = queue.url
         self._queue = queue
         self._dead_letters = dead_letters
         self._changed = threading.Condition()
@@ -110,7 +114,7 @@ class Inbox:
     # The threads ------------------------------------------------------------------------------
 
     def _receive(self) -> None:
-        pauses, failures, wait = delays(), 0, 1
+        pauses, failures, wait = delays(), 0, SHORT_POLL
         while not self._stopped.is_set():
             with self._changed:
                 if len(self._held) >= _MOST_HELD:
@@ -131,7 +135,7 @@ class Inbox:
                     self._queue.release(messages)
                 return
             # The first answers have to show soon that there is nothing; later ones may wait.
-            wait = 1 if messages else LONG_POLL
+            wait = SHORT_POLL if messages else LONG_POLL
             self._arrived(messages)
 
     def _failed(self, error: OSError, failures: int) -> None:

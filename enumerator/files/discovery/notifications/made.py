@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .....checkpoint_meta.loaded_paths import LoadedPath
-from ..api import Discovery
 from ..choice import Choice
 from ..forest import plant
 from ..remote_tree import RemoteTree
-from ..tree_discovery import ListingMode
+from ..tree_discovery import ListingMode, TreeDiscovery
 from .discovery import NotificationDiscovery
 from .inbox import Inbox
 from .queue import Queue
@@ -33,7 +32,7 @@ class Queues:
 
 
 def notification_discovery(
-    whole: Discovery,
+    whole: TreeDiscovery,
     paths: Sequence[LoadedPath],
     storage_options: Mapping[str, Any],
     choice: Choice,
