@@ -36,6 +36,9 @@ _BACK_OFF_LIMIT = 30.0
 _REST = 4.0
 """After a pass of t seconds discovery rests at least this many times t."""
 
+_MANY = 1000
+"""A pass that brings so many new files took its time for them, and the next one comes soon."""
+
 _PATIENCE = 0.5
 """Seconds after which what a pass has found is handed over, however little it is."""
 
@@ -107,6 +110,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         self._pass: Iterator[FoundFiles] | None = None
         """The pass that is under way."""
         self._pass_seconds = 0.0
+        self._pass_new = 0
         self._position: Mapping[str, Any] = {}
         """Of discovery, after the last pass that ended."""
         self._is_paused = False
@@ -131,7 +135,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         # On a worker thread, one call at a time: nothing is entered into the ledger meanwhile.
         began = time.monotonic()
         if self._pass is None:
-            self._pass, self._pass_seconds = self._discovery.listing(self.ledger.seen), 0.0
+            self._pass = self._discovery.listing(self.ledger.seen)
+            self._pass_seconds, self._pass_new = 0.0, 0
         found: list[FoundFiles] = []
         ended = False
         try:
@@ -161,6 +166,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             self._retry_or_raise(error)
             return
         self._pass_seconds += portion.seconds
+        self._pass_new += portion.sifted.new
         self.ledger.enter(portion.sifted)
         if not portion.sifted.wanted:
             self._passed_over += portion.sifted.new
@@ -177,7 +183,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             self._wants_checkpoint = True
         self._settled = True
         if not self._context.bounded:
-            self._schedule(max(self._policy.interval, _REST * self._pass_seconds))
+            rest = _REST * self._pass_seconds if self._pass_new < _MANY else 0.0
+            self._schedule(max(self._policy.interval, rest))
 
     def _go_on(self) -> None:
         """The pass goes on, unless there is enough to do."""

@@ -23,7 +23,7 @@ FILES = {
 """Name -> second of its modification; the id of its one row is its place here."""
 
 CASES = [
-    (["plain"], {"pathGlobFilter": "*.{json,csv}"}),
+    (["plain"], {"pathGlobFilter": "*.{json,csv}", "recursiveFileLookup": "false"}),
     (["plain", "parts"], {"recursiveFileLookup": "true"}),
     (["plain"], {"recursiveFileLookup": "true", "pathGlobFilter": "[a-d].json"}),
     (["plain"], {"recursiveFileLookup": "false"}),

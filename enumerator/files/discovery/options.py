@@ -132,7 +132,7 @@ class DiscoveryOptions(BaseModel):
         1000,
         ge=10,
         description="Time between two listings; where all paths are local, 250 by default. A long "
-        "listing is followed by a rest of four times its length.",
+        "listing that brings little is followed by a rest of four times its length.",
         json_schema_extra=_MILLISECONDS,
     )
     discovery_timeout: Milliseconds = Field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 
 import pytest
@@ -396,3 +397,28 @@ def test_a_file_that_must_not_change_fails_the_query_at_once():
     bench.enumerator._discovery = Listed(bench.list, with_known=True)
     with pytest.raises(FileChangedError, match="a file that was read has changed: a"):
         bench.discover()
+
+
+def test_after_a_long_pass_discovery_rests_unless_it_brought_many_new_files():
+    files = [file(str(i)) for i in range(1000)]
+
+    def slowly():
+        time.sleep(0.05)
+        return files
+
+    context: HandCrankedContext[FileSplit] = HandCrankedContext(1)
+    cutter, spreader = SplitCutter(AnyByte(), 100), SplitSpreader(1000, 1, 1)
+    enumerator = FileSplitEnumerator(
+        context, Listed(slowly), cutter, spreader, FilePolicy(0.01), None
+    )
+    enumerator.start()
+    delays = []
+    for _ in range(2):
+        while True:
+            context.run_calls()
+            (call,) = context.calls
+            if call.delay:
+                break
+        delays.append(call.delay)
+    assert delays[0] == 0.01
+    assert delays[1] >= 0.2
