@@ -32,6 +32,7 @@ _READ = """
 import json, sys
 import pyarrow as pa
 from pathlib import Path
+from pyspark_sluice.reader.files.formats.child_process import ChildDecoder
 from pyspark_sluice.reader.files.testing import CONTEXT, whole
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
@@ -43,6 +44,8 @@ elif options["file_format"] == "binaryFile":
     schema = pa.schema([("length", pa.int64()), ("content", pa.binary())])
 else:
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("value", pa.float64())])
+# In this process, whose memory is measured, instead of a child of it.
+ChildDecoder.supported = False
 rows = 0
 for item in FileSplitReader(schema, ReaderOptions(**options), CONTEXT).read([whole(path)]):
     rows += item.num_rows if isinstance(item, pa.RecordBatch) else 0

@@ -48,13 +48,8 @@ class UnfinishedSplit(BaseModel):
     """The remainder as the split serializer's columns, one row."""
 
 
-class ReaderCommit(BaseModel):
-    """What one reader read of each split of one checkpoint, and what it sends back.
-
-    Splits are named by their index in the reader's assignment, and figures are columns in that
-    order, so that fifty thousand packed splits stay a small document. A split that is neither
-    returned nor unfinished was read to its end.
-    """
+class _OfAttempt(BaseModel):
+    """What one attempt of one reader says of one checkpoint."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -65,6 +60,15 @@ class ReaderCommit(BaseModel):
     attempt: int
     query_id: str = ""
     """Spark's `sql.streaming.queryId`, empty where there is none."""
+
+
+class ReaderCommit(_OfAttempt):
+    """What one reader read of each split of one checkpoint, and what it sends back.
+
+    Splits are named by their index in the reader's assignment, and figures are columns in that
+    order, so that fifty thousand packed splits stay a small document. A split that is neither
+    returned nor unfinished was read to its end.
+    """
 
     rows: Sequence[int]
     """Rows emitted of each split."""
@@ -150,7 +154,7 @@ class ReaderCommit(BaseModel):
             ) from error
 
 
-class Abandonment(BaseModel):
+class Abandonment(_OfAttempt):
     """An attempt was closed half-way: Spark wanted no more of its rows, or ended it.
 
     An object of its own beside the commit, so that it can never stand in the way of one: the
@@ -158,14 +162,6 @@ class Abandonment(BaseModel):
     Where a reader has no commit it explains why, and nobody has to wait for one.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    format: Literal[1] = FORMAT_VERSION
-    checkpoint: int
-    epoch: int
-    reader: int
-    attempt: int
-    query_id: str = ""
     reported: int
     """Splits it had come to the end of."""
 

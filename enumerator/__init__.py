@@ -1,11 +1,17 @@
 """Decides what is read next, and by which reader."""
 
-from .api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
-from .coordinator import Coordinator
-from .gateway import SubtaskGateway
-from .room import BatchLimits, BatchRoom
-from .settings import CoordinatorSettings, StartingState
-from .tracker import SplitAssignmentTracker
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
+    from .coordinator import Coordinator
+    from .gateway import SubtaskGateway
+    from .room import BatchLimits, BatchRoom
+    from .settings import CoordinatorSettings, StartingState
+    from .tracker import SplitAssignmentTracker
 
 __all__ = [
     "BatchLimits",
@@ -19,3 +25,20 @@ __all__ = [
     "StartingState",
     "SubtaskGateway",
 ]
+
+_HOMES = {
+    "api": ("EnumeratorSource", "SplitEnumerator", "SplitEnumeratorContext"),
+    "coordinator": ("Coordinator",),
+    "gateway": ("SubtaskGateway",),
+    "room": ("BatchLimits", "BatchRoom"),
+    "settings": ("CoordinatorSettings", "StartingState"),
+    "tracker": ("SplitAssignmentTracker",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Tasks need the options of this room, and none of what a coordinator is made of.
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f".{home}", __name__), name)
+    raise AttributeError(name)

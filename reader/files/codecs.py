@@ -24,6 +24,7 @@ from ...checkpoint_meta.splits import FileVersion
 from ...errors import MalformedDataError
 from .opening import RandomAccess
 from .options import Compression
+from .varints import read_varint
 
 __all__ = ["FAULTS", "Decoder", "Readable", "broken", "codec_of", "decompressed"]
 
@@ -271,15 +272,13 @@ def _snappy_frames(raw: _Raw) -> Iterator[bytes]:
 
 def _snappy_length(data: bytes) -> int:
     """The length that stands as a varint before every snappy block."""
-    size = shift = 0
-    for byte in data[:5]:
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if size > _MAX_BLOCK:
-                raise ValueError(f"a block claims {size} bytes")
-            return size
-        shift += 7
-    raise ValueError("a block without a length")
+    try:
+        size, _ = read_varint(data[:5], 0)
+    except IndexError:
+        raise ValueError("a block without a length") from None
+    if size > _MAX_BLOCK:
+        raise ValueError(f"a block claims {size} bytes")
+    return size
 
 
 _GZIP_FAULT: type[Exception] = igzip_lib.error  # type: ignore[assignment]  # its stub names no class

@@ -49,7 +49,9 @@ class EvolutionMode(StrEnum):
 class SchemaOptions(BaseModel):
     """How the schema comes about where `.schema(...)` does not give it, and how it goes on."""
 
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
 
     infer_column_types: bool = Field(
         False,

@@ -25,7 +25,9 @@ _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 class CommonOptions(SchemaOptions):
     """What is read, what a bad record or file does, and how lines are told apart."""
 
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
 
     file_format: FormatName = Field(
         FileFormatName.JSON.value,

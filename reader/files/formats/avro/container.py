@@ -14,6 +14,8 @@ from typing import NoReturn
 
 import pyarrow as pa
 
+from ...varints import read_varint, unzigzag, varint, zigzag
+
 MAGIC = b"Obj\x01"
 _SYNC = 16
 _CHUNK = 1 << 16
@@ -103,27 +105,16 @@ def long(data: bytes, at: int) -> tuple[int, int]:
     Raises:
         IndexError: `data` ends within it.
     """
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-        if shift > 63:
-            _fail("a number longer than ten bytes", at)
+    try:
+        value, after = read_varint(data, at)
+    except ValueError as err:
+        _fail(str(err), at)
+    return unzigzag(value), after
 
 
 def encoded(number: int) -> bytes:
     """A number as zig-zag varint."""
-    value = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return varint(zigzag(number))
 
 
 def first_block(source: pa.NativeFile, header: Header, start: int) -> int:
@@ -212,12 +203,11 @@ def _deflate(data: bytes) -> bytes:
 
 def _snappy(data: bytes) -> bytes:
     stored, checksum = data[:-4], int.from_bytes(data[-4:], "big")
-    size = shift = 0
-    for byte in stored[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
+    try:
+        size, _ = read_varint(stored[:5], 0)
+    except IndexError:
+        reason = "a snappy block without a length"
+        raise ValueError(reason) from None
     # Snappy never shrinks by more than a factor of 22 or so: a longer claim is a broken one.
     if size > 64 * len(stored) + 64:
         reason = f"a snappy block that claims {size} bytes in {len(stored)}"

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...varints import read_varint
+from ...varints import varint as written
+
 Value = int | bytes
 Field = tuple[int, Value]
 
@@ -44,9 +47,9 @@ def message(pairs: Iterable[Field]) -> bytes:
     parts = []
     for number, value in pairs:
         if isinstance(value, int):
-            parts += [_encoded(number << 3), _encoded(value)]
+            parts += [written(number << 3), written(value)]
         else:
-            parts += [_encoded(number << 3 | 2), _encoded(len(value)), value]
+            parts += [written(number << 3 | 2), written(len(value)), value]
     return b"".join(parts)
 
 
@@ -78,22 +81,8 @@ def numbers(found: Iterable[Field], wanted: int) -> list[int]:
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """A number of variable length and the position after it."""
-    value = shift = 0
-    while at < len(data) and shift < 64:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    reason = "a number in the ORC footer does not end"
-    raise ValueError(reason)
-
-
-def _encoded(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    try:
+        return read_varint(data, at)
+    except (IndexError, ValueError):
+        reason = "a number in the ORC footer does not end"
+        raise ValueError(reason) from None

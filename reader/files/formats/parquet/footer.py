@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from ...varints import read_varint, unzigzag
+
 MAGIC = b"PAR1"
 _STRUCT = 12
 
@@ -170,20 +172,14 @@ class Compact:
         return taken
 
     def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._data[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 63:
-                _fail("a number of more than ten bytes in the Parquet footer")
+        try:
+            value, self.at = read_varint(self._data, self.at)
+        except ValueError:
+            _fail("a number of more than ten bytes in the Parquet footer")
+        return value
 
     def _zigzag(self) -> int:
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
+        return unzigzag(self._varint())
 
 
 def bound(raw: bytes | None, found: pa.DataType) -> pa.Scalar | None:
