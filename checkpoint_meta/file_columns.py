@@ -6,7 +6,7 @@ Not here: the serializers of a source (`serializer.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from .arrays import int64_array, text_array
 from .splits import FileSplit, FileVersion
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
+WordT = TypeVar("WordT", np.int64, np.uint64)
 
 _FILE = [
     ("path", pa.string()),
@@ -70,6 +71,14 @@ def numbers_array(values: Numbers) -> pa.Array:
 
 def numbers_in(batch: pa.RecordBatch, name: str) -> Numbers:
     """A column of 64 bit numbers, none of them null, without a copy."""
-    found: Any = batch.column(name).to_numpy(zero_copy_only=True)
-    numbers: Numbers = found
-    return numbers
+    return words_in(batch.column(name), np.int64)
+
+
+def words_in(column: pa.Array, kind: type[WordT]) -> npt.NDArray[WordT]:
+    """Words of 64 bits, none of them null, over the memory of a column.
+
+    pyarrow's own conversion imports pandas where there is one.
+    """
+    assert column.null_count == 0
+    values: npt.NDArray[WordT] = np.frombuffer(column.buffers()[1] or b"", kind)
+    return values[column.offset : column.offset + len(column)]

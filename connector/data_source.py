@@ -42,9 +42,9 @@ class SluiceDataSource(DataSource):
 
         given = dict(self.options)
         if wanted_view(given) is not None:
-            from .views.reader import ddl_of
+            from .views.reader import columns_of
 
-            return ddl_of(given)
+            return columns_of(given)
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
         options = parse_options(given, streaming=False)
         fixed = _FIXED_SCHEMAS.get(options.file_format.lower())

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..attachments import Attachment
-from ..file_columns import FILES, numbers_array
+from ..file_columns import FILES, numbers_array, words_in
 from .keys import Names, SeenKeys, Words
 
 KEYS = "keys.arrow"
@@ -72,8 +72,8 @@ def read_keys(data: bytes) -> SeenKeys:
     """The inverse of `write_keys`, over the memory of `data`."""
     with pa.ipc.open_file(pa.BufferReader(data)) as reader:
         batch = reader.get_batch(0)
-    high, low, version, end = (column.to_numpy() for column in batch.columns)
-    return SeenKeys(Names(high, low), version, end)
+    high, low, version = (words_in(batch.column(at), np.uint64) for at in range(3))
+    return SeenKeys(Names(high, low), version, words_in(batch.column(3), np.int64))
 
 
 def _words(words: Words) -> pa.Array:

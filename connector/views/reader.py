@@ -6,40 +6,29 @@ Not here: what is in a view (`catalogue.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..state_location import open_state
 from ..telling import plainly_told
-from .catalogue import View, batches_of, table_of, view_named
+from .catalogue import batches_of, table_of, view_named
 from .options import view_options, wanted_view
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TYPES: Final = {
-    "string": "string",
-    "int64": "bigint",
-    "int32": "int",
-    "bool": "boolean",
-    "timestamp[us, tz=UTC]": "timestamp",
-}
 
-
-def ddl_of(given: Mapping[str, str]) -> str:
-    """Columns of the view that the options ask for, as Spark's DDL.
+def columns_of(given: Mapping[str, str]) -> StructType:
+    """Columns of the view that the options ask for.
 
     Raises:
         OptionError: there is no such view, or the options do not fit.
     """
     view_options(given)
-    return _ddl(view_named(wanted_view(given) or ""))
-
-
-def _ddl(view: View) -> str:
-    return ", ".join(f"`{field.name}` {_TYPES[str(field.type)]}" for field in view.schema)
+    return from_arrow_schema(view_named(wanted_view(given) or "").schema)
 
 
 class ViewReader(DataSourceReader):
@@ -54,7 +43,7 @@ class ViewReader(DataSourceReader):
         """One, with the options checked."""
         from ...errors import OptionError
 
-        made = StructType.fromDDL(ddl_of(self._options))
+        made = columns_of(self._options)
         if self._schema != made:
             raise OptionError(
                 "view: its columns are given",

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from pyspark_sluice.connector.views.catalogue import VIEWS
-from pyspark_sluice.connector.views.reader import _ddl
 
 
 def test_every_view_is_a_table_of_spark_beside_the_running_query(spark, tmp_path):
@@ -32,10 +31,7 @@ def test_every_view_is_a_table_of_spark_beside_the_running_query(spark, tmp_path
         ]
         assert all(row.processed >= row.planned >= row.discovered for row in files)
         for name, frame in views.items():
-            assert (
-                frame.schema.simpleString()
-                == spark.createDataFrame([], _ddl(VIEWS[name])).schema.simpleString()
-            )
+            assert frame.columns == VIEWS[name].schema.names
         counts = {name: frame.count() for name, frame in views.items()}
         assert counts["splits"] == 3
         assert counts["quarantine"] == counts["skipped"] == counts["schemas"] == 0

@@ -58,6 +58,32 @@ def fold(
     return FileState(_pending(rows), tuple(runs), tails)
 
 
+class FoldedParts:
+    """Parts of what `fold` makes, for whoever does not need all of it."""
+
+    def __init__(self, chain: Sequence[StateDocument]) -> None:
+        self._chain = chain
+        self._rows = [part for at, document in enumerate(chain) for part in _rows(document, at)]
+
+    def pending(self) -> Sequence[pa.RecordBatch]:
+        """What is pending; no object beside the chain is looked at."""
+        return _pending(self._rows)
+
+    def count_seen(self, attachments: Attachments) -> int:
+        """How many files are known.
+
+        Raises:
+            StateError: an object that the base refers to is gone or damaged.
+        """
+        runs = [run for each in self._chain for run in _runs(each, attachments, details=False)]
+        told = [p.names for p in self._rows if not self._chain[p.moment // 2].attachments]
+        sealed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
+        if not told:
+            return len(sealed)
+        known = SeenFiles(runs).know(SeenKeys.sort(Names.join(told)).names)
+        return len(sealed) + int(np.count_nonzero(~known))
+
+
 def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
     found = iter(document.attachments)
     runs = []

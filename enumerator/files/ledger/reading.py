@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ from ....checkpoint_meta.index.run import read_files
 from ....checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ....checkpoint_meta.state_store import StateStore
 from ...restore import document_of
-from .folding import fold
+from .folding import FoldedParts, fold
 from .state import FileState
 
 
@@ -48,8 +49,19 @@ class FilesAsOf:
         # Nothing is published: the epoch does not matter.
         self._attachments = Attachments(store, 0)
         self._chain = [] if ref == NO_CHECKPOINT else self._history.chain(ref)
-        documents = [document_of(checkpoint) for checkpoint in self._chain]
-        self._state = fold(documents, self._attachments) if documents else FileState()
+        self._documents = [document_of(checkpoint) for checkpoint in self._chain]
+
+    @cached_property
+    def _state(self) -> FileState:
+        return fold(self._documents, self._attachments) if self._documents else FileState()
+
+    @cached_property
+    def _parts(self) -> FoldedParts:
+        return FoldedParts(self._documents)
+
+    def count(self) -> int:
+        """Files ever seen, without a look at their names."""
+        return self._parts.count_seen(self._attachments)
 
     def quarantined(self) -> Sequence[QuarantinedSplit]:
         """Splits that were given up on, up to this checkpoint."""
@@ -57,7 +69,7 @@ class FilesAsOf:
 
     def pending(self) -> Sequence[pa.RecordBatch]:
         """What was found and not assigned: rows of `RANGES`."""
-        return self._state.ranges
+        return self._parts.pending()
 
     def seen(self) -> Iterator[pa.RecordBatch]:
         """Every file ever seen: rows of `SEEN_FILES`, the oldest runs first.

@@ -1,0 +1,193 @@
+"""The command line `sluice`: its commands and their arguments.
+
+Starts without Spark; a command imports what it needs.
+
+Not here: what the commands do.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .place import find_state
+from .telling import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
+
+app = typer.Typer(
+    help="Look at the state of a sluice source, verify it, and begin anew from it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+State = Annotated[
+    str,
+    typer.Argument(
+        metavar="STATE",
+        help="A state directory, or the checkpointLocation or stateLocation of the query; a local "
+        "path or a URL such as s3://bucket/checkpoints/flights.",
+    ),
+]
+SourceName = Annotated[
+    str, typer.Option("--source-name", help="The query's sourceName, where it has one.")
+]
+StorageOptions = Annotated[
+    str, typer.Option("--storage-options", help="The query's storageOptions: a JSON object.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
+
+
+@app.command()
+def status(
+    state: State,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """Backlog, rate, age of the oldest pending file, owner, quarantine."""
+    with plainly():
+        from .owner import owner_of
+        from .status import status_lines, status_of
+
+        store = find_state(state, source_name, storage_options)
+        found = status_of(store)
+        if as_json:
+            print_json(found)
+        else:
+            print_pairs(status_lines(found, str(owner_of(store))))
+
+
+@app.command()
+def watch(
+    state: State,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    interval: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)] = 2.0,
+    count: Annotated[int, typer.Option(help="Looks; 0 is for ever.", min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """The same, live, with the progress of the backlog and an estimated end."""
+    with plainly():
+        from .watching import watch_state
+
+        store = find_state(state, source_name, storage_options)
+        watch_state(store, interval, count, as_json=as_json)
+
+
+@app.command()
+def files(  # noqa: PLR0913, PLR0917
+    state: State,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    view: Annotated[
+        str,
+        typer.Option(
+            help="Another view: splits, skipped, quarantine, checkpoints, readers, schemas."
+        ),
+    ] = "files",
+    in_state: Annotated[
+        str, typer.Option("--in-state", help="Only rows in this state: pending, read, ...")
+    ] = "",
+    matching: Annotated[
+        str, typer.Option("--matching", help="Only paths that match a pattern with * ? [].")
+    ] = "",
+    limit: Annotated[int, typer.Option(help="Most rows; 0 is all.", min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Every file that was ever seen, and what became of it; or a row of another view."""
+    with plainly():
+        from .rows import chosen, columns_for_people
+
+        store = find_state(state, source_name, storage_options)
+        table = chosen(store, view, in_state=in_state, matching=matching)
+        shown = table.slice(0, limit) if limit else table
+        if as_json:
+            print_json_rows([shown])
+        else:
+            people = shown.slice(0, 200)
+            print_table(people.to_pylist(), columns_for_people(view))
+            typer.echo(f"{people.num_rows} of {table.num_rows} rows")
+
+
+@app.command()
+def checkpoints(
+    state: State,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """The checkpoints that are retained: each can be the start of a new query."""
+    with plainly():
+        from ..views.catalogue import table_of
+        from .rows import columns_for_people
+
+        table = table_of(find_state(state, source_name, storage_options), "checkpoints")
+        if as_json:
+            print_json_rows([table])
+        else:
+            print_table(table.to_pylist(), columns_for_people("checkpoints"))
+
+
+@app.command()
+def inspect(
+    state: State,
+    checkpoint: Annotated[str, typer.Argument(help="An id, or id-epoch: 42 or 42-3.")],
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """One checkpoint: its header, what it gave to whom, and what became of it."""
+    with plainly():
+        from .inspecting import inspected, inspected_lines
+
+        found = inspected(find_state(state, source_name, storage_options), checkpoint)
+        if as_json:
+            print_json(found)
+        else:
+            print_pairs(inspected_lines(found))
+            columns = ("path", "start", "end", "reader", "state", "rows", "reason")
+            print_table(found["splits"][:100], columns)
+
+
+@app.command()
+def diff(
+    state: State,
+    before: Annotated[str, typer.Argument(metavar="A", help="A checkpoint: 42 or 42-3.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="A later or earlier one.")],
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """What was found and what was assigned between two checkpoints."""
+    with plainly():
+        from .difference import difference
+
+        store = find_state(state, source_name, storage_options)
+        found = difference(store, before, after)
+        if as_json:
+            print_json_rows([found])
+        else:
+            print_table(found.slice(0, 200).to_pylist(), found.schema.names)
+            typer.echo(f"{found.num_rows} ranges differ")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the exit code.
+
+    Args:
+        arguments: of the command line; those of the process where there are none.
+    """
+    try:
+        app(args=arguments, prog_name="sluice", standalone_mode=True)
+    except Ended as ended:
+        return int(ended.code)
+    except SystemExit as ended:
+        return int(ended.code or 0) if isinstance(ended.code, int | None) else 1
+    except KeyboardInterrupt:
+        return 130
+    return int(Exit.FINE)
+
+
+__all__ = ["app", "main"]

@@ -1,0 +1,23 @@
+"""The way in: says what is missing where the command line's libraries are not installed.
+
+Not here: the commands (`app.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+
+def run() -> int:
+    """Run the command that the process was given; the exit code."""
+    missing = [name for name in ("typer", "rich") if find_spec(name) is None]
+    if missing:
+        sys.stderr.write(
+            f"sluice: {' and '.join(missing)} not installed. "
+            "The command line is an extra: pip install 'pyspark-sluice[cli]'\n"
+        )
+        return 2
+    from .app import main
+
+    return main()

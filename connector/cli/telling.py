@@ -1,0 +1,165 @@
+"""What a command prints: tables for people, one JSON document for programs; and how it ends.
+
+Not here: what is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from typing import Any, Final
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from ...errors import FencedError, OptionError, SluiceError, StateError, without_history
+
+
+class Exit(IntEnum):
+    """How a command ends."""
+
+    FINE = 0
+    FOUND = 1
+    """It did what it was asked to, and found something that a person has to look at."""
+
+    USAGE = 2
+    STATE = 3
+    """There is no state, or it is damaged."""
+
+    REFUSED = 4
+    """Somebody else may be at work on the state."""
+
+    FAILED = 5
+    """Anything else."""
+
+
+class Ended(Exception):
+    """The command is through, with this code."""
+
+    def __init__(self, code: Exit) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def exit_code(error: SluiceError) -> Exit:
+    """The code that an error of ours ends a command with."""
+    if isinstance(error, OptionError):
+        return Exit.USAGE
+    if isinstance(error, FencedError):
+        return Exit.REFUSED
+    return Exit.STATE if isinstance(error, StateError) else Exit.FAILED
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Around a command: an error of ours is its message, on standard error."""
+    try:
+        yield
+    except SluiceError as error:
+        told = without_history(error)
+        sys.stderr.write(f"{type(told).__name__}: {told}\n")
+        raise Ended(exit_code(error)) from None
+    except BrokenPipeError:
+        # Whoever reads has seen enough (`| head`).
+        sys.stdout = None
+        raise Ended(Exit.FINE) from None
+
+
+OUT: Final = Console(soft_wrap=True, highlight=False)
+
+
+def as_json(value: Any) -> str:
+    """Canonical JSON; times in ISO 8601."""
+    return json.dumps(value, default=_plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return str(value)
+
+
+def print_json(value: Any) -> None:
+    """One document, a line."""
+    sys.stdout.write(as_json(value) + "\n")
+    sys.stdout.flush()
+
+
+def print_json_rows(tables: Iterable[pa.Table]) -> None:
+    """One array, a row a line; nothing of it is collected first."""
+    first = True
+    sys.stdout.write("[")
+    for table in tables:
+        for batch in table.to_batches(max_chunksize=8192):
+            for row in batch.to_pylist():
+                sys.stdout.write(("\n" if first else ",\n") + as_json(row))
+                first = False
+    sys.stdout.write("]\n" if first else "\n]\n")
+
+
+def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str = "") -> None:
+    """Rows for people."""
+    shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for name in columns:
+        numeric = any(isinstance(row.get(name), int | float) for row in rows)
+        shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(said(row.get(name), name) for name in columns))
+    OUT.print(shown)
+
+
+def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
+    """Names and values, one under another."""
+    width = max(len(name) for name, _ in pairs)
+    for name, value in pairs:
+        OUT.print(f"[bold]{name:<{width}}[/bold]  {_escaped(value)}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def said(value: Any, name: str = "") -> str:
+    """A value for people: bytes with their unit, times to the second."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    if "bytes" in name or name == "size":
+        return said_bytes(value)
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    return _escaped(str(value))
+
+
+def said_bytes(count: float) -> str:
+    """Bytes with a unit, powers of 1024."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(count) < 1024 or unit == "TiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def said_duration(seconds: float | None) -> str:
+    """Two units at most."""
+    if seconds is None:
+        return "-"
+    left = timedelta(seconds=max(0, round(seconds)))
+    days, rest = left.days, left.seconds
+    hours, minutes, rest = rest // 3600, rest // 60 % 60, rest % 60
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+Render = Callable[[], None]
