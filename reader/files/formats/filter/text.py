@@ -1,6 +1,8 @@
 """The text of the `filter` option, parsed into conditions.
 
-What a condition means is in `conditions.py`.
+What a condition means is in `conditions.py`. sqlglot 30 was tried: it takes 0.1 s to import in
+every task, reads `a = 1 b` as an alias and `a = 1; drop table x` as two statements without a word,
+and its tree no longer knows where a literal stood, which the errors here tell.
 """
 
 from __future__ import annotations
