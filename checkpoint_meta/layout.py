@@ -14,6 +14,7 @@ BASES = "bases"
 READERS = "readers"
 ABANDONED = "abandoned"
 INDEX = "index"
+CLEANED = "cleaned"
 
 
 def epoch_object(epoch: int) -> str:

@@ -89,6 +89,8 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         retained_seconds=options.retain_checkpoints_for / 1000,
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,
+        clean_after=options.clean_source_retention / 1000,
+        clean_while_retained=options.clean_source_while_retained,
         settle_timeout=options.discovery_timeout / 1000,
         background_interval=_background_interval(options),
         starting_state=partial(starting_state, options) if options.starting_state else None,

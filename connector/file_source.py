@@ -17,6 +17,7 @@ from ..checkpoint_meta.loaded_paths import loaded_paths
 from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
+from ..enumerator.cleaner import SourceCleaner
 from ..enumerator.files.cutting import Border, SplitCutter
 from ..enumerator.files.discovery.api import Discovery
 from ..enumerator.files.discovery.choice import Choice
@@ -34,6 +35,7 @@ from ..errors import FileChangedError, OptionError, SplitReadError
 from ..reader.api import ReaderContext, SplitReader
 from ..reader.files.figures import FIGURES, FigureReader
 from ..reader.files.formats.api import FileFormat, Splittability
+from .cleaning import make_cleaner
 from .file_times import instant
 from .options import SluiceOptions
 from .source import Source
@@ -73,6 +75,10 @@ class FileSource(Source[FileSplit, FileState]):
             self.policy(),
             state,
         )
+
+    @override
+    def create_cleaner(self) -> SourceCleaner[FileSplit] | None:
+        return make_cleaner(self.options)
 
     def policy(self) -> FilePolicy:
         """When to list, what counts as a new file, and in which order files are read."""

@@ -38,10 +38,6 @@ class KnownName:
 _WRITING = "It concerns writing only: give it to writeStream."
 _NO_LIMIT = "There is no such limit here: leave it out."
 _TUNING = "It tunes Spark's own reader: leave it out."
-_CLEANED = (
-    "Files that have been read are neither deleted nor moved: leave it out, and let the store's "
-    "own rules for the age of objects do it."
-)
 _OWN_QUEUE = "It belongs to a service of Databricks: leave it out; files are found by listing."
 _CREDENTIALS = "Credentials and places of services go into storageOptions, under fsspec's names."
 
@@ -58,8 +54,6 @@ SPARK: tuple[KnownName, ...] = (
         note="A file is known by its whole path, never by its name alone.",
         happens_anyway=("false",),
     ),
-    KnownName("cleanSource", note=_CLEANED, happens_anyway=("off",)),
-    KnownName("sourceArchiveDir", note=_CLEANED),
     KnownName("maxCachedFiles", note="What was found is kept, however much it is: leave it out."),
     KnownName("discardCachedInputRatio", note="What was found is kept: leave it out."),
     KnownName(
@@ -153,9 +147,18 @@ AUTO_LOADER: tuple[KnownName, ...] = (
         "A changed file is read whole once more; see also fail and appendTail.",
         values={"true": "reprocess", "false": "ignore"},
     ),
-    KnownName("cloudFiles.cleanSource", note=_CLEANED, happens_anyway=("off",)),
-    KnownName("cloudFiles.cleanSource.retentionDuration", note=_CLEANED),
-    KnownName("cloudFiles.cleanSource.moveDestination", note=_CLEANED),
+    KnownName(
+        "cloudFiles.cleanSource",
+        "cleanSource",
+        "Also waits for cleanSourceWhileRetained.",
+        values={"off": "off", "delete": "delete", "move": "archive"},
+    ),
+    KnownName(
+        "cloudFiles.cleanSource.retentionDuration",
+        "cleanSourceRetention",
+        "0 by default, and may be short: retained checkpoints keep their files in any case.",
+    ),
+    KnownName("cloudFiles.cleanSource.moveDestination", "sourceArchiveDir"),
     KnownName(
         "cloudFiles.useStrictGlobber",
         note="Patterns are Hadoop's: * does not reach into directories.",

@@ -24,12 +24,14 @@ from pydantic.fields import FieldInfo
 
 from ..checkpoint_meta.loaded_paths import joined, loaded_paths
 from ..checkpoint_meta.units import Milliseconds
+from ..enumerator.files.cleaning.options import CleaningOptions
 from ..enumerator.files.discovery.names import glob_pattern
 from ..enumerator.files.ledger.changes import OnOverwrite
 from ..enumerator.options import EnumeratorOptions
 from ..errors import OptionError
 from ..reader.files.known_options import counts_rows, own_options, refused
 from ..reader.files.options import FileFormatName, ReaderOptions
+from .cleaning_options import cleaning_problems
 from .file_times import instant
 from .known_names import in_our_names
 from .queue_options import queue_problems
@@ -67,7 +69,7 @@ def _savepoint(value: str) -> str:
 _JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
-class SluiceOptions(EnumeratorOptions, ReaderOptions):
+class SluiceOptions(EnumeratorOptions, CleaningOptions, ReaderOptions):
     """Every option of `format("sluice")`; Spark hands them over in lower case."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=False)
@@ -232,6 +234,7 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
         return
     yield from _time_problems(options)
     yield from queue_problems(options, options.path, options.storage_options)
+    yield from cleaning_problems(options, options.path)
 
 
 def _has_lines(options: SluiceOptions) -> bool:

@@ -18,6 +18,7 @@ from ..checkpoint_meta.store import StateStore, open_store
 from ..checkpoint_meta.urls import absolute, hadoop_path, join, local_path, storage_url
 from ..enumerator.settings import StartingState
 from ..errors import OptionError
+from .cleaning import check_not_cleaned
 from .options import SluiceOptions
 
 
@@ -59,6 +60,7 @@ def starting_state(options: SluiceOptions) -> StartingState:
             f"id {identifier}",
             f"one of the checkpoints retained there: {retained}",
         )
+    check_not_cleaned(store, named[-1], options)
     return StartingState(store, named[-1])
 
 

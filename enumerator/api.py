@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.serializer import VersionedSerializer
+from .cleaner import SourceCleaner
 from .large_state import FrozenState, StateDocument
 from .room import BatchRoom
 
@@ -224,6 +225,10 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
         self, context: SplitEnumeratorContext[SplitT], state: StateT | None
     ) -> SplitEnumerator[SplitT, StateT]:
         """A fresh enumerator (`state` None) or one that goes on from a checkpoint. No I/O."""
+
+    def create_cleaner(self) -> SourceCleaner[SplitT] | None:
+        """What takes read splits out of the way, for sources that want that. No I/O."""
+        return None
 
     @property
     @abstractmethod

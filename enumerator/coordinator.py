@@ -35,6 +35,7 @@ from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitT, StateT
 from .async_calls import AsyncCalls
 from .bounded_lock import BoundedLock
+from .cleaning import Cleaning
 from .commit_search import CommitSearch
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
@@ -171,6 +172,10 @@ class Coordinator(Generic[SplitT, StateT]):
                 self._adopt(opened, savepoint, restored)
             else:
                 self._expect(opened, newest, restored)
+            if opened.cleaning is not None:
+                # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
+                opened.cleaning.completed(complete)
+                opened.cleaning.start()
         self._opened = opened
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
@@ -214,6 +219,9 @@ class Coordinator(Generic[SplitT, StateT]):
             flight.epoch,
             partial(check_not_fenced, self._store, flight.epoch),
         )
+        upkeep = Upkeep(directory, source, enumerator, sent_back, settings, threads, self._clock)
+        cleaning = self._cleaning(directory)
+        upkeep.hold = None if cleaning is None else cleaning.hold
         return OpenCoordinator(
             source,
             self._store,
@@ -227,7 +235,16 @@ class Coordinator(Generic[SplitT, StateT]):
             CheckpointCutter(source, enumerator, context, sent_back),
             acknowledgements,
             flight,
-            Upkeep(directory, source, enumerator, sent_back, settings, threads, self._clock),
+            upkeep,
+            cleaning,
+        )
+
+    def _cleaning(self, directory: StateDirectory) -> Cleaning[SplitT] | None:
+        cleaner = self._source.create_cleaner()
+        if cleaner is None:
+            return None
+        return Cleaning(
+            cleaner, self._source, directory, self._settings, self._threads, self._clock
         )
 
     def _expect(

@@ -22,6 +22,7 @@ from ..checkpoint_meta.state_store import StateStore
 from ..errors import FencedError, StateError, WaitTimeoutError
 from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitEnumerator, SplitT, StateT
+from .cleaning import Cleaning
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
 from .in_flight import CutAhead, InFlight
@@ -49,6 +50,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
     acknowledgements: Acknowledgements[SplitT]
     flight: InFlight
     upkeep: Upkeep
+    cleaning: Cleaning[SplitT] | None = None
 
     def __post_init__(self) -> None:
         self.room = BatchRoom(self.settings.limits)
@@ -130,13 +132,19 @@ class OpenCoordinator(Generic[SplitT, StateT]):
     def _await_upkeep(self) -> None:
         # Runs that end as soon as they can would never come to a base.
         deadline = time.monotonic() + self.settings.upkeep_patience
-        while self.context.bounded and self.upkeep.is_overdue and self.threads.failure is None:
+        while self.context.bounded and self._is_overdue and self.threads.failure is None:
             if not self._lock.wait(max(0.0, deadline - time.monotonic())):
                 return
+
+    @property
+    def _is_overdue(self) -> bool:
+        return self.upkeep.is_overdue or (self.cleaning is not None and self.cleaning.is_behind)
 
     def commit(self, end: CheckpointRef) -> None:
         """See `Coordinator.commit`."""
         with self._lock:
+            if self.cleaning is not None:
+                self.cleaning.completed(end)
             self.upkeep.completed(end)
 
     def report(self) -> dict[str, Any]:
@@ -150,6 +158,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
                 "abandonedReaders": self.acknowledgements.abandoned_readers,
                 "abandonedSplits": self.acknowledgements.abandoned_splits,
                 **({"unreadableState": list(damaged)} if damaged else {}),
+                **({"cleaned": dict(self.cleaning.figures())} if self.cleaning else {}),
                 **self.enumerator.backlog(),
             }
 

@@ -36,6 +36,12 @@ class CoordinatorSettings:
     """Checkpoints younger than this are retained, too, however many they are."""
 
     deltas_per_base: int = 50
+    clean_after: float = 0.0
+    """Seconds from the cut of a checkpoint until what it read may be cleaned up."""
+
+    clean_while_retained: bool = False
+    """What a retained checkpoint would read again may be cleaned up all the same."""
+
     settle_timeout: float = 600.0
     """How long a first batch waits for the first discovery."""
 

@@ -73,6 +73,8 @@ class Upkeep:
         self._settings = settings
         self._threads = threads
         self._clock = clock
+        self.hold: Callable[[], tuple[CheckpointRef, int] | None] | None = None
+        """Says what others still need of the state: see `Cleaning.hold`."""
         self._deltas = 0
         self._rows = 0
         self._frozen: _Base | None = None
@@ -175,11 +177,7 @@ class Upkeep:
                 self._new_bases = True
                 self.bases_written += 1
         elif let_go is not None:
-            # One more than promised: the oldest may have commits of its parent to count.
-            count = self._settings.retained_checkpoints + 1
-            seconds = self._settings.retained_seconds
-            younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
-            self._retention.prune(let_go, count, younger)
+            self._prune(let_go)
             with self._threads.lock:
                 self._let_go = None
         else:
@@ -188,6 +186,19 @@ class Upkeep:
                 self._directory.attachments
             )
         return True
+
+    def _prune(self, end: CheckpointRef) -> None:
+        with self._threads.lock:
+            held = self.hold() if self.hold is not None else (end, 0)
+            if held is None:
+                self._new_bases = True
+                return
+        head, needed = held
+        # One more than promised: the oldest may have commits of its parent to count.
+        count = max(self._settings.retained_checkpoints, needed) + 1
+        seconds = self._settings.retained_seconds
+        younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
+        self._retention.prune(head, count, younger)
 
     def _write(self, due: _Base) -> None:
         directory = self._directory

@@ -19,6 +19,7 @@ from pydantic_core import PydanticUndefined
 
 from pyspark_sluice.connector.known_names import AUTO_LOADER, SPARK, KnownName
 from pyspark_sluice.connector.options import SluiceOptions
+from pyspark_sluice.enumerator.files.cleaning.options import CleaningOptions
 from pyspark_sluice.enumerator.files.discovery.options import DiscoveryOptions
 from pyspark_sluice.enumerator.options import EnumeratorOptions
 from pyspark_sluice.reader.files.evolution.options import SchemaOptions
@@ -35,7 +36,11 @@ def table(names: list[str]) -> str:
     """The options of these fields as a Markdown table."""
     rows = ["| option | type | default | unit | meaning |", "|---|---|---|---|---|"]
     by_format = all(name in ReaderOptions.model_fields for name in names)
-    elsewhere = any(name in EnumeratorOptions.model_fields for name in names)
+    elsewhere = any(
+        name in model.model_fields
+        for model in (EnumeratorOptions, CleaningOptions)
+        for name in names
+    )
     if elsewhere:
         rows = [
             "| option | Spark | Auto Loader | type | default | unit | meaning |",
@@ -122,12 +127,14 @@ def groups() -> dict[str, list[str]]:
     batches = [name for name in EnumeratorOptions.model_fields if name not in discovery]
     schemas = list(SchemaOptions.model_fields)
     reading = [n for n in ReaderOptions.model_fields if n not in (*schemas, *discovery)]
-    others = (*discovery, *batches, *schemas, *reading)
+    cleaning = list(CleaningOptions.model_fields)
+    others = (*discovery, *batches, *cleaning, *schemas, *reading)
     own = [name for name in SluiceOptions.model_fields if name not in others]
     return {
         "What is ingested, and where the state is": own,
         "What is found": discovery,
         "Batches and assignment": batches,
+        "What becomes of files that were read": cleaning,
         "Schema": schemas,
         "Reading": reading,
     }

@@ -174,6 +174,24 @@ class Bucket:
         with as_os_errors(self.url(key)):
             obstore.put(store, key, data, mode="create", use_multipart=False)
 
+    def delete_one(self, key: str) -> None:
+        """Remove the object of exactly this key; nothing happens if it is gone."""
+        import obstore
+
+        with as_os_errors(self.url(key)):
+            obstore.delete(self._store, [key])
+
+    def copy(self, key: str, target: str) -> None:
+        """Have the store copy an object within the bucket, over what is at `target`.
+
+        Raises:
+            FileNotFoundError: there is no such object.
+        """
+        import obstore
+
+        with as_os_errors(self.url(key)):
+            obstore.copy(self._slow_store, key, target)
+
     def delete(self, key: str) -> None:
         """Remove an object and all that lies below it; nothing happens if it is gone."""
         import obstore

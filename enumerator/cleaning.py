@@ -1,0 +1,229 @@
+"""When what a checkpoint has read may be taken out of the source's way, and how far that has come.
+
+Checkpoints are cleaned one by one along the chain, the oldest first. One is due when Spark will
+never ask for it again, when it is old enough, and when no checkpoint that is promised to be
+retained would read its splits again. What was read follows from checkpoints and reader commits, so
+nothing is written down but a mark of how far the work has come; checkpoints behind it are retained.
+
+Not here: removing (`cleaner.py`), letting old state go (`upkeep.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+from ..checkpoint_meta.checkpoint import Checkpoint
+from ..checkpoint_meta.cleaned import CleanedMarks
+from ..checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
+from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from ..errors import StateMissingError
+from .api import EnumeratorSource, SplitT
+from .cleaner import SourceCleaner
+from .settings import CoordinatorSettings
+from .threads import Threads
+from .upkeep import StateDirectory
+
+LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
+
+_PER_MARK = 10
+"""Checkpoints after which a mark is written, if there is more to do."""
+
+_MOST_FAILING = 1000
+"""With more failures than this the next checkpoint waits, lest marks grow without bound."""
+
+_FIRST_RETRY, _LONGEST_RETRY = 5.0, 300.0
+"""Seconds until what has failed is tried again; doubled each time."""
+
+
+@dataclass(frozen=True)
+class _Link:
+    ref: CheckpointRef
+    created: int
+
+
+class Cleaning(Generic[SplitT]):
+    """For one open coordinator, on a thread of its own."""
+
+    def __init__(
+        self,
+        cleaner: SourceCleaner[SplitT],
+        source: EnumeratorSource[SplitT, Any],
+        directory: StateDirectory,
+        settings: CoordinatorSettings,
+        threads: Threads,
+        clock: Callable[[], float],
+    ) -> None:
+        self._cleaner = cleaner
+        self._source = source
+        self._history = directory.history
+        self._commits = ReaderCommits(directory.store)
+        self._marks = CleanedMarks(directory.store, directory.epoch)
+        self._check_still_ours = directory.check_still_ours
+        self._settings = settings
+        self._threads = threads
+        self._clock = clock
+        self._end = NO_CHECKPOINT
+        """Spark will never ask for this one or those before it again."""
+        self._head = NO_CHECKPOINT
+        """Up to here the chain is known."""
+        self._done = NO_CHECKPOINT
+        self._chain: deque[_Link] = deque()
+        """What is not cleaned yet, up to the head, the oldest first."""
+        self._is_loaded = False
+        self._unmarked = 0
+        """Checkpoints that were cleaned since the last mark: still needed, too."""
+        self._is_better = False
+        """True if something that had failed was done since the last mark."""
+        self._retry_at = 0.0
+        self._retry_after = _FIRST_RETRY
+        self.is_behind = True
+        """True if something is known to be due, or nothing is known yet."""
+
+    # Under the lock -------------------------------------------------------------------------
+
+    def completed(self, end: CheckpointRef) -> None:
+        """Spark will never ask for `end` or before again."""
+        if end.checkpoint > self._end.checkpoint:
+            self._end = end
+            self.is_behind = True
+
+    def hold(self) -> tuple[CheckpointRef, int] | None:
+        """A checkpoint, and how many up to it are still needed; None if nobody knows yet."""
+        return (self._head, len(self._chain) + self._unmarked) if self._is_loaded else None
+
+    def figures(self) -> Mapping[str, Any]:
+        """For Spark's progress."""
+        return {**self._cleaner.figures(), "checkpointsToClean": len(self._chain)}
+
+    # On a worker thread ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, and go on until the threads stop."""
+        self._threads.calls.call(self.step, self._stepped, 0.0)
+
+    def _stepped(self, did: bool | None, error: BaseException | None) -> None:
+        if error is not None:
+            self._threads.fail(error)
+            return
+        self.is_behind = bool(did)
+        delay = 0.0 if did else max(1.0, self._settings.background_interval)
+        self._threads.calls.call(self.step, self._stepped, delay)
+
+    def step(self) -> bool:
+        """Clean one checkpoint, or try once more what has failed; False if nothing is due now."""
+        with self._threads.lock:
+            end = self._end
+        if end == NO_CHECKPOINT:
+            return False
+        if not self._is_loaded or end != self._head:
+            self._follow(end)
+        if self._cleaner.failing and time.monotonic() >= self._retry_at:
+            self._retry()
+        if self._cleaner.failing > _MOST_FAILING or not self._is_due():
+            self._mark()
+            return False
+        self._clean(self._chain[0].ref)
+        return True
+
+    def _follow(self, end: CheckpointRef) -> None:
+        """Learn the chain up to `end`; at first as far back as it is retained and not cleaned."""
+        known = self._head if self._is_loaded else NO_CHECKPOINT
+        marked = {}
+        if not self._is_loaded:
+            found = self._marks.found()
+            marked = {mark.ref: mark for mark in reversed(found)}
+            if found:
+                self._cleaner.restore(found[0].state)
+        links, ref = deque[_Link](), end
+        while ref not in (known, NO_CHECKPOINT) and ref not in marked:
+            try:
+                header = self._history.header(ref)
+            except StateMissingError:
+                break  # Let go before cleaning was asked for.
+            links.appendleft(_Link(ref, header.created))
+            ref = header.parent
+        if ref in marked:
+            self._done = ref
+        with self._threads.lock:
+            self._chain.extend(links)
+            self._head, self._is_loaded = end, True
+
+    def _is_due(self) -> bool:
+        if not self._chain:
+            return False
+        settings, kept = self._settings, 0
+        seconds = settings.clean_after
+        if not settings.clean_while_retained:
+            kept = settings.retained_checkpoints
+            seconds = max(seconds, settings.retained_seconds)
+        is_old = self._chain[0].created <= (self._clock() - seconds) * 1_000_000
+        return len(self._chain) > kept and is_old
+
+    def _clean(self, ref: CheckpointRef) -> None:
+        checkpoint = self._history.load(ref)
+        self._cleaner.take_in(self._read_in(checkpoint))
+        self._tidy()
+        with self._threads.lock:
+            self._chain.popleft()
+            self._unmarked += 1
+        self._done = ref
+        if self._unmarked >= _PER_MARK:
+            self._mark()
+
+    def _tidy(self) -> None:
+        before = self._cleaner.failing
+        self._cleaner.clean(self._check_still_ours)
+        if self._cleaner.failing > before:
+            self._retry_at = time.monotonic() + self._retry_after
+
+    def _retry(self) -> None:
+        before = self._cleaner.failing
+        self._cleaner.clean(self._check_still_ours)
+        better = self._cleaner.failing < before
+        self._retry_after = _FIRST_RETRY if better else min(_LONGEST_RETRY, 2 * self._retry_after)
+        self._retry_at = time.monotonic() + self._retry_after
+        self._is_better = self._is_better or better
+
+    def _mark(self) -> None:
+        if not (self._unmarked or self._is_better) or self._done == NO_CHECKPOINT:
+            return
+        if self._cleaner.failing > _MOST_FAILING:
+            return  # After a crash the checkpoints tell it all again.
+        self._check_still_ours()
+        self._marks.publish(self._done, self._cleaner.state())
+        with self._threads.lock:
+            self._unmarked, self._is_better = 0, False
+
+    def _read_in(self, checkpoint: Checkpoint) -> Iterator[tuple[SplitT, SplitT | None]]:
+        """What its readers have read for certain; without a commit nothing is certain."""
+        read, version = self._source.split_serializer.read, checkpoint.header.split_version
+        by_reader: dict[int, list[SplitT]] = {}
+        for reader, batch in checkpoint.assigned:
+            by_reader.setdefault(reader, []).extend(read(version, batch))
+        for reader, splits in by_reader.items():
+            commit = self._commits.find(checkpoint.ref, reader)
+            if commit is not None:
+                yield from self._read_of(splits, commit)
+
+    def _read_of(
+        self, splits: list[SplitT], commit: ReaderCommit
+    ) -> Iterator[tuple[SplitT, SplitT | None]]:
+        import pyarrow as pa
+
+        serializer = self._source.split_serializer
+        schema = serializer.serialize([]).schema
+        unread = {*commit.returned_indexes, *commit.skipped}
+        left = {part.index: part.remainder for part in commit.unfinished}
+        for index, split in enumerate(splits):
+            if index in unread:
+                continue
+            rest = None
+            if index in left:
+                batch = pa.record_batch(left[index], schema=schema)
+                (rest,) = serializer.read(commit.split_version, batch)
+            yield split, rest

@@ -1,0 +1,60 @@
+"""Which bytes of which file versions have been read, until a file is read to its end.
+
+Not here: what becomes of a file then (`cleaner.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ....checkpoint_meta.splits import FileSplit, FileVersion
+
+Stretch = tuple[int, int]
+
+
+class Coverage:
+    """Files that are read in part; one that was read in one piece never comes to be in it."""
+
+    def __init__(self) -> None:
+        self._parts: dict[FileVersion, list[Stretch]] = {}
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def add(self, split: FileSplit, remainder: FileSplit | None) -> bool:
+        """The split was read, up to the remainder; True if its file has now been read whole."""
+        file = split.file
+        end = split.end if remainder is None else min(split.end, remainder.start)
+        if end <= split.start:
+            return False
+        joined = _joined([*self._parts.get(file, ()), (split.start, end)])
+        if joined == [(0, file.size)]:
+            self._parts.pop(file, None)
+            return True
+        self._parts[file] = joined
+        return False
+
+    def state(self) -> Sequence[Any]:
+        """As JSON values."""
+        return [[*file, stretches] for file, stretches in self._parts.items()]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """The inverse."""
+        for *file, stretches in state:
+            self._parts[FileVersion._make(file)] = [(start, end) for start, end in stretches]
+
+
+def _joined(stretches: Sequence[Stretch]) -> list[Stretch]:
+    joined: list[Stretch] = []
+    for start, end in sorted(stretches):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def files_of(state: Mapping[str, Any], key: str) -> list[FileVersion]:
+    """File versions out of JSON values."""
+    return [FileVersion._make(file) for file in state.get(key, ())]

@@ -1,0 +1,282 @@
+"""Which files are deleted or archived, and when: never one that could still be read."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.reader_commit import ReturnedSplit, UnfinishedSplit
+from pyspark_sluice.checkpoint_meta.splits import FileSplit
+from pyspark_sluice.checkpoint_meta.testing import SimulatedCrash
+from pyspark_sluice.enumerator.files.cleaning import local_place
+from pyspark_sluice.enumerator.settings import CoordinatorSettings
+from pyspark_sluice.errors import StateError
+from pyspark_sluice.tests.enumerator.files.cleaning.keeping import Keeping
+
+
+@pytest.fixture
+def keeping(tmp_path):
+    return Keeping(tmp_path)
+
+
+def test_only_what_completed_checkpoints_have_read_to_its_end_goes(keeping):
+    big = keeping.land("big", "0123456789")
+    first = keeping.whole("read", "returned", "skipped", "unfinished")
+    rest = first[3].from_position(3)
+    remainder = {"path": [rest.file.path], "size": [rest.file.size], "etag": [""]}
+    remainder |= {"modified": [rest.file.modified], "start": [3], "end": [rest.end]}
+    keeping.batch(
+        [*first, FileSplit(big, 0, 4)],
+        keeping.whole("abandoned"),
+        commit={
+            0: {
+                "returned": [ReturnedSplit(index=1, reason="cannot be read")],
+                "skipped": {2: "ignoreCorruptFiles"},
+                "unfinished": [UnfinishedSplit(index=3, remainder=remainder)],
+            },
+            1: None,
+        },
+    )
+    keeping.run()
+    kept = ["abandoned", "big", "returned", "skipped", "unfinished"]
+    assert keeping.left() == kept
+    # In a later checkpoint, and by a later incarnation, the rest of them is read.
+    keeping.batch([FileSplit(big, 4, 9), rest])
+    running = keeping.batch([FileSplit(big, 9, 10), first[1]])
+    keeping.run(keeping.history.header(running).parent)
+    assert keeping.left() == ["abandoned", "big", "returned", "skipped"]
+    keeping.run()
+    assert keeping.left() == ["abandoned", "skipped"]
+
+
+def test_a_file_stays_while_a_retained_checkpoint_would_read_it_again(tmp_path):
+    keeping = Keeping(tmp_path, settings=CoordinatorSettings(retained_checkpoints=3))
+    for number in range(5):
+        keeping.batch(keeping.whole(f"{number}"))
+    cleaning = keeping.run()
+    # From checkpoint 3, the oldest of three, a query would read what 4 and 5 have read.
+    assert keeping.left() == ["2", "3", "4"]
+    assert cleaning.hold() == (keeping.head, 3)
+
+
+def test_a_file_stays_for_its_retention_time(tmp_path):
+    settings = CoordinatorSettings(clean_while_retained=True, clean_after=3600.0)
+    keeping = Keeping(tmp_path, settings=settings)
+    keeping.batch(keeping.whole("early"))
+    keeping.now += 3000
+    keeping.batch(keeping.whole("late"))
+    keeping.run()
+    assert keeping.left() == ["early", "late"]
+    keeping.now += 601
+    cleaning = keeping.run()
+    assert keeping.left() == ["late"]
+    # What is not cleaned up yet is still needed: state must not be let go of.
+    assert cleaning.hold() == (keeping.head, 1)
+    keeping.now += 3600
+    keeping.run()
+    assert keeping.left() == []
+
+
+def test_a_file_that_has_changed_since_it_was_read_stays(keeping):
+    grown, rewritten, gone, same = keeping.whole("grown", "rewritten", "gone", "same")
+    keeping.batch([grown, rewritten, gone, same])
+    keeping.land("grown", "more than it was")
+    os.utime(rewritten.file.path, ns=(0, (rewritten.file.modified + 1) * 1000))
+    os.unlink(gone.file.path)
+    cleaning = keeping.run()
+    assert keeping.left() == ["grown", "rewritten"]
+    figures = cleaning.figures()
+    assert {name: figures[name] for name in ("files", "bytes", "changed", "gone", "failing")} == {
+        "files": 1,
+        "bytes": 4,
+        "changed": 2,
+        "gone": 1,
+        "failing": 0,
+    }
+
+
+def test_an_archive_keeps_names_below_the_loaded_path_and_replaces_nothing(tmp_path):
+    keeping = Keeping(tmp_path, mode="archive")
+    keeping.archive.joinpath("day=1").mkdir(parents=True)
+    keeping.archive.joinpath("day=1/taken").write_text("somebody else's")
+    keeping.archive.joinpath("day=1/same").write_text("day=1/same")
+    keeping.batch(keeping.whole("plain", "day=1/a", "day=1/taken", "day=1/same"))
+    cleaning = keeping.run()
+    assert keeping.left() == ["day=1/taken"]
+    assert keeping.archived() == ["day=1/a", "day=1/same", "day=1/taken", "plain"]
+    assert keeping.archive.joinpath("day=1/taken").read_text() == "somebody else's"
+    assert cleaning.figures()["failing"] == 1
+    assert "another file stands in the archive" in cleaning.figures()["lastError"]
+    # Once it is out of the way the next start makes good for it.
+    keeping.archive.joinpath("day=1/taken").unlink()
+    assert keeping.run().figures()["failing"] == 0
+    assert keeping.archive.joinpath("day=1/taken").read_text() == "day=1/taken"
+    assert keeping.left() == []
+
+
+def test_what_cannot_be_deleted_is_counted_named_and_tried_again(keeping, monkeypatch):
+    keeping.batch(keeping.whole("a", "b"))
+    real = os.unlink
+
+    def refusing(path):
+        if os.fspath(path).endswith("/a"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        real(path)
+
+    monkeypatch.setattr(local_place.os, "unlink", refusing)
+    cleaning = keeping.run()
+    assert keeping.left() == ["a"]
+    assert cleaning.figures()["failing"] == 1
+    assert "Permission denied" in cleaning.figures()["lastError"]
+    monkeypatch.undo()
+    # Not hammered: the next try is some seconds later; but a new start tries at once.
+    cleaning.step()
+    assert keeping.left() == ["a"]
+    assert keeping.run().figures() == {
+        "files": 2,
+        "bytes": 2,
+        "changed": 0,
+        "gone": 0,
+        "failing": 0,
+        "checkpointsToClean": 0,
+    }
+
+
+def test_with_very_many_failures_later_checkpoints_wait_and_nothing_is_forgotten(
+    keeping, monkeypatch
+):
+    def refusing(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    keeping.batch(keeping.whole(*(f"{n:04}" for n in range(1100))))
+    keeping.batch(keeping.whole("later"))
+    monkeypatch.setattr(local_place.os, "unlink", refusing)
+    cleaning = keeping.run()
+    assert cleaning.figures()["failing"] == 1100
+    # The state behind it is held, and no mark claims that it is done.
+    assert cleaning.hold() == (keeping.head, 2)
+    assert keeping.store.list("cleaned") == []
+    monkeypatch.undo()
+    keeping.run()
+    assert keeping.left() == []
+
+
+def test_a_superseded_query_cleans_nothing(keeping):
+    keeping.batch(keeping.whole("a"))
+    keeping.is_ours = False
+    with pytest.raises(AssertionError, match="superseded"):
+        keeping.run()
+    assert keeping.left() == ["a"]
+
+
+def test_what_is_marked_as_done_is_not_looked_at_again(keeping, monkeypatch):
+    for number in range(25):
+        keeping.batch(keeping.whole(f"{number}"))
+    keeping.run()
+    assert len(keeping.store.list("cleaned")) == 2
+    seen = []
+    real = os.stat
+    monkeypatch.setattr(
+        local_place.os, "stat", lambda path, **more: seen.append(path) or real(path, **more)
+    )
+    keeping.batch(keeping.whole("new"))
+    keeping.run()
+    assert {os.path.basename(path) for path in seen if "/in/" in str(path)} == {"new"}
+
+
+def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):
+    keeping.batch([FileSplit(keeping.land("big", "0123456789"), 0, 4)], keeping.whole("a"))
+    keeping.run()
+    (name,) = keeping.store.list("cleaned")
+    keeping.store.objects[f"cleaned/{name}"] = b"{"
+    big = FileSplit(keeping.land("big", "0123456789"), 0, 10).file
+    os.utime(big.path, ns=(0, big.modified * 1000))
+    keeping.batch([FileSplit(big, 4, 10)])
+    cleaning = keeping.run()
+    assert cleaning.figures()["gone"] == 1
+    # Landed anew it is another version; of this one only the second part was ever read.
+    assert keeping.left() == ["big"]
+
+
+OPERATIONS = {"unlink": os, "link": os, "copy2": local_place.shutil}
+
+
+@pytest.mark.parametrize("way", ["delete", "rename", "link", "copy"])
+def test_death_around_any_operation_loses_and_doubles_nothing(tmp_path, monkeypatch, way):
+    """At every moment a file is whole in one place at least; in the end it is in one exactly."""
+    deaths = 0
+    for moment in range(200):
+        root = tmp_path / f"{moment}"
+        root.mkdir()
+        keeping = Keeping(root, mode="delete" if way == "delete" else "archive")
+        for number in range(3):
+            keeping.batch(keeping.whole(f"{number}/a", f"{number}/b"))
+        not_due = keeping.land("not-due").path
+        died = False
+        with monkeypatch.context() as patch:
+            _slow_ways(patch, way)
+            die = _dying(patch, keeping, moment)
+            try:
+                keeping.run()
+            except SimulatedCrash:
+                died = True
+            patch.undo()
+        deaths += died
+        for name in (f"{n}/{leaf}" for n in range(3) for leaf in "ab"):
+            places = [keeping.landing / name, keeping.archive / name]
+            texts = [place.read_text() for place in places if place.exists()]
+            assert way == "delete" or texts, f"{name} is lost"
+            assert set(texts) <= {name}
+        with monkeypatch.context() as patch:
+            _slow_ways(patch, way)
+            keeping.run()
+        assert keeping.left() == ["not-due"], not_due
+        whole = [] if way == "delete" else [f"{n}/{leaf}" for n in range(3) for leaf in "ab"]
+        assert [name for name in keeping.archived() if not name.endswith(".tmp")] == whole
+        assert all((keeping.archive / name).read_text() == name for name in whole)
+        if not died:
+            break
+        del die
+    assert deaths >= 12
+
+
+def _slow_ways(patch, way):
+    real = local_place.rename_exclusively
+
+    def without(source, goal):
+        raise StateError("no exclusive rename")
+
+    def across(source, goal):
+        if source.parent == goal.parent:
+            return real(source, goal)
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    if way == "link":
+        patch.setattr(local_place, "rename_exclusively", without)
+    if way == "copy":
+        patch.setattr(local_place, "rename_exclusively", across)
+
+
+def _dying(patch, keeping, moment):
+    """The process dies before or after an operation, whichever is number `moment` of them all."""
+    count = iter(range(10_000))
+
+    def around(real):
+        def called(*given, **more):
+            if next(count) == moment:
+                raise SimulatedCrash
+            result = real(*given, **more)
+            if next(count) == moment:
+                raise SimulatedCrash
+            return result
+
+        return called
+
+    for name, module in OPERATIONS.items():
+        patch.setattr(module, name, around(getattr(module, name)))
+    patch.setattr(local_place, "rename_exclusively", around(local_place.rename_exclusively))
+    patch.setattr(keeping.store, "publish", around(keeping.store.publish))
+    patch.setattr(keeping.store, "delete", around(keeping.store.delete))
+    return around
