@@ -21,11 +21,6 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
     """What does not fit together."""
     archive = archive_of(options)
     if options.clean_source != "archive":
-        if archive:
-            yield (
-                f"sourceArchiveDir: found {options.source_archive_dir!r} with "
-                f"cleanSource={options.clean_source}; expected cleanSource=archive with it"
-            )
         return
     if not archive:
         yield "sourceArchiveDir: found nothing; expected where cleanSource=archive moves files"

@@ -247,6 +247,11 @@ def _has_lines(options: SluiceOptions) -> bool:
 
 
 def _format_problems(options: SluiceOptions) -> Iterator[str]:
+    if options.on_overwrite is OnOverwrite.APPEND_TAIL and options.clean_source != "off":
+        yield (
+            f"cleanSource: found {options.clean_source!r} with onOverwrite=appendTail; expected "
+            "off, since a file that grows is never read to its end"
+        )
     if options.on_overwrite is OnOverwrite.APPEND_TAIL and not _has_lines(options):
         yield (
             f"onOverwrite: found appendTail with fileFormat={options.file_format}"

@@ -22,7 +22,14 @@ VALUES = {
     "schemaHints": "id long",
     "schemaEvolutionMode": "rescue",
     "fileFormat": "csv",
+    "cleanSourceRetention": "7 days",
+    "sourceArchiveDir": "/old",
 }
+TOGETHER = {
+    "cleanSource": {"sourceArchiveDir": "/old"},
+    "sourceArchiveDir": {"cleanSource": "archive"},
+}
+"""Options that an option does not stand without."""
 
 
 def parse(**options: str) -> SluiceOptions:
@@ -40,8 +47,10 @@ def refusal(**options: str) -> str:
 @pytest.mark.parametrize("known", [k for k in KNOWN.values() if k.here], ids=lambda k: k.name)
 def test_a_name_with_the_same_meaning_does_the_same(known):
     for there, here in (known.values or {VALUES[known.here]: VALUES[known.here]}).items():
-        assert parse(**{known.name: there}) == parse(**{known.here: here})
-        assert parse(**{known.name: there}) != parse() or here in {"full", "mtime", "ignore"}
+        more = TOGETHER.get(known.here, {})
+        assert parse(**{known.name: there}, **more) == parse(**{known.here: here}, **more)
+        is_default = here in {"full", "mtime", "ignore", "off"}
+        assert parse(**{known.name: there}, **more) != parse() or is_default
 
 
 @pytest.mark.parametrize("known", [k for k in KNOWN.values() if not k.here], ids=lambda k: k.name)

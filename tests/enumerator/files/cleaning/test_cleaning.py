@@ -176,14 +176,17 @@ def test_what_is_marked_as_done_is_not_looked_at_again(keeping, monkeypatch):
         keeping.batch(keeping.whole(f"{number}"))
     keeping.run()
     assert len(keeping.store.list("cleaned")) == 2
-    seen = []
+    seen: list[str] = []
     real = os.stat
-    monkeypatch.setattr(
-        local_place.os, "stat", lambda path, **more: seen.append(path) or real(path, **more)
-    )
+
+    def noting(path, **more):
+        seen.append(str(path))
+        return real(path, **more)
+
+    monkeypatch.setattr(local_place.os, "stat", noting)
     keeping.batch(keeping.whole("new"))
     keeping.run()
-    assert {os.path.basename(path) for path in seen if "/in/" in str(path)} == {"new"}
+    assert {os.path.basename(path) for path in seen if "/in/" in path} == {"new"}
 
 
 def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):

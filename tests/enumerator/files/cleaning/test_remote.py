@@ -1,0 +1,76 @@
+"""Cleaning up where fsspec leads, and in a bucket through a real S3 API."""
+
+from __future__ import annotations
+
+import fsspec
+import pytest
+
+from pyspark_sluice.checkpoint_meta.loaded_paths import loaded_paths
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.enumerator.files.cleaning.cleaner import CleaningPolicy, FileCleaner
+from pyspark_sluice.enumerator.files.cleaning.remote_place import (
+    BucketPlace,
+    FsspecPlace,
+    remote_place,
+)
+
+
+@pytest.fixture(scope="module", params=["memory", "s3", "s3 by fsspec"])
+def store(request):
+    """(URL of a bucket, storage options, the file system to look with, the place expected)."""
+    if request.param == "memory":
+        yield "memory://river", {}, fsspec.filesystem("memory"), FsspecPlace
+        return
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = {"endpoint_url": f"http://{host}:{port}"}
+    options = {"key": "test", "secret": "test", "client_kwargs": endpoint}
+    files = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False, **options)
+    files.call_s3("create_bucket", Bucket="river")
+    by_fsspec = request.param != "s3"
+    given = {**options, "client": "fsspec"} if by_fsspec else options
+    yield "s3://river", given, files, FsspecPlace if by_fsspec else BucketPlace
+    server.stop()
+
+
+@pytest.mark.parametrize("mode", ["delete", "archive"])
+def test_what_was_read_goes_and_what_has_changed_or_is_in_the_way_stays(store, mode):
+    root, options, files, kind = store
+    assert type(remote_place(root, options)) is kind
+    names = ["a", "day=1/b", "changed", "gone", "taken", "half-done", "prefix"]
+    below = "prefix-below" if kind is FsspecPlace else "prefix/below"
+    for name in [*names, below]:
+        files.pipe_file(f"{root}/in/{name}", b"text of " + name.encode())
+    place = remote_place(root, options)
+    found = [place.present(FileVersion(f"{root}/in/{name}", 0, -1)) for name in names]
+    read = [file for file in found if file is not None]
+    files.pipe_file(f"{root}/in/changed", b"TEXT OF changed")
+    files.pipe_file(f"{root}/in/changed", b"TEXT OF changed, and more")
+    files.rm_file(f"{root}/in/gone")
+    if mode == "archive":
+        files.pipe_file(f"{root}/old/taken", b"TEXT OF taken")
+        files.pipe_file(f"{root}/old/half-done", b"text of half-done")
+    archive = f"{root}/old" if mode == "archive" else ""
+    policy = CleaningPolicy(mode, loaded_paths(f"{root}/in"), archive)
+    cleaner = FileCleaner(policy, options)
+    cleaner.take_in((FileSplit(file, 0, file.size), None) for file in read)
+    cleaner.clean(lambda: None)
+    left = {name.partition("/in/")[2] for name in files.find(f"{root}/in")}
+    stays = {"changed", below}
+    assert left == (stays | {"taken"} if mode == "archive" else stays)
+    figures = cleaner.figures()
+    assert (figures["changed"], figures["gone"]) == (1, 1)
+    assert figures["failing"] == (mode == "archive")
+    if mode == "archive":
+        texts = {
+            name.partition("/old/")[2]: files.cat_file(name) for name in files.find(f"{root}/old")
+        }
+        assert texts == {
+            **{name: b"text of " + name.encode() for name in ("a", "day=1/b", "half-done")},
+            "prefix": b"text of prefix",
+            "taken": b"TEXT OF taken",
+        }
+    files.rm(f"{root}/in", recursive=True)

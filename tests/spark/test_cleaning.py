@@ -1,0 +1,68 @@
+"""cleanSource in Spark: every row arrives once, and only what was read for good is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+
+def names(root: Path) -> set[str]:
+    found = [Path(folder) / name for folder, _, leaves in os.walk(root) for name in leaves]
+    return {str(path.relative_to(root)) for path in found if not path.name.startswith(".")}
+
+
+def report_of(query):
+    report = json.loads(query.lastProgress.json)["sources"][0]["latestOffset"]
+    return json.loads(report) if isinstance(report, str) else report
+
+
+@pytest.mark.spark
+def test_each_mode_keeps_every_row_and_touches_only_what_is_complete(lake, spark, tmp_path):
+    lakes = {}
+    for mode in ("off", "delete", "archive"):
+        root = tmp_path / mode
+        root.mkdir()
+        lakes[mode] = type(lake)(spark, root)
+    for mode, lake in lakes.items():  # noqa: PLR1704 - one after the other
+        lake.land("bad.json", range(0), folder="day=1").write_text("{\n")
+        options = {
+            "cleanSource": mode,
+            "cleanSourceWhileRetained": "true",
+            "sourceArchiveDir": str(lake.source.parent / "old"),
+            "maxFilesPerTrigger": "2",
+            "mode": "FAILFAST",
+            "onSplitError": "return",
+        }
+        for run in range(3):
+            for number in range(4):
+                first = 100 * run + 10 * number
+                lake.land(f"{run}{number}.json", range(first, first + 10), folder="day=1")
+            report = report_of(lake.drain(**options))
+        lost, doubled = lake.landed - lake.ingested(), lake.ingested() - lake.landed
+        assert (lost, doubled) == (Counter(), Counter())
+        whole = {f"day=1/{run}{number}.json" for run in range(3) for number in range(4)}
+        left, archived = names(lake.source), names(lake.source.parent / "old")
+        if mode == "off":
+            assert left == {*whole, "day=1/bad.json"}
+            assert "cleaned" not in report
+            continue
+        # Of the last run the last batch is not known to be complete before the next one.
+        assert {"day=1/bad.json"} < left
+        assert len(left) <= 3
+        assert report["cleaned"]["files"] >= 8
+        assert report["cleaned"]["failing"] == 0
+        assert archived == (whole - left if mode == "archive" else set())
+        lake.drain(**options)
+        assert names(lake.source) == {"day=1/bad.json"}
+
+
+@pytest.mark.spark
+def test_nothing_goes_while_a_retained_checkpoint_would_read_it(lake):
+    for number in range(3):
+        lake.land(f"{number}.json", range(number, number + 1))
+        lake.drain(cleanSource="delete")
+    assert names(lake.source) == {"0.json", "1.json", "2.json"}
