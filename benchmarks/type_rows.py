@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -140,22 +139,21 @@ def _nanoseconds(run: Callable[[], Any]) -> float:
 def _sparks_nanoseconds(spark: SparkSession, frame: DataFrame) -> float:
     """The same of the tasks that read a frame."""
     context = spark.sparkContext
-    status = cast(Any, context)._jsc.sc().statusStore()  # noqa: SLF001 nothing else tells it
+    inner = cast(Any, context)._jsc.sc()  # noqa: SLF001 nothing else tells it
 
     def seconds() -> float:
         group = f"types {time.perf_counter_ns()}"
         context.setJobGroup(group, group)
         frame.write.format("noop").mode("overwrite").save()
-        jobs = [context.statusTracker().getJobInfo(n) for n in _jobs(context, group)]
+        # What tasks took is told behind their end.
+        inner.listenerBus().waitUntilEmpty()
+        status, tracker = inner.statusStore(), context.statusTracker()
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
         stages = [stage for job in jobs if job is not None for stage in job.stageIds]
         spent = sum(int(status.lastStageAttempt(stage).executorCpuTime()) for stage in stages)
         return spent / 1e9
 
     return _median(seconds)
-
-
-def _jobs(context: SparkContext, group: str) -> list[int]:
-    return list(context.statusTracker().getJobIdsForGroup(group))
 
 
 def _median(seconds: Callable[[], float]) -> float:
