@@ -109,6 +109,9 @@ class _Interrupted:
         self._enumerator.plan_batch(BatchRoom(BatchLimits(bytes=2)))
         return state
 
+    def cursors(self) -> Any:
+        return self._enumerator.cursors()
+
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         self._enumerator.notify_checkpoint_aborted(checkpoint_id)
 
