@@ -74,7 +74,7 @@ def test_one_option_under_two_names_is_refused():
 
 
 def test_all_problems_are_told_at_once():
-    said = refusal(cleanSource="delete", fileNameOnly="true", mod="x")
+    said = refusal(maxColumns="9", fileNameOnly="true", mod="x")
     assert len(re.findall(r"^  - ", said, re.MULTILINE)) == 3
 
 
