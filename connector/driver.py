@@ -21,6 +21,7 @@ from .arrow_schema import arrow_schema
 from .evolution import settled
 from .file_source import driver_cores
 from .loading import load_source
+from .logs import configure_logging
 from .offsets import from_offset, to_offset
 from .options import SluiceOptions, parse_options
 from .partitions import partitions_of
@@ -39,6 +40,7 @@ class StreamDriver:
             OptionError: lists every problem with the options.
         """
         options = parse_options(given, streaming=True)
+        configure_logging(options.log_level)
         self._options = settled(options, schema.names, inferred=inferred)
         self._store = open_state(self._options)
         self._options = self._options.with_points(StoredPoints(self._store))

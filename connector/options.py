@@ -9,7 +9,7 @@ import contextlib
 import difflib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -56,6 +56,10 @@ def _json_list(value: object) -> object:
         message = 'not a JSON list of paths, such as ["/in/a", "/in/b"]'
         raise ValueError(message)
     return value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 def _savepoint(value: str) -> str:
@@ -113,6 +117,13 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, ReaderOptions):
         None,
         description="For a new query: state directory and checkpoint id of another one to start "
         "from, such as /checkpoints/old/sluice/source@42; needed until its own first batch.",
+    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = (
+        Field(
+            "warning",
+            description="Which lines of the logger pyspark_sluice the driver writes to stderr, "
+            "where nobody has configured logging: info tells of each checkpoint, listing and base.",
+        )
     )
     ingest_again: bool = Field(
         False,

@@ -6,8 +6,9 @@
 
 Every number in a source's part of the progress event becomes a gauge: `splitsOutstanding` becomes
 `sluice_splits_outstanding`, `read.rows` `sluice_read_rows`, and counts by reason
-(`skipped`) one gauge with the label `reason`. Labels are the query's name (its id, where it has no
-name) and the number of the source within the query. A query that has ended is no longer shown.
+(`filesSkipped`) one gauge with the label `reason`. Labels are the query's name (its id, where it
+has no name) and the number of the source within the query. A query that has ended is no longer
+shown.
 
 Not here: who computes the figures (the enumerator and its coordinator).
 """
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
 
 _LABELS = ("query", "source")
-_BY_REASON = ("skipped",)
+_BY_REASON = ("filesSkipped",)
 """Figures that are counts by reason."""
 
 _OF_SPARK = ("inputRowsPerSecond", "processedRowsPerSecond", "numInputRows")

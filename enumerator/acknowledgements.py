@@ -50,6 +50,8 @@ class Acknowledgements(Generic[SplitT]):
         self._sent_back = sent_back
         self._open: dict[CheckpointRef, set[int]] = {}
         """Checkpoints not counted in full, oldest first -> readers that are counted."""
+        self._read: dict[CheckpointRef, tuple[int, int]] = {}
+        """Rows and bytes of checkpoints not complete, as far as they are counted."""
         self.abandoned_readers = 0
         """Assignments of completed checkpoints that no reader acknowledged, in this incarnation."""
         self.abandoned_splits = 0
@@ -87,6 +89,10 @@ class Acknowledgements(Generic[SplitT]):
             self._context.open(ref.checkpoint)
             self._context.tracker.on_checkpoint_complete(ref.checkpoint)
             self._enumerator.notify_checkpoint_complete(ref.checkpoint)
+            rows, size = self._read.pop(ref, (0, 0))
+        self._context.journal.info(
+            "checkpoint", "%s is complete: %d rows of %d bytes", ref, rows, size
+        )
 
     def adopt(
         self,
@@ -124,6 +130,10 @@ class Acknowledgements(Generic[SplitT]):
             splits = self._assigned_to(reader, checkpoint)
             self.abandoned_readers += 1
             self.abandoned_splits += len(splits)
+            self._context.journal.warning(
+                "reader", "reader %d has abandoned its %d splits of %s: nobody wanted its rows",
+                reader, len(splits), checkpoint.ref,
+            )  # fmt: skip
             self._enumerator.handle_abandoned_splits(splits, reader)
 
     def take_in(self, ref: CheckpointRef) -> None:
@@ -154,6 +164,8 @@ class Acknowledgements(Generic[SplitT]):
     def count(self, commit: ReaderCommit, checkpoint: Checkpoint) -> None:
         """Hand one commit to the enumerator. Under the lock."""
         reader = commit.reader
+        rows, size = self._read.get(commit.ref, (0, 0))
+        self._read[commit.ref] = (rows + sum(commit.rows), size + sum(commit.input_bytes))
         for event_type, value in commit.events:
             if event_type not in self._source.reader_event_types:
                 raise ProtocolError(
@@ -173,6 +185,12 @@ class Acknowledgements(Generic[SplitT]):
             for index, reason in sorted(reasons.items())
             if self._sent_back.judge(splits[index].split_id, reason, commit.checkpoint)
         ]
+        if reasons:
+            given_up = len(reasons) - len(again)
+            self._context.journal.warning(
+                "reader", "reader %d sent %d splits of %s back, of which %d are quarantined: %s",
+                reader, len(reasons), commit.ref, given_up, next(iter(reasons.values())),
+            )  # fmt: skip
         for part in commit.unfinished:
             again.extend(self._remainder(commit.split_version, part.remainder))
         if again:

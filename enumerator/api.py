@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.serializer import VersionedSerializer
 from .cleaner import SourceCleaner
+from .journal import Journal
 from .large_state import FrozenState, StateDocument
 from .room import BatchRoom
 
@@ -46,6 +47,11 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
         The enumerator then discovers once, at `start`, and offers nothing newer.
         """
+
+    @property
+    def journal(self) -> Journal:
+        """Where the enumerator tells what happens; its lines name the query's state."""
+        return Journal()
 
     @property
     @abstractmethod

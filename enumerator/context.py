@@ -18,6 +18,7 @@ from .api import SplitEnumeratorContext, SplitT
 from .async_calls import AsyncCalls
 from .events import AddSplits, CustomEvent, Inboxes
 from .gateway import SubtaskGateway
+from .journal import Journal
 from .parallelism import Readers
 from .tracker import SplitAssignmentTracker
 
@@ -35,6 +36,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         bounded: bool,
         parallelism: tuple[int | None, int],
         announce: Callable[[int], None],
+        journal: Journal | None = None,
     ) -> None:
         """`parallelism` is (fixed or None, at least); `announce` is told each new reader."""
         self.inboxes = Inboxes()
@@ -49,6 +51,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self._bounded = bounded
         self._announce = announce
         self._no_more: set[int] = set()
+        self._journal = journal or Journal()
 
     def _register(self, reader: int) -> None:
         gateway = SubtaskGateway[AddSplits | CustomEvent](lambda e: self._deliver(reader, e))
@@ -63,6 +66,11 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
             self.tracker.record({reader: [event.splits]})
         else:
             self.inboxes.deliver(reader, event)
+
+    @property
+    @override
+    def journal(self) -> Journal:
+        return self._journal
 
     @property
     @override

@@ -74,6 +74,8 @@ class Coordinator(Generic[SplitT, StateT]):
         self._clock = clock
         self._history = CheckpointHistory(store)
         self._threads = Threads(settings.step_timeout, source.name, make_calls)
+        self._journal = self._threads.journal
+        self._journal.location = store.location
         self._bounded = False
         self._opened: OpenCoordinator[SplitT, StateT] | None = None
 
@@ -153,6 +155,7 @@ class Coordinator(Generic[SplitT, StateT]):
             # Before the claim: a query that must not begin supersedes nobody.
             check_fresh_start(self._store)
         epoch = claim_epoch(self._store)
+        self._journal.epoch, self._journal.checkpoint = epoch, newest.checkpoint
         attachments = Attachments(self._store, epoch)
         if savepoint:
             history = CheckpointHistory(savepoint.store)
@@ -177,6 +180,7 @@ class Coordinator(Generic[SplitT, StateT]):
                 opened.cleaning.completed(complete)
                 opened.cleaning.start()
         self._opened = opened
+        self._journal.info("coordinator", "opened: %s", _described(restored, newest, savepoint))
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened
@@ -199,6 +203,7 @@ class Coordinator(Generic[SplitT, StateT]):
             self._bounded,
             (settings.parallelism, settings.at_least_readers),
             announce,
+            threads.journal,
         )
         context.inboxes.put_back(restored.waiting)
         enumerator = source.create_enumerator(context, restored.state)
@@ -270,3 +275,13 @@ class Coordinator(Generic[SplitT, StateT]):
         known = {CheckpointRef.from_name(name): of for name, of in restored.counted.items()}
         for ref, counted in sorted({**known, savepoint.ref: ()}.items()):
             opened.acknowledgements.adopt(history.load(ref), commits, history, counted)
+
+
+def _described(
+    restored: RestoredState[Any], newest: CheckpointRef, savepoint: StartingState | None
+) -> str:
+    if savepoint is not None:
+        return f"a new query from {savepoint.ref} of {savepoint.store.location}"
+    if newest == NO_CHECKPOINT:
+        return "a new query"
+    return f"restored {newest} from {restored.deltas} checkpoints on top of a base"

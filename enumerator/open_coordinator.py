@@ -154,6 +154,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
             return {
                 "checkpoint": self.flight.newest.checkpoint,
                 "epoch": self.flight.epoch,
+                "heldEvents": self.context.held_events,
                 "quarantinedSplits": self.sent_back.quarantined_total,
                 "abandonedReaders": self.acknowledgements.abandoned_readers,
                 "abandonedSplits": self.acknowledgements.abandoned_splits,
@@ -208,6 +209,13 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         with self._lock:
             self.flight.is_published = True
             self._lock.notify_all()
+        header, journal = ahead.checkpoint.header, self.threads.journal
+        journal.checkpoint = header.checkpoint
+        readers = len({reader for reader, _ in ahead.checkpoint.assigned})
+        journal.info(
+            "checkpoint", "cut and published: %d splits for %d readers",
+            header.assigned_splits, readers,
+        )  # fmt: skip
 
     def _take_back(self, ahead: CutAhead) -> None:
         self.cutter.abort(ahead.checkpoint)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ..errors import without_history
 from .async_calls import AsyncCalls
 from .bounded_lock import BoundedLock
+from .journal import Journal
 
 
 class Threads:
@@ -27,6 +28,7 @@ class Threads:
         """Set when the background has something to do."""
         self.failure: BaseException | None = None
         self.calls = make_calls(self.lock, self.fail)
+        self.journal = Journal()
 
     def fail(self, error: BaseException) -> None:
         """Make the query fail with `error` at its next call; the first error wins."""

@@ -182,9 +182,12 @@ class Upkeep:
                 self._let_go = None
         else:
             # Not while something is frozen: it would be written twice.
-            return self._frozen is None and self._enumerator.improve_state(
+            did = self._frozen is None and self._enumerator.improve_state(
                 self._directory.attachments
             )
+            if did:
+                self._threads.journal.info("upkeep", "parts of the index were merged")
+            return did
         return True
 
     def _prune(self, end: CheckpointRef) -> None:
@@ -199,6 +202,7 @@ class Upkeep:
         seconds = self._settings.retained_seconds
         younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
         self._retention.prune(head, count, younger)
+        self._threads.journal.info("upkeep", "old state was let go of, up to %s", head)
 
     def _write(self, due: _Base) -> None:
         directory = self._directory
@@ -212,3 +216,4 @@ class Upkeep:
         directory.check_still_ours()
         version = self._source.state_serializer.version
         directory.history.publish_base(base_of(due.head, due.quarantined, written, version))
+        self._threads.journal.info("upkeep", "the base of %s is written", due.head.ref)

@@ -28,6 +28,8 @@ from .discovery.api import CHUNK, Discovery, FoundFiles
 from .ledger.ledger import Ledger, LedgerPolicy, Sifted
 from .ledger.share import FreshShare
 from .ledger.state import FileState
+from .outstanding import Outstanding
+from .passes import Passes
 from .spreading import SplitSpreader
 
 _BACK_OFF_LIMIT = 30.0
@@ -107,6 +109,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         self._clock = clock
         self.ledger = Ledger(policy.ledger, state)
         self._share = FreshShare(policy.fresh_share)
+        self._passes = Passes(context.journal, clock)
+        self._outstanding = Outstanding(self.ledger.pending, clock)
         self._pass: Iterator[FoundFiles] | None = None
         """The pass that is under way."""
         self._pass_seconds = 0.0
@@ -165,6 +169,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         if portion is None:
             self._retry_or_raise(error)
             return
+        self._passes.found(portion.sifted.new)
         self._pass_seconds += portion.seconds
         self._pass_new += portion.sifted.new
         self.ledger.enter(portion.sifted)
@@ -176,6 +181,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             self._go_on()
             return
         self._failures = 0
+        self._passes.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
         # Not before its last files are in the ledger: a checkpoint between would skip them.
         self._position = self._discovery.position()
         if self._is_baseline and not self._settled:
@@ -208,7 +214,9 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
             ) from error
         back_off = min(_BACK_OFF_LIMIT, 0.2 * 3**self._failures)
         # Spread: many queries may wait for one store.
-        self._schedule(back_off * random.uniform(0.5, 1.0))  # noqa: S311 - hides nothing
+        delay = back_off * random.uniform(0.5, 1.0)  # noqa: S311 - hides nothing
+        self._passes.failed(error, delay)
+        self._schedule(delay)
 
     @property
     @override
@@ -325,12 +333,11 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
         if self._passed_over:
             skipped["includeExistingFiles"] = self._passed_over
         return {
-            "splitsOutstanding": len(self.ledger.pending),
-            "bytesOutstanding": self.ledger.pending.bytes,
+            **self._outstanding.report(),
+            **self._passes.report(),
             "filesSeen": len(self.ledger.seen),
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),
-            **self._discovery.report(),
             "read": dict(self._figures),
             **self._discovery.report(),
         }

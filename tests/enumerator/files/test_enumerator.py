@@ -422,3 +422,32 @@ def test_after_a_long_pass_discovery_rests_unless_it_brought_many_new_files():
         delays.append(call.delay)
     assert delays[0] == 0.01
     assert delays[1] >= 0.2
+
+
+def test_the_backlog_says_how_much_is_outstanding_how_old_it_is_and_how_listings_go():
+    bench = Bench(file("a", 250, 1_000_000), file("b", 10, 3_000_000), parallelism=1)
+    bench.enumerator._outstanding._clock = lambda: 61.0
+    assert bench.enumerator.backlog()["filesOutstanding"] == 0
+    assert "lastListing" not in bench.enumerator.backlog()
+    bench.discover()
+    backlog = bench.enumerator.backlog()
+    assert backlog["filesOutstanding"] == 2
+    assert (backlog["splitsOutstanding"], backlog["bytesOutstanding"]) == (2, 260)
+    assert backlog["oldestOutstandingSeconds"] == 60.0
+    assert backlog["lastListing"]["new"] == 2
+    assert set(backlog["lastListing"]) == {"endedAt", "seconds", "new"}
+    # Two parts of one file that are sent back are one file.
+    halves = [FileSplit(file("c", 20), 0, 10), FileSplit(file("c", 20), 10, 20)]
+    bench.enumerator.add_splits_back(halves, 0)
+    bench.enumerator._outstanding._looked_at = (0.0, 2)
+    backlog = bench.enumerator.backlog()
+    assert (backlog["filesOutstanding"], backlog["splitsOutstanding"]) == (3, 4)
+    bench.plan()
+    backlog = bench.enumerator.backlog()
+    assert backlog["filesOutstanding"] == 0
+    assert "oldestOutstandingSeconds" not in backlog
+    bench.errors.append(OSError("away"))
+    bench.discover()
+    assert bench.enumerator.backlog()["listingError"] == "OSError: away"
+    bench.discover()
+    assert "listingError" not in bench.enumerator.backlog()
