@@ -5,10 +5,10 @@ Not here: streaming (`stream_reader.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from .telling import plainly_told
@@ -23,26 +23,12 @@ if TYPE_CHECKING:
     from .partitions import SluicePartition
 
 
-class PushFilters:
-    """`pushFilters` as an attribute, shown to Spark as the one that every reader inherits.
-
-    Where `spark.sql.python.filterPushdown.enabled` is off, which is the default, Spark refuses a
-    reader that has one of its own; where it is on, Spark calls what is there.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, taken: Callable[[Sequence[Filter]], None]) -> None:
-        self._taken = taken
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take note of `filters`; all of them are still to be applied."""
-        self._taken(filters)
-        return filters
-
-
 class SluiceBatchReader(DataSourceReader):
-    """Lists, cuts and spreads on the driver; reads on the executors."""
+    """Lists, cuts and spreads on the driver; reads on the executors.
+
+    It has no `pushFilters`: PySpark 4.3 keeps what comes of it with the relation, so that a query
+    which uses one loaded frame twice, under two conditions, reads both by the later of them.
+    """
 
     def __init__(
         self, options: Mapping[str, str], schema: StructType, *, inferred: bool = False
@@ -50,11 +36,6 @@ class SluiceBatchReader(DataSourceReader):
         self._options = dict(options)
         self._schema = schema
         self._inferred = inferred
-        self._filters: Sequence[Filter] = ()
-        self.pushFilters = PushFilters(self._take)  # type: ignore[method-assign]
-
-    def _take(self, filters: Sequence[Filter]) -> None:
-        self._filters = tuple(filters)
 
     @plainly_told()
     def partitions(self) -> Sequence[InputPartition]:
@@ -101,13 +82,12 @@ class SluiceBatchReader(DataSourceReader):
         from .file_source import FileSource
         from .loading import load_source
         from .options import parse_options
-        from .pushdown import conditions_of
         from .task_context import with_session_time_zone
 
         options = with_session_time_zone(parse_options(self._options, streaming=False))
         options = settled(options, self._schema.names, inferred=self._inferred)
         schema = arrow_schema(self._schema)
-        options = options.with_points(points).with_conditions(conditions_of(self._filters, schema))
+        options = options.with_points(points)
         source: object = load_source(options, schema)
         if not isinstance(source, FileSource):
             raise OptionError(
