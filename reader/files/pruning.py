@@ -13,7 +13,7 @@ from .options import ReaderOptions
 
 
 class FilePruning:
-    """Judges files by the filter and by the conditions that Spark has pushed down."""
+    """Judges files by the conditions of the filter on columns in their paths."""
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         self._schema = schema

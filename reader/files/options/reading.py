@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import PrivateAttr
 
@@ -38,19 +38,6 @@ class ReaderOptions(TimeOptions):
     def all_columns(self) -> frozenset[str]:
         """Columns that are known, though they may stand in a file's path or be made here."""
         return self._all_columns
-
-    _conditions: tuple[Any, ...] = PrivateAttr(())
-
-    def with_conditions(self, conditions: Iterable[Any]) -> Self:
-        """The same, with conditions besides those of `filter`."""
-        made = self.model_copy()
-        made._conditions = tuple(conditions)  # noqa: SLF001 this class's own
-        return made
-
-    @property
-    def conditions(self) -> tuple[Any, ...]:
-        """Conditions (`Condition` of the filter) besides those of `filter`: rows may go by them."""
-        return self._conditions
 
     _points: Points | None = PrivateAttr(None)
 

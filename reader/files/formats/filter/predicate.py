@@ -52,10 +52,8 @@ class Predicate:
 
     @classmethod
     def of_options(cls, options: ReaderOptions, schema: pa.Schema) -> Predicate:
-        """All conditions of `options` on columns of `schema`; names are checked elsewhere."""
-        given = cls.parse(options.filter, schema, None, options.time_zone or "UTC").conditions
-        pushed = (one for one in options.conditions if one.column in schema.names)
-        return cls((*given, *pushed))
+        """The conditions of the `filter` option on columns of `schema`, names checked elsewhere."""
+        return cls.parse(options.filter, schema, None, options.time_zone or "UTC")
 
     def columns(self) -> set[str]:
         """Names of the columns the conditions speak of."""
