@@ -18,6 +18,7 @@ from typing import Final
 from ..errors import FencedError, StateCorruptError, StateError
 from .checkpoint import FORMAT_VERSION, newer_format
 from .layout import EPOCHS, FORMAT, epoch_object
+from .sealed_json import sealed
 from .state_store import StateStore
 
 KEPT: Final = 16
@@ -116,7 +117,7 @@ def _claim(epoch: int) -> bytes:
         "nonce": uuid.uuid4().hex,
         "epoch": epoch,
     }
-    return (json.dumps(document, sort_keys=True) + "\n").encode()
+    return sealed(document)
 
 
 def _check_exclusive(store: StateStore, epoch: int) -> None:

@@ -26,6 +26,7 @@ from .layout import (
     reader_object,
 )
 from .reference import CheckpointRef, refs_in
+from .sealed_json import is_sealed, sealed, unsealed
 from .state_store import StateStore
 
 
@@ -126,9 +127,8 @@ class ReaderCommit(_OfAttempt):
         return sorted(split.index for split in self.returned)
 
     def to_bytes(self) -> bytes:
-        """Canonical JSON: sorted keys, UTF-8, one trailing newline."""
-        document = self.model_dump(mode="json")
-        return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
+        """Canonical JSON with a checksum: sorted keys, UTF-8, one trailing newline."""
+        return sealed(self.model_dump(mode="json"))
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> ReaderCommit:
@@ -139,11 +139,16 @@ class ReaderCommit(_OfAttempt):
             StateCorruptError: not a reader commit.
         """
         try:
+            # Looked at first, so that a newer document is called newer.
             document = json.loads(data)
             version = document["format"]
             if version > FORMAT_VERSION:
                 raise newer_format(where, version)
-            return cls.model_validate(document)
+            if "finished" in document and not is_sealed(data):
+                # The key itself may be what is damaged; only earlier releases wrote none.
+                message = "no checksum"
+                raise ValueError(message)
+            return cls.model_validate(unsealed(data))
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             raise StateCorruptError(
                 "a reader commit is damaged",
@@ -203,9 +208,9 @@ class ReaderCommits:
     def abandon(self, abandonment: Abandonment) -> None:
         """Record that an attempt was closed half-way; the first record of a reader stays."""
         ref = CheckpointRef(abandonment.checkpoint, abandonment.epoch)
-        document = json.dumps(abandonment.model_dump(mode="json"), sort_keys=True) + "\n"
+        document = sealed(abandonment.model_dump(mode="json"))
         with contextlib.suppress(FileExistsError):
-            self._store.publish(abandoned_object(ref, abandonment.reader), document.encode())
+            self._store.publish(abandoned_object(ref, abandonment.reader), document)
 
     def abandoned(self, ref: CheckpointRef) -> list[int]:
         """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""

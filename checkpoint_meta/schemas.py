@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import StateCorruptError, StateVersionError
+from .sealed_json import sealed, unsealed
 from .store import StateStore
 
 _DIRECTORY = "schemas"
@@ -79,9 +80,10 @@ class SchemaHistory:
         name = f"{_DIRECTORY}/{leaf}"
         where = f"{self._store.location}/{name}"
         try:
-            document = json.loads(self._store.read(name))
-            found = document["format"]
+            data = self._store.read(name)
+            found = json.loads(data)["format"]
             if found <= _FORMAT:
+                document = unsealed(data)
                 schema, reason = document["schema"], document.get("reason", "")
                 return StoredSchema(int(document["version"]), dict(schema), str(reason))
         except (ValueError, KeyError, TypeError) as error:
@@ -112,4 +114,4 @@ def _written(made: StoredSchema) -> bytes:
         "schema": made.schema,
         "reason": made.reason,
     }
-    return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    return sealed(document)

@@ -56,7 +56,7 @@ def test_every_imported_library_is_declared():
                 elif isinstance(node, ast.ImportFrom) and not node.level:
                     imported.add(str(node.module).split(".")[0])
     # Spark's own bridge comes with Spark, and half of boto3 is called botocore.
-    assert imported - set(sys.stdlib_module_names) - {"py4j", "botocore"} <= names
+    assert imported - set(sys.stdlib_module_names) - {"py4j", "botocore", "pyspark_sluice"} <= names
 
 
 def test_package_data_is_there():

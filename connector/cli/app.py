@@ -173,6 +173,32 @@ def diff(
             typer.echo(f"{found.num_rows} ranges differ")
 
 
+@app.command()
+def verify(
+    state: State,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """Walk every reference and checksum: what is damaged, and what can still be restored."""
+    with plainly():
+        from .place import parsed_storage_options
+        from .spark_log import offsets_referred
+        from .verification import verified, verified_lines
+
+        store = find_state(state, source_name, storage_options)
+        referred = offsets_referred(state, store, parsed_storage_options(storage_options))
+        found = verified(store, referred)
+        if as_json:
+            print_json(found)
+        else:
+            print_table(found["findings"], ("problem", "object", "what"))
+            for line in verified_lines(found):
+                typer.echo(line)
+        if found["findings"]:
+            raise Ended(Exit.FOUND)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code.
 

@@ -15,6 +15,7 @@ from pyspark_sluice.checkpoint_meta.reader_commit import (
     UnfinishedSplit,
 )
 from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
+from pyspark_sluice.checkpoint_meta.sealed_json import sealed
 from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
 from pyspark_sluice.errors import StateCorruptError, StateVersionError
 
@@ -121,5 +122,5 @@ def test_a_damaged_commit_is_named(data):
 def test_unknown_keys_are_kept():
     document = json.loads(commit().to_bytes())
     document["from_the_future"] = [1]
-    read = ReaderCommit.from_bytes(json.dumps(document).encode(), "here")
+    read = ReaderCommit.from_bytes(sealed(document), "here")
     assert json.loads(read.to_bytes())["from_the_future"] == [1]
