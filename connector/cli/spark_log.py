@@ -23,8 +23,7 @@ def offsets_referred(
 ) -> list[CheckpointRef]:
     """Checkpoints of the newest two offsets, oldest first; none where Spark's log is not found.
 
-    A query may have several sources, whose offsets do not say whose they are: one that names an
-    epoch or an id of which this state has never heard is taken for another's.
+    None either where the query has several sluice sources: an offset does not say whose it is.
     """
     root = absolute(place).rstrip("/")
     if not store.location.startswith(root) or store.location.rstrip("/") == root:
