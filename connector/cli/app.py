@@ -199,6 +199,27 @@ def verify(
             raise Ended(Exit.FOUND)
 
 
+@app.command()
+def report(
+    state: State,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Where to write the page; replaces what is there.")
+    ] = "sluice-report.html",
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """One HTML page: throughput, backlog, batch durations, skew, files by state, quarantine."""
+    with plainly():
+        from ..report.writing import write_report
+
+        written = write_report(find_state(state, source_name, storage_options), output)
+        if as_json:
+            print_json({"report": str(written.absolute())})
+        else:
+            typer.echo(str(written))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code.
 

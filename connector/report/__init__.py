@@ -1,0 +1,1 @@
+"""One HTML page from a state directory: how ingestion went, for people."""

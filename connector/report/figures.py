@@ -1,0 +1,134 @@
+"""The figures of a report, out of the views of a state.
+
+Not here: what is drawn of them (`charts.py`), and the page (`page.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...checkpoint_meta.state_store import StateStore
+from ..views.catalogue import table_of
+
+_WAITING: Final = ("pending", "assigned", "unfinished", "returned")
+"""States of files that are not read to their end."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One checkpoint that is retained."""
+
+    checkpoint: int
+    planned: datetime
+    seconds: float | None
+    """From its cut to the last reader's commit; None while it runs."""
+
+    rows: int
+    bytes: int
+    backlog_files: int
+    backlog_bytes: int
+    """Found and in no batch yet right after its cut; a file counts whole until its last part is."""
+
+    slowest: float
+    """Seconds of work of its slowest reader."""
+
+    mean: float
+    """The same, of all its readers."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """All that is in a report."""
+
+    location: str
+    batches: Sequence[Batch]
+    """The oldest first."""
+
+    files: Mapping[str, tuple[int, int]]
+    """State -> files and bytes."""
+
+    quarantine: Sequence[Mapping[str, Any]]
+
+
+def figures_of(store: StateStore) -> Figures:
+    """Look at a state; a query that runs on it does not notice.
+
+    Raises:
+        OptionError: the state is of a source that has no files.
+        StateError: there is no state, or what is needed of it is damaged.
+    """
+    files = table_of(store, "files")
+    checkpoints = table_of(store, "checkpoints")
+    batches = _batches(checkpoints, table_of(store, "readers"), _Backlog(files))
+    quarantine = table_of(store, "quarantine").to_pylist()
+    return Figures(store.location, batches, _by_state(files), quarantine)
+
+
+def _by_state(files: pa.Table) -> Mapping[str, tuple[int, int]]:
+    grouped = files.group_by("state").aggregate([("size", "sum"), ("size", "count")])
+    rows = sorted(grouped.to_pylist(), key=lambda row: -row["size_count"])
+    return {row["state"]: (row["size_count"], row["size_sum"] or 0) for row in rows}
+
+
+class _Backlog:
+    def __init__(self, files: pa.Table) -> None:
+        # Of what was assigned before the oldest checkpoint that is retained nobody knows when.
+        known = pc.or_(
+            files.column("planned").is_valid(),
+            pc.is_in(files.column("state"), pa.array(_WAITING)),
+        )
+        files = files.filter(known)
+        self._sizes = _numbers(files.column("size"), 0)
+        self._found = _numbers(_microseconds(files.column("discovered")), 0)
+        self._left = _numbers(_microseconds(files.column("planned")), np.iinfo(np.int64).max)
+        waiting = pc.equal(files.column("state"), "pending").to_numpy()
+        self._left[waiting] = np.iinfo(np.int64).max
+
+    def at(self, moment: int) -> tuple[int, int]:
+        """Files and bytes."""
+        there = (self._found <= moment) & (self._left > moment)
+        return int(there.sum()), int(self._sizes[there].sum())
+
+
+def _microseconds(column: Any) -> Any:
+    return column.cast(pa.int64())
+
+
+def _numbers(column: Any, instead: int) -> Any:
+    return np.array(pc.fill_null(column, instead).to_numpy())
+
+
+def _batches(checkpoints: pa.Table, readers: pa.Table, backlog: _Backlog) -> list[Batch]:
+    by_checkpoint: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in readers.to_pylist():
+        by_checkpoint.setdefault((row["checkpoint"], row["epoch"]), []).append(row)
+    chain = [row for row in checkpoints.to_pylist() if row["state"] != "orphan"]
+    return [_batch(r, by_checkpoint.get((r["checkpoint"], r["epoch"]), []), backlog) for r in
+            sorted(chain, key=lambda row: row["checkpoint"])]  # fmt: skip
+
+
+def _batch(
+    row: Mapping[str, Any], readers: Sequence[Mapping[str, Any]], backlog: _Backlog
+) -> Batch:
+    ends = [r["processed"] for r in readers if r["processed"] is not None]
+    end = max(ends) if len(ends) == len(readers) and ends else row["committed"]
+    work = [(r["microseconds"] or 0) / 1e6 for r in readers if r["state"] == "read"]
+    files, size = backlog.at(round(row["planned"].timestamp() * 1_000_000))
+    return Batch(
+        row["checkpoint"],
+        row["planned"],
+        None if end is None else max(0.0, (end - row["planned"]).total_seconds()),
+        row["rows"] or 0,
+        row["bytes"] or 0,
+        files,
+        size,
+        max(work, default=0.0),
+        sum(work) / len(work) if work else 0.0,
+    )

@@ -1,0 +1,144 @@
+"""The report: what is on the page, that it stands alone, and what a real browser makes of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pyspark_sluice.connector.report.figures import figures_of
+from pyspark_sluice.connector.report.writing import write_report
+from pyspark_sluice.connector.views.catalogue import table_of
+from pyspark_sluice.tests.connector.report.ingested import ingest
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None
+)
+
+
+class Page(HTMLParser):
+    """Elements, their attributes, and the text of the tables."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.fetched: list[str] = []
+        self.cells: list[str] = []
+        self._cell = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self._cell = tag == "td"
+        if self._cell:
+            self.cells.append("")
+        urls = [v for k, v in attrs if k in ("src", "href", "xlink:href", "data") and v]
+        self.fetched += [url for url in urls if not url.startswith("#")]
+
+    def handle_endtag(self, tag):
+        self._cell = self._cell and tag != "td"
+
+    def handle_data(self, data):
+        if self._cell:
+            self.cells[-1] += data
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    return ingest(tmp_path_factory.mktemp("report"), 12)
+
+
+@pytest.fixture(scope="module")
+def written(state, tmp_path_factory):
+    return write_report(state, tmp_path_factory.mktemp("page") / "report.html")
+
+
+def test_the_figures_are_those_of_what_was_ingested(state):
+    figures = figures_of(state)
+    assert [batch.checkpoint for batch in figures.batches] == list(range(1, 14))
+    done = figures.batches[:12]
+    table = table_of(state, "files").to_pylist()
+    lines = [len(Path(f["path"]).read_text().splitlines()) for f in table if f["state"] == "read"]
+    assert sum(batch.rows for batch in done) == sum(lines) > 100_000
+    assert all(batch.seconds is not None and batch.seconds >= 0 for batch in done)
+    assert all(batch.slowest >= batch.mean > 0 for batch in done)
+    assert figures.batches[12].seconds is None
+    counts = {name: count for name, (count, _) in figures.files.items()}
+    landed = sum(4 + number % 3 for number in range(12))
+    assert counts["quarantined"] == 1
+    # What landed at the very end may have come too late for the last checkpoint.
+    assert landed - 6 <= sum(counts.values()) <= landed
+    assert counts["read"] == len(lines)
+    # After the last cut everything is known, and what is pending is the backlog.
+    assert figures.batches[12].backlog_files == counts.get("pending", 0)
+    assert [row["checkpoint"] for row in figures.quarantine] == [2]
+
+
+def test_the_page_stands_alone_and_shows_what_it_is_told_as_text(written):
+    text = written.read_text()
+    page = Page(text)
+    assert page.tags.count("figure") == page.tags.count("svg") == 6
+    assert "script" not in page.tags
+    assert page.fetched == []
+    assert "@import" not in text
+    assert re.findall(r"url\((?!['\"]?#)", text) == []
+    assert any("malformed record" in cell for cell in page.cells)
+    assert any("landing <b>/00006.json" in cell for cell in page.cells)
+    assert "prefers-color-scheme: dark" in text
+    assert len(text) < 400_000
+
+
+def test_it_is_written_from_the_command_line_too(state, tmp_path):
+    target = tmp_path / "out.html"
+    called = [sys.executable, "-m", "pyspark_sluice.connector.report", state.location, str(target)]
+    done = subprocess.run(called, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{target}\n"), done.stderr
+    assert Page(target.read_text()).tags.count("svg") == 6
+    called[3] = str(tmp_path / "nothing")
+    done = subprocess.run(called, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "there is no state" in done.stderr
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize(("scheme", "paper"), [(1, (0xFF,) * 3), (0, (0x12, 0x16, 0x1C))])
+def test_a_browser_draws_it_in_light_and_in_dark(written, tmp_path, scheme, paper):
+    picture = tmp_path / "page.png"
+    told = _browse(
+        written, f"--screenshot={picture}", f"--blink-settings=preferredColorScheme={scheme}"
+    )
+    assert "ERROR:CONSOLE" not in told.stderr
+    assert _first_pixel(picture) == paper
+    # As drawn, not as written: elements that the browser could not make sense of are not there.
+    drawn = _browse(written, "--dump-dom").stdout
+    assert drawn.count("<svg") == 6
+    assert drawn.count('class="dot ') >= 5 * 12
+
+
+def _browse(page: Path, *asked: str) -> subprocess.CompletedProcess[str]:
+    assert BROWSER is not None
+    usual = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1000,1200"]
+    return subprocess.run(
+        [BROWSER, *usual, *asked, page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+
+def _first_pixel(picture: Path) -> tuple[int, ...]:
+    data, at, packed = picture.read_bytes(), 8, b""
+    while at < len(data):
+        length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        if kind == b"IDAT":
+            packed += data[at + 8 : at + 8 + length]
+        at += length + 12
+    # Whatever the filter of the first row: to the left of and above its first pixel there is 0.
+    return tuple(zlib.decompress(packed)[1:4])
