@@ -5,9 +5,10 @@ Not here: what is made of it (connector).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -18,9 +19,12 @@ from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.index.run import read_files
 from ....checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ....checkpoint_meta.state_store import StateStore
+from ....errors import StateCorruptError, StateMissingError
 from ...restore import document_of
 from .folding import FoldedParts, fold
 from .state import FileState
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,20 +52,38 @@ class FilesAsOf:
         self._history = CheckpointHistory(store)
         # Nothing is published: the epoch does not matter.
         self._attachments = Attachments(store, 0)
-        self._chain = [] if ref == NO_CHECKPOINT else self._history.chain(ref)
+        self._ref = ref
+        self._read_chain()
+
+    def _read_chain(self) -> None:
+        self._chain = [] if self._ref == NO_CHECKPOINT else self._history.chain(self._ref)
         self._documents = [document_of(checkpoint) for checkpoint in self._chain]
+        self._parts = FoldedParts(self._documents)
+
+    def _without_unsound_bases(self, look: Callable[[], T]) -> T:
+        """As a restore does it: a base of which an object is gone or damaged is done without."""
+        while True:
+            try:
+                return look()
+            except (StateMissingError, StateCorruptError) as error:
+                if not self._chain or not self._chain[0].header.attachments:
+                    raise
+                self._history.skip_base(self._chain[0].ref, error)
+                self._read_chain()
 
     @cached_property
     def _state(self) -> FileState:
-        return fold(self._documents, self._attachments) if self._documents else FileState()
-
-    @cached_property
-    def _parts(self) -> FoldedParts:
-        return FoldedParts(self._documents)
+        if not self._chain:
+            return FileState()
+        return self._without_unsound_bases(lambda: fold(self._documents, self._attachments))
 
     def count(self) -> int:
-        """Files ever seen, without a look at their names."""
-        return self._parts.count_seen(self._attachments)
+        """Files ever seen, without a look at their names.
+
+        Raises:
+            StateError: what is needed of the state is gone or damaged.
+        """
+        return self._without_unsound_bases(lambda: self._parts.count_seen(self._attachments))
 
     def quarantined(self) -> Sequence[QuarantinedSplit]:
         """Splits that were given up on, up to this checkpoint."""

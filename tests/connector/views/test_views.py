@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.connector.cli.status import status_of
 from pyspark_sluice.connector.views.catalogue import VIEWS, table_of
 from pyspark_sluice.connector.views.options import view_options
 from pyspark_sluice.enumerator.room import BatchLimits
@@ -225,6 +226,24 @@ def test_damage_is_an_error_by_name_and_no_smaller_table(query):
     path.write_bytes(data)
     with pytest.raises(StateCorruptError, match=re.escape(str(path))):
         table_of(query.store, "files")
+
+
+def test_a_base_whose_index_is_damaged_is_done_without_as_a_restore_does(tmp_path):
+    query = Query(tmp_path)
+    query.settings |= {"deltas_per_base": 2}
+    query.start()
+    for name in ("a.json", "b.json", "c.json", "d.json", "e.json"):
+        query.land(name)
+        query.batch()
+    query.await_base(2)
+    query.coordinator.close()
+    before = by_name(query.store)
+    index = query.location / "sluice" / "source" / "index"
+    newest = max(index.glob("*.keys.arrow"))
+    newest.write_bytes(newest.read_bytes()[:-1])
+    after = by_name(query.store)
+    assert {name: row["state"] for name, row in after.items()} == dict.fromkeys(before, "read")
+    assert status_of(query.store)["files_seen"] == 5
 
 
 def test_where_no_query_has_been_the_place_is_named(tmp_path):
