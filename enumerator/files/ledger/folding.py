@@ -16,7 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from ....checkpoint_meta.attachments import Attachments
-from ....checkpoint_meta.file_columns import RANGES, Numbers, numbers_in, with_borders
+from ....checkpoint_meta.file_columns import (
+    RANGES,
+    Numbers,
+    numbers_array,
+    numbers_in,
+    with_borders,
+)
 from ....checkpoint_meta.index.keys import (
     Flags,
     Names,
@@ -144,7 +150,7 @@ def _learn(
     if not new.any():
         return
     rows = rows[new]
-    batch = part.batch.take(pa.array(rows, pa.int64()))
+    batch = part.batch.take(numbers_array(rows))
     ends = numbers_in(batch, "end" if newer else "size")
     names = names.take(new)
     keys = SeenKeys.sort(names, part.versions[rows], ends)
@@ -153,7 +159,7 @@ def _learn(
         at = keys.find(names)
         last = np.zeros(len(keys), np.int64)
         last[at] = np.arange(len(names))
-        batch, ends = batch.take(pa.array(last, pa.int64())), ends[last]
+        batch, ends = batch.take(numbers_array(last)), ends[last]
     piece = Piece(batch, ends, document.created, document.checkpoint)
     seen.add(keys, piece, len(keys) - int(np.count_nonzero(known)))
 
@@ -230,7 +236,7 @@ class _Kept:
         made = []
         for part in np.unique(self.part):
             here = self.part == part
-            taken = rows[part].batch.take(pa.array(self.row[here], pa.int64()))
+            taken = rows[part].batch.take(numbers_array(self.row[here]))
             if self.start is not None and self.end is not None:
                 taken = with_borders(taken, self.start[here], self.end[here])
             made.append(taken)
