@@ -9,15 +9,16 @@ Not here: what is removed and when (enumerator).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..errors import StateCorruptError
+from ..errors import StateCorruptError, StateError
 from .checkpoint import FORMAT_VERSION, newer_format
 from .layout import CLEANED
 from .reference import CheckpointRef
+from .sealed_json import is_sealed, sealed, unsealed
 from .state_store import StateStore
 
 _KEPT = 2
@@ -65,14 +66,27 @@ class CleanedMarks:
                 continue  # The one before it says less, and all is done once more from there.
         return marks
 
+    def check(self) -> Iterator[tuple[str, StateError]]:
+        """The names of those that cannot be read, and why."""
+        for leaf in self._store.list(CLEANED):
+            try:
+                self._read(f"{CLEANED}/{leaf}")
+            except StateError as error:
+                yield f"{CLEANED}/{leaf}", error
+            except FileNotFoundError:
+                continue
+
     def _read(self, name: str) -> CleanedMark:
         where = f"{self._store.location}/{name}"
         try:
-            document = json.loads(self._store.read(name))
-            version = document["format"]
+            data = self._store.read(name)
+            version = json.loads(data)["format"]
             if version > FORMAT_VERSION:
                 raise newer_format(where, version)
-            return CleanedMark.model_validate(document)
+            if not is_sealed(data):
+                message = "no checksum"
+                raise ValueError(message)
+            return CleanedMark.model_validate(unsealed(data))
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             raise StateCorruptError(
                 "a mark of what was cleaned up is damaged",
@@ -86,8 +100,7 @@ class CleanedMarks:
         mark = CleanedMark(checkpoint=ref.checkpoint, epoch=ref.epoch, state=state)
         self._number += 1
         leaf = f"{self._epoch:010d}-{self._number:010d}.json"
-        text = json.dumps(mark.model_dump(mode="json"), sort_keys=True, ensure_ascii=False) + "\n"
-        self._store.publish(f"{CLEANED}/{leaf}", text.encode())
+        self._store.publish(f"{CLEANED}/{leaf}", sealed(mark.model_dump(mode="json")))
         older = [known for known in self._store.list(CLEANED) if known < leaf]
         for known in older[: 1 - _KEPT]:
             self._store.delete(f"{CLEANED}/{known}")

@@ -19,6 +19,7 @@ from typing import Any, Final
 from xxhash import xxh3_128_hexdigest
 
 from ...checkpoint_meta.checkpoint import Checkpoint
+from ...checkpoint_meta.cleaned import CleanedMarks
 from ...checkpoint_meta.epochs import DIRECTORY_VERSION, KEPT
 from ...checkpoint_meta.layout import (
     ABANDONED,
@@ -79,6 +80,8 @@ class Verification:
         self._links()
         self._all_commits()
         self._all_abandoned()
+        for name, error in CleanedMarks(self._store, 0).check():
+            self._damaged(name, error)
         self._schemas()
         return self
 

