@@ -149,7 +149,9 @@ class Checkpoint:
             metadata={_KEY: text.encode()},
         )
         sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        # Most files are small, with many small columns: zstd sets up for each of them anew, and
+        # takes twenty times as long.
+        options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
         with pa.ipc.new_file(sink, schema, options=options) as writer:
             for reader, splits in self.assigned:
                 columns = _section("assigned", reader, splits.to_struct_array(), state_type, 2)
@@ -175,7 +177,8 @@ class Checkpoint:
             StateCorruptError: damaged; both checksums, or the decoder's words, are named.
         """
         try:
-            with pa.ipc.open_file(pa.BufferReader(data)) as reader:
+            options = pa.ipc.IpcReadOptions(use_threads=False)
+            with pa.ipc.open_file(pa.BufferReader(data), options=options) as reader:
                 metadata = reader.schema.metadata or {}
                 header = _read_header(metadata.get(_KEY, b"null"), data, where)
                 batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]

@@ -33,7 +33,7 @@ class AssignedPart:
         self.seal = seal
         """By which an executor recognizes the checkpoint; None where there is none (batch)."""
         sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
         with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
             writer.write_table(splits)
         self._splits = sink.getvalue().to_pybytes()
