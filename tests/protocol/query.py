@@ -32,6 +32,7 @@ from pyspark_sluice.errors import (
     ReplayError,
     SourceUnavailable,
     StateError,
+    WaitTimeoutError,
 )
 from pyspark_sluice.reader.task import Assignment, ReaderTask
 from pyspark_sluice.reader.task import Attempt as AttemptName
@@ -307,15 +308,23 @@ class Query(RuleBasedStateMachine):
 
     def _drain(self, run: Incarnation, spark: Spark) -> None:
         run.coordinator._open(spark.start)
-        for _ in range(3):
-            run.discover()
         opened(run.coordinator).room.lift(BatchLimits())
         self._settle(run)
-        for _ in range(100):
+        # A pass comes in portions; what landed last may have to wait for the one after.
+        quiet, rounds_of_two_passes = 0, 4 + len(self.world.files) // 4
+        for _ in range(100 + 10 * rounds_of_two_passes):
             run.discover()
-            end = run.coordinator.latest(spark.start, unlimited=True)
+            try:
+                end = run.coordinator.latest(spark.start, unlimited=True)
+            except WaitTimeoutError:
+                # The thread that would go on with the listing is this loop.
+                continue
             if end == spark.start:
-                return
+                quiet += 1
+                if quiet > rounds_of_two_passes:
+                    return
+                continue
+            quiet = 0
             checkpoints = run.coordinator.assignments(spark.start, end)
             spark.offsets.append(end)
             spark.tasks = spark.plan(checkpoints)
