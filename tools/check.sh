@@ -19,5 +19,20 @@ step "$bin/ruff" check .
 MYPYPATH="$PWD/.venv/typing" step "$bin/mypy" -p pyspark_sluice
 step "$bin/lint-imports"
 step tools/site.sh "$bin"
+
+# Two runs side by side: those of Spark wait more than they compute.
 # With tests/ as its root pytest does not import the package by the name of the clone's folder.
-step "$bin/python" -m pytest -c pyproject.toml --rootdir tests tests
+tests() {
+    "$bin/python" -m pytest -c pyproject.toml --rootdir tests --durations 10 -m "$1" tests
+}
+beside="$(mktemp)"
+echo "--- pytest: tests with Spark here, all others beside them"
+tests "not spark" >"$beside" 2>&1 &
+others=$!
+trap 'kill "$others" 2>/dev/null; rm -f "$beside"' EXIT
+status=0
+tests spark || status=$?
+echo "--- pytest: tests without Spark"
+wait "$others" || status=$?
+cat "$beside"
+exit "$status"
