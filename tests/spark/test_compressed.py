@@ -20,16 +20,16 @@ def data():
 
 
 @pytest.mark.parametrize("codec", ["gz", "bz2"])
-def test_a_compressed_file_is_read_in_batches_and_goes_on_in_its_middle(lake, data, codec):
+def test_a_compressed_file_is_read_in_batches_and_goes_on_in_its_middle(lake, data, codec, until):
     stored = gzip.compress(data, 1) if codec == "gz" else bz2.compress(data, 9)
     (lake.source / f"a.json.{codec}").write_bytes(stored)
     lake.landed.update(range(COUNT))
     limits = {"maxBytesPerTrigger": "6m", "discoveryInterval": "100ms"}
     query = lake.start({"processingTime": "0 seconds"}, **limits)
-    while query.lastProgress is None or query.lastProgress["batchId"] < 1:
-        assert query.isActive, query.exception()
+    until(lambda: not query.isActive or lake.batches(), "first batch", 120)
     query.stop()
-    lake.drain(**limits)
+    assert query.exception() is None
+    lake.drain(seconds=180, **limits)
     lake.check_exactly_once()
     assert len(lake.batches()) >= 2
     batch = lake.spark.read.format("sluice").schema("id long, text string")
