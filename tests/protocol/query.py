@@ -156,12 +156,9 @@ class Query(RuleBasedStateMachine):
     ) -> None:
         start = self.spark.start
         was_ahead = self.coordinator._opened and opened(self.coordinator).flight.ahead
-        operations = self.run.store.operations
         # What an aborted call without limits has planned is not planned anew by the next one.
         self.lifted = self.lifted or once
         end = self._latest(start, unlimited=once)
-        if was_ahead and not once:
-            assert self.run.store.operations == operations, "Spark's thread waited for the store"
         self._check_told(later=bool(was_ahead))
         if end == start:
             self.lifted = False
@@ -206,7 +203,11 @@ class Query(RuleBasedStateMachine):
         if unlimited:
             opened(coordinator).room.lift(BatchLimits())
         self._settle(self.run)
-        return coordinator.latest(start, unlimited)
+        is_ahead, operations = opened(coordinator).flight.ahead, self.run.store.operations
+        end = coordinator.latest(start, unlimited)
+        if is_ahead and not unlimited:
+            assert self.run.store.operations == operations, "Spark's thread waited for the store"
+        return end
 
     def _settle(self, run: Incarnation) -> None:
         # A pass that rests goes on when some of what it has found is planned.
