@@ -10,6 +10,7 @@ Not here: the figures (`figures.py`), the page (`page.py`).
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -112,4 +113,7 @@ def _pygal() -> Any:
             "the plotting library",
             "Install it: pip install 'pyspark-sluice[report]'",
         ) from error
+    # It puts a finder of plug-ins, which we do not use, before every import of the process: one of
+    # the kind that Python gave up, so that each import that fails comes with a warning.
+    sys.meta_path[:] = [of for of in sys.meta_path if type(of).__module__ != "pygal"]
     return pygal

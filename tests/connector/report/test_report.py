@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.connector.report import charts
 from pyspark_sluice.connector.report.figures import figures_of
 from pyspark_sluice.connector.report.writing import write_report
 from pyspark_sluice.connector.views.catalogue import table_of
@@ -142,3 +143,8 @@ def _first_pixel(picture: Path) -> tuple[int, ...]:
         at += length + 12
     # Whatever the filter of the first row: to the left of and above its first pixel there is 0.
     return tuple(zlib.decompress(packed)[1:4])
+
+
+def test_drawing_leaves_python_s_imports_as_they_are():
+    assert "<svg" in charts._bars({"done": 1})
+    assert all(hasattr(finder, "find_spec") for finder in sys.meta_path)
