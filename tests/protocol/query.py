@@ -204,10 +204,21 @@ class Query(RuleBasedStateMachine):
             opened(coordinator).room.lift(BatchLimits())
         self._settle(self.run)
         is_ahead, operations = opened(coordinator).flight.ahead, self.run.store.operations
-        end = coordinator.latest(start, unlimited)
+        end = self._asked(coordinator, start, unlimited)
         if is_ahead and not unlimited:
             assert self.run.store.operations == operations, "Spark's thread waited for the store"
         return end
+
+    def _asked(
+        self, coordinator: Coordinator[Any, Any], start: CheckpointRef, unlimited: bool
+    ) -> CheckpointRef:
+        for _ in range(4 + len(self.world.files)):
+            try:
+                return coordinator.latest(start, unlimited)
+            except WaitTimeoutError:
+                # The thread that would go on with the listing is this loop.
+                self.run.discover()
+        return coordinator.latest(start, unlimited)
 
     def _settle(self, run: Incarnation) -> None:
         # A pass that rests goes on when some of what it has found is planned.
