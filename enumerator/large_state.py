@@ -39,6 +39,10 @@ class StateDocument:
     attachments: Sequence[Attachment] = ()
     """Objects that belong to the state, in the order of `FrozenState.write`."""
 
+    is_base: bool = False
+    """True if its attachments hold all that its rows speak of. The first checkpoint of a query that
+    began from another one's state has attachments, too, and rows of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenState:

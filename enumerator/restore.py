@@ -151,6 +151,7 @@ def document_of(checkpoint: Checkpoint) -> StateDocument:
         header.split_version,
         [splits for _, splits in checkpoint.assigned],
         header.attachments,
+        header.kind == "base",
     )
 
 

@@ -82,7 +82,7 @@ class FoldedParts:
             StateError: an object that the base refers to is gone or damaged.
         """
         runs = [run for each in self._chain for run in _runs(each, attachments, details=False)]
-        told = [p.names for p in self._rows if not self._chain[p.moment // 2].attachments]
+        told = [p.names for p in self._rows if _tells(self._chain[p.moment // 2])]
         sealed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
         if not told:
             return len(sealed)
@@ -121,12 +121,16 @@ def _tails(
     seen = SeenFiles(runs, details=details)
     for part in rows:
         document = chain[part.moment // 2]
-        # What is pending in a base with runs is in its runs, too.
-        if not document.attachments:
+        if _tells(document):
             empty = numbers_in(part.batch, "start") == numbers_in(part.batch, "end")
             _learn(seen, part, ~empty, document, newer=False)
             _learn(seen, part, empty, document, newer=details)
     return seen.tails
+
+
+def _tells(document: StateDocument) -> bool:
+    # What is pending in a base with runs is in its runs, too.
+    return not (document.is_base and document.attachments)
 
 
 def _learn(
