@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from .arguments import Json, SourceName, State, StorageOptions
 from .place import find_state
 from .telling import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
 
@@ -21,22 +22,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-State = Annotated[
-    str,
-    typer.Argument(
-        metavar="STATE",
-        help="A state directory, or the checkpointLocation or stateLocation of the query; a local "
-        "path or a URL such as s3://bucket/checkpoints/flights.",
-    ),
-]
-SourceName = Annotated[
-    str, typer.Option("--source-name", help="The query's sourceName, where it has one.")
-]
-StorageOptions = Annotated[
-    str, typer.Option("--storage-options", help="The query's storageOptions: a JSON object.")
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
 
 
 @app.command()

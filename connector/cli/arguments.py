@@ -1,0 +1,26 @@
+"""Arguments and options that several commands share.
+
+Not here: the commands (`app.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+State = Annotated[
+    str,
+    typer.Argument(
+        metavar="STATE",
+        help="A state directory, or the checkpointLocation or stateLocation of the query; a local "
+        "path or a URL such as s3://bucket/checkpoints/flights.",
+    ),
+]
+SourceName = Annotated[
+    str, typer.Option("--source-name", help="The query's sourceName, where it has one.")
+]
+StorageOptions = Annotated[
+    str, typer.Option("--storage-options", help="The query's storageOptions: a JSON object.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
