@@ -22,6 +22,7 @@ from pyspark_sluice.checkpoint_meta.store import (
 )
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.errors import FencedError
+from pyspark_sluice.tests.object_stores.server import S3Server
 from pyspark_sluice.tests.protocol.numbers import NumberSource
 
 pytest.importorskip("s3fs")
@@ -105,19 +106,15 @@ def _end(connection: socket.socket) -> None:
 
 
 @pytest.fixture(scope="module")
-def proxy() -> Iterator[DroppingProxy]:
-    """In front of a fresh server with one bucket."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    made = DroppingProxy(server.get_host_and_port()[1])
+def proxy(server: S3Server) -> Iterator[DroppingProxy]:
+    """In front of a server with one bucket."""
+    server.fault = None
+    made = DroppingProxy(server.port)
     import fsspec
 
     fsspec.filesystem("s3", **_options(made)).call_s3("create_bucket", Bucket="kept")
     yield made
     made.close()
-    server.stop()
 
 
 def _options(proxy: DroppingProxy) -> dict[str, Any]:

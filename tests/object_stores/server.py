@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import socket
 import threading
 import time
@@ -49,7 +50,7 @@ class S3Server:
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server: BaseWSGIServer | None = None
         self.port = 0
-        self.back()
+        self._begin()
 
     # What clients are given -----------------------------------------------------------------
 
@@ -111,13 +112,29 @@ class S3Server:
         self._server.server_close()
         self._server = None
 
+    def _begin(self) -> None:
+        # Not a port that the system gives to connections: while away it would go to one of them.
+        for port in random.sample(range(10_000, 32_000), 50):
+            self.port = port
+            try:
+                return self.back()
+            except OSError:
+                continue
+        raise OSError("no port is free between 10000 and 32000")
+
     def back(self) -> None:
         """Listen, on the same port as before."""
-        self._server = make_server(
-            "127.0.0.1", self.port, self._answer, threaded=True, request_handler=_Silent
-        )
+        # A socket of our own: where werkzeug cannot bind one it ends the thread, and tells nobody.
+        with socket.create_server(("127.0.0.1", self.port)) as listening:
+            self._server = make_server(
+                "127.0.0.1",
+                self.port,
+                self._answer,
+                threaded=True,
+                request_handler=_Silent,
+                fd=listening.fileno(),
+            )
         self._server.daemon_threads = True
-        self.port = self._server.port
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def away_for(self, seconds: float) -> None:

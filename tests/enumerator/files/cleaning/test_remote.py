@@ -19,21 +19,14 @@ from pyspark_sluice.enumerator.files.cleaning.remote_place import (
 def store(request):
     """(URL of a bucket, storage options, the file system to look with, the place expected)."""
     if request.param == "memory":
-        yield "memory://river", {}, fsspec.filesystem("memory"), FsspecPlace
-        return
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = {"endpoint_url": f"http://{host}:{port}"}
-    options = {"key": "test", "secret": "test", "client_kwargs": endpoint}
+        return "memory://river", {}, fsspec.filesystem("memory"), FsspecPlace
+    server = request.getfixturevalue("server")
+    server.fault, options = None, server.options
     files = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False, **options)
     files.call_s3("create_bucket", Bucket="river")
     by_fsspec = request.param != "s3"
     given = {**options, "client": "fsspec"} if by_fsspec else options
-    yield "s3://river", given, files, FsspecPlace if by_fsspec else BucketPlace
-    server.stop()
+    return "s3://river", given, files, FsspecPlace if by_fsspec else BucketPlace
 
 
 @pytest.mark.parametrize("mode", ["delete", "archive"])

@@ -321,16 +321,10 @@ def test_a_prefix_that_has_been_emptied_is_not_missing_and_a_bucket_is(s3):
 
 
 @pytest.fixture
-def s3():
-    """(file system, storage options) of a fresh server with one bucket."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = {"endpoint_url": f"http://{host}:{port}"}
-    options = {"key": "test", "secret": "test", "client_kwargs": endpoint}
+def s3(server):
+    """(file system, storage options) of a server with one bucket, which is empty."""
+    server.fault = None
+    options = server.options
     files = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False, **options)
     files.call_s3("create_bucket", Bucket="lake")
-    yield files, options
-    server.stop()
+    return files, options
