@@ -84,8 +84,12 @@ def raise_format(store: StateStore) -> None:
         open_format(store)
 
 
-def claim_epoch(store: StateStore) -> int:
+def claim_epoch(store: StateStore, purpose: str = "") -> int:
     """Claim the next epoch for this process; durable when this returns.
+
+    Args:
+        store: the state directory.
+        purpose: what a tool claims it for; empty for a query.
 
     Raises:
         StateError: the store let the claim be written over.
@@ -93,7 +97,7 @@ def claim_epoch(store: StateStore) -> int:
     while True:
         epoch = newest_epoch(store) + 1
         try:
-            store.publish(epoch_object(epoch), _claim(epoch))
+            store.publish(epoch_object(epoch), _claim(epoch, purpose))
         except FileExistsError:
             store.refresh(EPOCHS)
             continue
@@ -107,7 +111,7 @@ def claim_epoch(store: StateStore) -> int:
     return epoch
 
 
-def _claim(epoch: int) -> bytes:
+def _claim(epoch: int, purpose: str = "") -> bytes:
     # Without the nonce two threads of one process could take one another's claim for their own
     # whose answer was lost.
     document = {
@@ -116,6 +120,7 @@ def _claim(epoch: int) -> bytes:
         "pid": os.getpid(),
         "nonce": uuid.uuid4().hex,
         "epoch": epoch,
+        **({"purpose": purpose} if purpose else {}),
     }
     return sealed(document)
 
@@ -138,6 +143,14 @@ def _check_exclusive(store: StateStore, epoch: int) -> None:
 def newest_epoch(store: StateStore) -> int:
     """The highest epoch claimed so far, 0 in a new directory."""
     return max(_epochs(store), default=0)
+
+
+def purpose_of(store: StateStore, epoch: int) -> str:
+    """What a tool has claimed `epoch` for; empty for a query, and where that cannot be read."""
+    try:
+        return str(json.loads(store.read(epoch_object(epoch))).get("purpose", ""))
+    except (FileNotFoundError, ValueError, AttributeError):
+        return ""
 
 
 def _epochs(store: StateStore) -> list[int]:

@@ -15,6 +15,7 @@ READERS = "readers"
 ABANDONED = "abandoned"
 INDEX = "index"
 CLEANED = "cleaned"
+SEED = "seed.json"
 
 
 def epoch_object(epoch: int) -> str:

@@ -26,6 +26,7 @@ from .commit_search import CommitSearch
 from .context import CoordinatorContext
 from .savepoint import is_known_to_be_complete
 from .sent_back import SentBackSplits
+from .settings import StartingState
 
 
 class Acknowledgements(Generic[SplitT]):
@@ -93,6 +94,16 @@ class Acknowledgements(Generic[SplitT]):
         self._context.journal.info(
             "checkpoint", "%s is complete: %d rows of %d bytes", ref, rows, size
         )
+
+    def adopt_all(self, savepoint: StartingState, counted: Mapping[str, Sequence[int]]) -> None:
+        """Count what readers of another directory have said of a savepoint. Under the lock.
+
+        `counted` is what the savepoint's state says of checkpoints that were in flight.
+        """
+        history, commits = CheckpointHistory(savepoint.store), ReaderCommits(savepoint.store)
+        known = {CheckpointRef.from_name(name): of for name, of in counted.items()}
+        for ref, readers in sorted({**known, savepoint.ref: ()}.items()):
+            self.adopt(history.load(ref), commits, history, readers)
 
     def adopt(
         self,

@@ -39,7 +39,7 @@ from .cleaning import Cleaning
 from .commit_search import CommitSearch
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
-from .fresh_start import check_fresh_start
+from .fresh_start import beginning
 from .in_flight import InFlight
 from .open_coordinator import OpenCoordinator
 from .restore import RestoredState, restore
@@ -77,6 +77,8 @@ class Coordinator(Generic[SplitT, StateT]):
         self._journal = self._threads.journal
         self._journal.location = store.location
         self._bounded = False
+        self._seed = NO_CHECKPOINT
+        """What stands for Spark's beginning, where this query began after it."""
         self._opened: OpenCoordinator[SplitT, StateT] | None = None
 
     @property
@@ -106,7 +108,10 @@ class Coordinator(Generic[SplitT, StateT]):
         Raises:
             SluiceError: whatever made the state, the discovery or the protocol fail.
         """
-        return self._open(start).latest(start, unlimited)
+        opened = self._open(start)
+        after = self._seed if start == NO_CHECKPOINT else start
+        found = opened.latest(after, unlimited)
+        return start if found == after else found
 
     def assignments(self, start: CheckpointRef, end: CheckpointRef) -> Sequence[Checkpoint]:
         """The checkpoints in (`start`, `end`], oldest first: a pure function of durable state."""
@@ -151,9 +156,11 @@ class Coordinator(Generic[SplitT, StateT]):
         newest = running or complete
         find = self._settings.starting_state
         savepoint = find() if find is not None and newest == NO_CHECKPOINT else None
-        if newest == NO_CHECKPOINT and not (savepoint or self._settings.ingest_again):
+        if newest == NO_CHECKPOINT:
             # Before the claim: a query that must not begin supersedes nobody.
-            check_fresh_start(self._store)
+            again = self._settings.ingest_again
+            self._seed = beginning(self._store, has_savepoint=bool(savepoint), ingest_again=again)
+            complete = newest = self._seed
         epoch = claim_epoch(self._store)
         self._journal.epoch, self._journal.checkpoint = epoch, newest.checkpoint
         attachments = Attachments(self._store, epoch)
@@ -172,7 +179,7 @@ class Coordinator(Generic[SplitT, StateT]):
             opened.context.readers.start()
             if savepoint:
                 opened.cutter.adopt(restored)
-                self._adopt(opened, savepoint, restored)
+                opened.acknowledgements.adopt_all(savepoint, restored.counted)
             else:
                 self._expect(opened, newest, restored)
             if opened.cleaning is not None:
@@ -180,7 +187,8 @@ class Coordinator(Generic[SplitT, StateT]):
                 opened.cleaning.completed(complete)
                 opened.cleaning.start()
         self._opened = opened
-        self._journal.info("coordinator", "opened: %s", _described(restored, newest, savepoint))
+        described = _described(restored, newest, savepoint, is_seed=newest == self._seed)
+        self._journal.info("coordinator", "opened: %s", described)
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened
@@ -265,23 +273,18 @@ class Coordinator(Generic[SplitT, StateT]):
             opened.acknowledgements.expect(ref, counted)
             opened.context.close(ref.checkpoint)
 
-    def _adopt(
-        self,
-        opened: OpenCoordinator[SplitT, StateT],
-        savepoint: StartingState,
-        restored: RestoredState[StateT],
-    ) -> None:
-        history, commits = CheckpointHistory(savepoint.store), ReaderCommits(savepoint.store)
-        known = {CheckpointRef.from_name(name): of for name, of in restored.counted.items()}
-        for ref, counted in sorted({**known, savepoint.ref: ()}.items()):
-            opened.acknowledgements.adopt(history.load(ref), commits, history, counted)
-
 
 def _described(
-    restored: RestoredState[Any], newest: CheckpointRef, savepoint: StartingState | None
+    restored: RestoredState[Any],
+    newest: CheckpointRef,
+    savepoint: StartingState | None,
+    *,
+    is_seed: bool,
 ) -> str:
     if savepoint is not None:
         return f"a new query from {savepoint.ref} of {savepoint.store.location}"
     if newest == NO_CHECKPOINT:
         return "a new query"
+    if is_seed:
+        return f"a new query after {newest}, which was prepared for it"
     return f"restored {newest} from {restored.deltas} checkpoints on top of a base"

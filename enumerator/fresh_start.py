@@ -1,13 +1,68 @@
-"""A query that begins where Spark has no offset, over a state that has been read from.
+"""A query that begins where Spark has no offset: after what, or why it must not.
 
-Not here: queries that go on (`restore.py`).
+Not here: queries that go on (`restore.py`), and what a seed is made of (`planting.py`).
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from ..checkpoint_meta.epochs import newest_epoch, purpose_of
 from ..checkpoint_meta.reader_commit import ReaderCommits
+from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from ..checkpoint_meta.seed import find_seed
 from ..checkpoint_meta.state_store import StateStore
 from ..errors import StateError
+
+COMPACTION: Final = "compact"
+"""The purpose of a claim that prepares nothing: everything else a tool claims a new directory for
+is a seed."""
+
+
+def beginning(store: StateStore, *, has_savepoint: bool, ingest_again: bool) -> CheckpointRef:
+    """The checkpoint of this directory that a query begins after: that of a seed, or none.
+
+    A seed counts until a reader has acknowledged anything here: tasks run only after Spark has
+    written down what they read. A query that dies before that begins after the seed once more.
+
+    Raises:
+        StateError: the state has been read from; or a seed was begun and not finished; or there is
+            a seed, and a savepoint was named as well.
+    """
+    if ingest_again:
+        return NO_CHECKPOINT
+    if not has_savepoint:
+        check_fresh_start(store)
+    elif ReaderCommits(store).newest_acknowledged() is not None:
+        return NO_CHECKPOINT
+    seed = find_seed(store)
+    if seed is None:
+        if not has_savepoint:
+            _check_no_half_seed(store)
+        return NO_CHECKPOINT
+    if has_savepoint:
+        raise StateError(
+            "there are two states that this query could begin from",
+            store.location,
+            f"startingState, and what `sluice {seed.purpose}` has prepared here",
+            "one of the two",
+            "Leave startingState out, or give the query another checkpointLocation.",
+        )
+    return seed.ref
+
+
+def _check_no_half_seed(store: StateStore) -> None:
+    # A query that begins here all the same would read what it was to leave out.
+    purpose = purpose_of(store, newest_epoch(store))
+    if purpose and purpose != COMPACTION:
+        raise StateError(
+            "this state was being prepared for the query, and that did not come to its end",
+            store.location,
+            f"a claim by `sluice {purpose}`, and no seed.json",
+            "a state that is prepared whole, or none",
+            f"Run `sluice {purpose}` again; to ingest everything, delete the directory or set "
+            "ingestAgain=true.",
+        )
 
 
 def check_fresh_start(store: StateStore) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from . import beginnings
 from .arguments import Json, SourceName, State, StorageOptions
 from .place import find_state
 from .telling import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
@@ -203,6 +204,9 @@ def report(
             print_json({"report": str(written.absolute())})
         else:
             typer.echo(str(written))
+
+
+beginnings.add_commands(app)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -24,3 +24,12 @@ StorageOptions = Annotated[
     str, typer.Option("--storage-options", help="The query's storageOptions: a JSON object.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
+
+New = Annotated[
+    str,
+    typer.Argument(
+        metavar="NEW",
+        help="The checkpointLocation of the new query: a directory that is empty or not there.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without it, only say what would be done.")]

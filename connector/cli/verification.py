@@ -20,7 +20,7 @@ from xxhash import xxh3_128_hexdigest
 
 from ...checkpoint_meta.checkpoint import Checkpoint
 from ...checkpoint_meta.cleaned import CleanedMarks
-from ...checkpoint_meta.epochs import DIRECTORY_VERSION, KEPT
+from ...checkpoint_meta.epochs import DIRECTORY_VERSION, KEPT, newest_epoch, purpose_of
 from ...checkpoint_meta.layout import (
     ABANDONED,
     BASES,
@@ -29,6 +29,7 @@ from ...checkpoint_meta.layout import (
     FORMAT,
     INDEX,
     READERS,
+    SEED,
     checkpoint_object,
     epoch_object,
     reader_object,
@@ -37,7 +38,9 @@ from ...checkpoint_meta.reader_commit import Abandonment, ReaderCommit
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef, refs_in
 from ...checkpoint_meta.schemas import SchemaHistory
 from ...checkpoint_meta.sealed_json import unsealed
+from ...checkpoint_meta.seed import Seed, find_seed
 from ...checkpoint_meta.state_store import StateStore
+from ...enumerator.fresh_start import COMPACTION
 from ...errors import SluiceError
 from ..views.state import in_parallel, readers_of
 
@@ -83,6 +86,7 @@ class Verification:
         for name, error in CleanedMarks(self._store, 0).check():
             self._damaged(name, error)
         self._schemas()
+        self._seed()
         return self
 
     # What is said ---------------------------------------------------------------------------
@@ -279,6 +283,21 @@ class Verification:
             else:
                 self._json(name, {"format", "version", "schema", "reason"})
         self._check(f"{_SCHEMAS}/{max(versions, default=0):010d}.json", self._stored.all)
+
+    def _seed(self) -> None:
+        if self._read(SEED) is not None:
+            self._check(SEED, lambda: self._seeded(find_seed(self._store)))
+            return
+        # Nobody asks for it any more once a query has begun.
+        purpose = purpose_of(self._store, newest_epoch(self._store))
+        if purpose not in ("", COMPACTION):
+            self._missing(SEED, f"the state was prepared by `sluice {purpose}`")
+
+    def _seeded(self, seed: Seed | None) -> None:
+        if seed is not None and not refs_in(self._store.list(READERS)):
+            name = checkpoint_object(seed.ref)
+            if f"{seed.ref.name}.arrow" not in self._store.list(CHECKPOINTS):
+                self._missing(name, "a query is to begin after it")
 
     def _check(self, name: str, look: Callable[[], object]) -> None:
         try:

@@ -59,11 +59,11 @@ class CarriedPoints(Points):
 
     @override
     def find(self, file: FileVersion) -> list[Point] | None:
-        return self._known.get(_name(file))
+        return self._known.get(object_of(file))
 
     @override
     def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
-        self._known[_name(file)] = points
+        self._known[object_of(file)] = points
         return points
 
     def of(self, splits: Iterable[FileSplit]) -> dict[str, bytes]:
@@ -76,7 +76,7 @@ class CarriedPoints(Points):
         for file, wanted in borders.items():
             points = [point for point in self.find(file) or () if point.start in wanted]
             if points:
-                found[_name(file)] = _written(points)
+                found[object_of(file)] = _written(points)
         return found
 
 
@@ -89,7 +89,7 @@ class StoredPoints(Points):
 
     @override
     def find(self, file: FileVersion) -> list[Point] | None:
-        name = _name(file)
+        name = object_of(file)
         if self._last[0] != name or self._last[1] is None:
             try:
                 self._last = name, _read(self._store.read(f"{FOLDER}/{name}"))
@@ -100,7 +100,7 @@ class StoredPoints(Points):
     @override
     def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
         try:
-            self._store.publish(f"{FOLDER}/{_name(file)}", _written(points))
+            self._store.publish(f"{FOLDER}/{object_of(file)}", _written(points))
         except FileExistsError:
             # Splits may already begin at the points of another process.
             self._last = "", None
@@ -108,7 +108,8 @@ class StoredPoints(Points):
         return points
 
 
-def _name(file: FileVersion) -> str:
+def object_of(file: FileVersion) -> str:
+    """The name of a file's object below `FOLDER`."""
     return hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:32] + ".arrow"
 
 

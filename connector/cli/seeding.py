@@ -1,0 +1,129 @@
+"""Prepares a directory for a new query: is it unused, and the order in which a seed is written.
+
+Everything that belongs to the state comes first, under an epoch that is claimed for the purpose;
+then `seed.json`, once. Killed before that, nothing that counts has been written: the same command
+may be run again, and a query that is started there is refused.
+
+Not here: what the state is made of (`forking.py`).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...checkpoint_meta.attachments import Attachments
+from ...checkpoint_meta.epochs import check_not_fenced, claim_epoch, open_format, purpose_of
+from ...checkpoint_meta.layout import EPOCHS, READERS
+from ...checkpoint_meta.seed import Seed, find_seed, publish_seed
+from ...checkpoint_meta.state_store import StateStore
+from ...checkpoint_meta.store import open_store
+from ...checkpoint_meta.urls import hadoop_path, join
+from ...enumerator.fresh_start import COMPACTION
+from ...enumerator.planting import StandingState, plant
+from ...errors import OptionError
+
+_OURS: Final = "sluice"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A place for the checkpoint of a query that has never run."""
+
+    location: str
+    """What the query is given as `checkpointLocation`."""
+
+    store: StateStore
+    """Its state directory."""
+
+
+def target_at(place: str, source_name: str, options: Mapping[str, Any]) -> Target:
+    """The place of a new query.
+
+    Raises:
+        OptionError: something is there already; it is named.
+    """
+    root = hadoop_path(place)
+    there = [leaf for leaf in open_store(root, options).list("") if leaf != _OURS]
+    if there:
+        raise _in_use(root, ", ".join(sorted(there)[:5]))
+    store = open_store(join(root, _OURS, source_name), options)
+    seed = find_seed(store)
+    if seed is not None:
+        raise _in_use(store.location, f"a state that `sluice {seed.purpose}` has prepared")
+    if store.list(READERS) or any(not _is_ours(store, leaf) for leaf in store.list(EPOCHS)):
+        raise _in_use(store.location, "the state of a query")
+    return Target(root, store)
+
+
+def _is_ours(store: StateStore, leaf: str) -> bool:
+    stem = leaf.removesuffix(".json")
+    return not stem.isdecimal() or purpose_of(store, int(stem)) not in ("", COMPACTION)
+
+
+def _in_use(where: str, found: str) -> OptionError:
+    return OptionError(
+        "the place for the new query is in use",
+        where,
+        found,
+        "a directory that is empty, or not there",
+        "Give the new query a checkpointLocation of its own.",
+    )
+
+
+def write_seed(
+    target: Target,
+    purpose: str,
+    origin: Mapping[str, Any],
+    counts: Mapping[str, int],
+    make: Callable[[Attachments], StandingState[Any, Any]],
+) -> Seed:
+    """Write what `make` makes, then the seed that names it.
+
+    Args:
+        target: where.
+        purpose: the name of the command.
+        origin: where the state comes from, for the record.
+        counts: for the record.
+        make: makes the state; what it publishes goes into the attachments it is given.
+
+    Raises:
+        FencedError: somebody else has begun there meanwhile.
+    """
+    store = target.store
+    open_format(store)
+    epoch = claim_epoch(store, purpose)
+    attachments = Attachments(store, epoch)
+    now = int(time.time() * 1_000_000)
+    ref = plant(make(attachments), store, attachments, epoch, now)
+    seed = Seed(
+        purpose=purpose,
+        checkpoint=ref.checkpoint,
+        epoch=ref.epoch,
+        origin=dict(origin),
+        counts=dict(counts),
+        written=now,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        user=_user(),
+    )
+    check_not_fenced(store, epoch)
+    try:
+        publish_seed(store, seed)
+    except FileExistsError:
+        raise _in_use(store.location, "a state that somebody else has just prepared") from None
+    # A query that began in between has not seen it, and does not follow it.
+    check_not_fenced(store, epoch)
+    return seed
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""  # A container whose user has no name.

@@ -1,0 +1,154 @@
+"""The files of a state without a listing: for tools that make or tidy a state while no query runs.
+
+What was seen is kept with versions, whatever the query makes of them, so nothing that the state
+knows is lost by being written anew.
+
+Not here: writing it (`../planting.py`), and what a tool changes (connector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from ...checkpoint_meta.attachments import Attachments
+from ...checkpoint_meta.file_columns import FILES, Numbers, numbers_array
+from ...checkpoint_meta.index.keys import Flags, SeenKeys, names_in, versions_in
+from ...checkpoint_meta.index.run import read_files
+from ...checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
+from ...checkpoint_meta.splits import FileSplit
+from ..api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
+from ..large_state import FrozenState, StateDocument
+from ..room import BatchRoom
+from .ledger.changes import OnOverwrite
+from .ledger.folding import fold
+from .ledger.ledger import Ledger, LedgerPolicy
+from .ledger.seen import Piece
+from .ledger.state import FileState, FileStateSerializer
+
+Wanted = Callable[[pa.Array], pa.Array]
+"""For a column of paths, which of them are wanted."""
+
+
+class StandingFiles(EnumeratorSource[FileSplit, FileState]):
+    """The driver's half of the file source, as far as it needs no option."""
+
+    def __init__(self, reader_event_types: frozenset[str], wanted: Wanted | None = None) -> None:
+        """`wanted` says which files stay pending; all where there is none."""
+        self._reader_event_types = reader_event_types
+        self._wanted = wanted
+
+    @property
+    @override
+    def name(self) -> str:
+        return "files"
+
+    @override
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[FileSplit], state: FileState | None
+    ) -> StandingEnumerator:
+        return StandingEnumerator(state or FileState(), self._wanted)
+
+    @property
+    @override
+    def split_serializer(self) -> VersionedSerializer[Sequence[FileSplit]]:
+        return FileSplitSerializer()
+
+    @property
+    @override
+    def state_serializer(self) -> VersionedSerializer[FileState]:
+        return FileStateSerializer()
+
+    @property
+    @override
+    def snapshots_are_changes(self) -> bool:
+        return True
+
+    @override
+    def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
+        return fold(chain, attachments, details=True)
+
+    @property
+    @override
+    def reader_event_types(self) -> frozenset[str]:
+        return self._reader_event_types
+
+
+class StandingEnumerator(SplitEnumerator[FileSplit, FileState]):
+    """Finds nothing and assigns nothing."""
+
+    def __init__(self, state: FileState, wanted: Wanted | None = None) -> None:
+        self._wanted = wanted
+        ranges = [self._chosen(batch) for batch in state.ranges]
+        policy = LedgerPolicy(on_overwrite=OnOverwrite.REPROCESS)
+        self.ledger = Ledger(policy, replace(state, ranges=ranges))
+        self.came_back: list[FileSplit] = []
+        """Assigned, and not read by those they were assigned to: pending again."""
+
+    def _chosen(self, ranges: pa.RecordBatch) -> pa.RecordBatch:
+        return ranges if self._wanted is None else ranges.filter(self._wanted(ranges["path"]))
+
+    def count_as_seen(self, files: pa.RecordBatch, ends: Numbers, now: int) -> int:
+        """These versions of files need not be read; how many of them were not known.
+
+        Args:
+            files: rows of `FILES`, each file once.
+            ends: up to where each was read.
+            now: microseconds since the epoch.
+        """
+        seen = self.ledger.seen
+        names, versions = names_in(files.column("path")), versions_in(files)
+        known, version, _ = seen.details_of(names)
+        news: Flags = ~known | (version != versions)
+        rows = np.flatnonzero(news)
+        if not len(rows):
+            return 0
+        kept = files.select(FILES.names).take(numbers_array(rows))
+        keys = SeenKeys.sort(names.take(rows), versions[rows], ends[rows])
+        new = int(np.count_nonzero(~known))
+        seen.add(keys, Piece(kept, ends[rows], now), new)
+        return new
+
+    @override
+    def start(self) -> None:
+        return
+
+    @override
+    def plan_batch(self, room: BatchRoom) -> None:
+        return
+
+    @override
+    def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
+        wanted = list(splits)
+        if self._wanted is not None:
+            chosen = self._wanted(pa.array([split.file.path for split in splits], pa.string()))
+            wanted = [
+                s for s, is_wanted in zip(splits, chosen.to_pylist(), strict=True) if is_wanted
+            ]
+        self.came_back += wanted
+        self.ledger.put_back(wanted)
+
+    @override
+    def snapshot_state(self, checkpoint_id: int) -> FileState:
+        return self.ledger.snapshot(checkpoint_id)
+
+    @override
+    def freeze_state(self) -> FrozenState:
+        return self.ledger.freeze()
+
+
+def files_known(state: FileState, attachments: Attachments) -> Iterator[pa.RecordBatch]:
+    """Every version of a file that a state knows, the oldest first: rows of `SEEN_FILES`.
+
+    Raises:
+        StateError: the names in a run are gone or damaged.
+    """
+    for run in state.runs:
+        yield from read_files(attachments.read(run.attachments[1]))
+    for tail in state.tails:
+        for piece in tail.pieces:
+            yield piece.rows()
