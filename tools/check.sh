@@ -20,19 +20,25 @@ MYPYPATH="$PWD/.venv/typing" step "$bin/mypy" -p pyspark_sluice
 step "$bin/lint-imports"
 step tools/site.sh "$bin"
 
-# Two runs side by side: those of Spark wait more than they compute.
+# Three runs side by side: those with Spark wait more than they compute.
 # With tests/ as its root pytest does not import the package by the name of the clone's folder.
 tests() {
     "$bin/python" -m pytest -c pyproject.toml --rootdir tests --durations 10 -m "$1" tests
 }
-beside="$(mktemp)"
-echo "--- pytest: tests with Spark here, all others beside them"
-tests "not spark" >"$beside" 2>&1 &
+told="$(mktemp -d)" others="" drivers=""
+# What fails in a trap would be the status of the whole.
+trap 'kill $others $drivers 2>/dev/null || true; rm -rf "$told"' EXIT
+echo "--- pytest: tests in one session of Spark here, all others beside them"
+tests "not spark" >"$told/others" 2>&1 &
 others=$!
-trap 'kill "$others" 2>/dev/null; rm -f "$beside"' EXIT
+tests "drivers" >"$told/drivers" 2>&1 &
+drivers=$!
 status=0
-tests spark || status=$?
+tests "spark and not drivers" || status=$?
+echo "--- pytest: tests with drivers of their own"
+wait "$drivers" || status=$?
+cat "$told/drivers"
 echo "--- pytest: tests without Spark"
 wait "$others" || status=$?
-cat "$beside"
+cat "$told/others"
 exit "$status"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.drivers
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
 PACKAGES = ("checkpoint_meta", "connector", "enumerator", "reader")

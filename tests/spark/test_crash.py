@@ -18,6 +18,7 @@ from pyspark_sluice.examples.demo import query
 from pyspark_sluice.examples.demo.driver import Driver
 from pyspark_sluice.examples.demo.watch import Watch
 
+pytestmark = pytest.mark.drivers
 FILES = 48
 ROWS = 25
 PATIENCE = 180.0

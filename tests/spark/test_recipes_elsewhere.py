@@ -20,6 +20,7 @@ from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice.examples.recipes import delta
 
+pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 RECIPES = Path(delta.__file__).parent
 # Machines that live for seconds: thorough compilation does not pay.
 QUICK = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
@@ -67,7 +68,6 @@ def test_a_query_that_died_goes_on_with_spark_connect_and_repeats_nothing(
     assert Counter(found) == Counter(range(15))
 
 
-@pytest.mark.spark
 def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name))

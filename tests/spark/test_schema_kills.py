@@ -15,7 +15,7 @@ import pytest
 from pyspark_sluice.examples.demo.driver import Driver
 from pyspark_sluice.tests.spark.programs import evolving
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 PATIENCE = 240.0
 """For a machine that does much else; it takes a tenth of that."""
 

@@ -66,6 +66,7 @@ def _submit(master: str, recipe: str, *arguments: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.drivers
 def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
     home, landing = tmp_path / "home", tmp_path / "landing"
     for folder in (home, landing):
