@@ -38,8 +38,14 @@ class KnownName:
 _WRITING = "It concerns writing only: give it to writeStream."
 _NO_LIMIT = "There is no such limit here: leave it out."
 _TUNING = "It tunes Spark's own reader: leave it out."
-_OWN_QUEUE = "It belongs to a service of Databricks: leave it out; files are found by listing."
-_CREDENTIALS = "Credentials and places of services go into storageOptions, under fsspec's names."
+_OWN_QUEUE = (
+    "It belongs to a service of Databricks: leave it out. Files are found by listing, or with "
+    "discoveryMode=notifications by the events of a queue of your own."
+)
+_CREDENTIALS = (
+    "Credentials and places of services go into storageOptions, under the names in "
+    "docs/object-stores.md."
+)
 
 SPARK: tuple[KnownName, ...] = (
     KnownName("inferSchema", "inferColumnTypes"),

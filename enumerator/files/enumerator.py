@@ -296,7 +296,6 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        self._discovery.notify_aborted(checkpoint_id)
         self.ledger.aborted()
         self._discovery.notify_aborted(checkpoint_id)
 
