@@ -34,6 +34,10 @@ version 1 would count the reader commits of that one as it must not."""
 FORMAT_ATTACHED: Final = 3
 """Of files that refer to attachments: the state is more than the rows in the chain."""
 
+FORMAT_ORDERED: Final = 4
+"""Of files whose state contains orders: a release that does not know them would write checkpoints
+that do not say so, after which the orders would be carried out once more."""
+
 _KEY = b"sluice"
 _UNSIGNED = "unsigned" * 8
 """Stands where the checksum goes while the checksum is computed."""
@@ -56,7 +60,7 @@ class CheckpointHeader(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    format: Literal[1, 2, 3] = FORMAT_VERSION
+    format: Literal[1, 2, 3, 4] = FORMAT_VERSION
     kind: Literal["delta", "base"]
     checkpoint: int = Field(gt=0)
     epoch: int = Field(gt=0)
@@ -96,6 +100,14 @@ class CheckpointHeader(BaseModel):
 
     attachments: list[Attachment] = []
     """Objects below `index/` that belong to the state besides its rows. Needs format 3."""
+
+    orders: int = 0
+    """Number of the newest order of this directory that the state contains (`orders.py`). Needs
+    format 4."""
+
+    released: list[str] = []
+    """Ids of splits that left the quarantine since the parent, by an order; before what
+    `quarantined` adds. A base has none. Needs format 4."""
 
     checksum: str = _UNSIGNED
     """SHA-256 of the file with this field unsigned."""
@@ -219,8 +231,8 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
     document = json.loads(text)
     if not isinstance(document, dict) or not isinstance(document.get("format"), int):
         raise _corrupt(where, "no header", "a JSON header under the key 'sluice'")
-    if document["format"] > FORMAT_ATTACHED:
-        raise newer_format(where, document["format"], FORMAT_ATTACHED)
+    if document["format"] > FORMAT_ORDERED:
+        raise newer_format(where, document["format"], FORMAT_ORDERED)
     checksum = document.get("checksum", "")
     unsigned = data.replace(str(checksum).encode(), _UNSIGNED.encode())
     computed = hashlib.sha256(unsigned).hexdigest()
@@ -259,8 +271,21 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> int:
     return sum(batch.num_rows for batch in batches)
 
 
-def format_of(*, in_flight: bool, attached: bool) -> Literal[1, 2, 3]:
+def quarantined_in(chain: Iterable[Checkpoint]) -> list[QuarantinedSplit]:
+    """Splits that are given up on as of the last checkpoint of a chain."""
+    found: list[QuarantinedSplit] = []
+    for link in chain:
+        if link.header.released:
+            released = set(link.header.released)
+            found = [split for split in found if split.split_id not in released]
+        found += link.header.quarantined
+    return found
+
+
+def format_of(*, in_flight: bool, attached: bool, ordered: bool = False) -> Literal[1, 2, 3, 4]:
     """The oldest version that says what a file has to say."""
+    if ordered:
+        return FORMAT_ORDERED
     if attached:
         return FORMAT_ATTACHED
     return FORMAT_IN_FLIGHT if in_flight else FORMAT_VERSION
@@ -268,6 +293,7 @@ def format_of(*, in_flight: bool, attached: bool) -> Literal[1, 2, 3]:
 
 __all__ = [
     "FORMAT_ATTACHED",
+    "FORMAT_ORDERED",
     "FORMAT_VERSION",
     "NO_CHECKPOINT",
     "Checkpoint",
@@ -275,5 +301,6 @@ __all__ = [
     "QuarantinedSplit",
     "format_of",
     "newer_format",
+    "quarantined_in",
     "rows_of",
 ]

@@ -63,6 +63,14 @@ def with_borders(files: pa.RecordBatch, start: Numbers, end: Numbers) -> pa.Reco
     return pa.record_batch([*columns, numbers_array(start), numbers_array(end)], schema=RANGES)
 
 
+def withdrawn(ranges: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that say of `ranges` that they are pending no longer: their borders are exchanged.
+
+    The inverse as well.
+    """
+    return with_borders(ranges, numbers_in(ranges, "end"), numbers_in(ranges, "start"))
+
+
 def numbers_array(values: Numbers) -> pa.Array:
     """A column of 64 bit numbers over the memory of `values`."""
     kept = np.ascontiguousarray(values, np.int64)

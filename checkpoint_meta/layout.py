@@ -16,11 +16,17 @@ ABANDONED = "abandoned"
 INDEX = "index"
 CLEANED = "cleaned"
 SEED = "seed.json"
+ORDERS = "orders"
 
 
 def epoch_object(epoch: int) -> str:
     """The claim of one coordinator incarnation."""
     return f"{EPOCHS}/{epoch:010d}.json"
+
+
+def order_object(number: int) -> str:
+    """What a person has asked of the query."""
+    return f"{ORDERS}/{number:010d}.json"
 
 
 def checkpoint_object(ref: CheckpointRef) -> str:

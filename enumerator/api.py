@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.serializer import VersionedSerializer
+from ..errors import ProtocolError
 from .cleaner import SourceCleaner
 from .journal import Journal
 from .large_state import FrozenState, StateDocument
@@ -124,6 +125,27 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     def add_splits_back(self, splits: Sequence[SplitT], reader: int) -> None:
         """Take back splits that `reader` could not read or never came to, or what it left."""
 
+    def requeue_splits(self, splits: Sequence[SplitT]) -> None:
+        """A person wants these read once more: they become pending, each byte of them once.
+
+        What is pending of them stays as it is; what is cut or assigned of them later is as for any
+        other. Before anything is planned; a crash calls it again, on the state as it was before.
+
+        Raises:
+            ProtocolError: this source does not know how (the default).
+        """
+        raise _knows_no_orders(self, "requeue_splits")
+
+    def forget_splits(self, splits: Sequence[SplitT]) -> None:
+        """A person wants these let go of: what is pending of them is pending no longer.
+
+        They count as seen. As for the rest see `requeue_splits`.
+
+        Raises:
+            ProtocolError: this source does not know how (the default).
+        """
+        raise _knows_no_orders(self, "forget_splits")
+
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> StateT:
         """The state at this instant, which is the cut: earlier assignments are in, later out.
@@ -216,6 +238,16 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     def close(self) -> None:
         """Let go of what is open. Not guaranteed to be called."""
         return
+
+
+def _knows_no_orders(enumerator: object, method: str) -> ProtocolError:
+    return ProtocolError(
+        "an order is there, and the source takes none",
+        type(enumerator).__qualname__,
+        f"no method {method}",
+        "a source that knows what to do about it",
+        f"Implement {method}, or start a new query with startingState at a checkpoint of this one.",
+    )
 
 
 class EnumeratorSource(ABC, Generic[SplitT, StateT]):

@@ -31,6 +31,13 @@ class SourceCleaner(ABC, Generic[SplitT]):
         """
 
     @abstractmethod
+    def spare(self, splits: Iterable[SplitT]) -> None:
+        """These are to be read once more: forget that they were read, until it is told anew.
+
+        Called after `take_in` and before `clean`, more than once for the same splits.
+        """
+
+    @abstractmethod
     def clean(self, check_still_ours: Callable[[], None]) -> None:
         """Remove what is read to its end. What cannot be removed is kept, for the next call.
 

@@ -13,16 +13,18 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic
 
 from ..checkpoint_meta.checkpoint import Checkpoint
 from ..checkpoint_meta.cleaned import CleanedMarks
+from ..checkpoint_meta.orders import Order
 from ..checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..errors import StateMissingError
 from .api import EnumeratorSource, SplitT
+from .applied_orders import order_splits
 from .cleaner import SourceCleaner
 from .settings import CoordinatorSettings
 from .threads import Threads
@@ -44,6 +46,8 @@ _FIRST_RETRY, _LONGEST_RETRY = 5.0, 300.0
 class _Link:
     ref: CheckpointRef
     created: int
+    orders: int
+    """See `CheckpointHeader.orders`."""
 
 
 class Cleaning(Generic[SplitT]):
@@ -57,7 +61,10 @@ class Cleaning(Generic[SplitT]):
         settings: CoordinatorSettings,
         threads: Threads,
         clock: Callable[[], float],
+        orders: Sequence[Order] = (),
     ) -> None:
+        """`orders` are all of the directory: what they want read again is not cleaned up before."""
+        self._orders = [order for order in orders if order.reads_again]
         self._cleaner = cleaner
         self._source = source
         self._history = directory.history
@@ -127,7 +134,7 @@ class Cleaning(Generic[SplitT]):
         if self._cleaner.failing > _MOST_FAILING or not self._is_due():
             self._mark()
             return False
-        self._clean(self._chain[0].ref)
+        self._clean(self._chain[0])
         return True
 
     def _follow(self, end: CheckpointRef) -> None:
@@ -139,13 +146,15 @@ class Cleaning(Generic[SplitT]):
             marked = {mark.ref: mark for mark in reversed(found)}
             if found:
                 self._cleaner.restore(found[0].state)
+                # What a mark says was made before any order that it does not know.
+                self._spare(self._orders_in(found[0].ref))
         links, ref = deque[_Link](), end
         while ref not in (known, NO_CHECKPOINT) and ref not in marked:
             try:
                 header = self._history.header(ref)
             except StateMissingError:
                 break  # Let go before cleaning was asked for.
-            links.appendleft(_Link(ref, header.created))
+            links.appendleft(_Link(ref, header.created, header.orders))
             ref = header.parent
         if ref in marked:
             self._done = ref
@@ -164,9 +173,22 @@ class Cleaning(Generic[SplitT]):
         is_old = self._chain[0].created <= (self._clock() - seconds) * 1_000_000
         return len(self._chain) > kept and is_old
 
-    def _clean(self, ref: CheckpointRef) -> None:
+    def _orders_in(self, ref: CheckpointRef) -> int:
+        try:
+            return self._history.header(ref).orders
+        except StateMissingError:
+            return 0
+
+    def _spare(self, contained: int) -> None:
+        for order in self._orders:
+            if order.number > contained:
+                self._cleaner.spare(order_splits(order, self._source))
+
+    def _clean(self, link: _Link) -> None:
+        ref = link.ref
         checkpoint = self._history.load(ref)
         self._cleaner.take_in(self._read_in(checkpoint))
+        self._spare(link.orders)
         self._tidy()
         with self._threads.lock:
             self._chain.popleft()

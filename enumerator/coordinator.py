@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
 
@@ -28,11 +29,13 @@ from ..checkpoint_meta.attachments import AdoptedAttachments, Attachments
 from ..checkpoint_meta.checkpoint import Checkpoint
 from ..checkpoint_meta.epochs import check_not_fenced, claim_epoch, open_format
 from ..checkpoint_meta.history import CheckpointHistory
+from ..checkpoint_meta.orders import Orders
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.state_store import StateStore
 from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitT, StateT
+from .applied_orders import AppliedOrders, orders_contained
 from .async_calls import AsyncCalls
 from .bounded_lock import BoundedLock
 from .cleaning import Cleaning
@@ -170,6 +173,9 @@ class Coordinator(Generic[SplitT, StateT]):
             restored = restore(history, savepoint.ref, self._source, adopted)
         else:
             restored = restore(self._history, newest, self._source, attachments)
+        lineage = savepoint.store if savepoint else None if newest == NO_CHECKPOINT else self._store
+        contained = orders_contained(self._store, lineage, restored.orders)
+        restored = replace(restored, orders=contained)
         with self._threads.lock:
             flight = InFlight(epoch, complete, running)
             opened = self._build(restored, flight, attachments)
@@ -216,6 +222,8 @@ class Coordinator(Generic[SplitT, StateT]):
         context.inboxes.put_back(restored.waiting)
         enumerator = source.create_enumerator(context, restored.state)
         enumerator.go_on_from(restored.cursors)
+        orders = AppliedOrders(source, enumerator, sent_back, threads.journal)
+        orders.begin(restored.orders, Orders(self._store).after(restored.orders))
         acknowledgements = Acknowledgements(
             source,
             self._history,
@@ -245,10 +253,11 @@ class Coordinator(Generic[SplitT, StateT]):
             context,
             enumerator,
             sent_back,
-            CheckpointCutter(source, enumerator, context, sent_back),
+            CheckpointCutter(source, enumerator, context, sent_back, orders),
             acknowledgements,
             flight,
             upkeep,
+            orders,
             cleaning,
         )
 
@@ -257,7 +266,13 @@ class Coordinator(Generic[SplitT, StateT]):
         if cleaner is None:
             return None
         return Cleaning(
-            cleaner, self._source, directory, self._settings, self._threads, self._clock
+            cleaner,
+            self._source,
+            directory,
+            self._settings,
+            self._threads,
+            self._clock,
+            Orders(self._store).after(0),
         )
 
     def _expect(

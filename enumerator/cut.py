@@ -23,6 +23,7 @@ from ..checkpoint_meta.checkpoint import (
 from ..checkpoint_meta.reference import CheckpointRef
 from ..errors import ProtocolError
 from .api import EnumeratorSource, SplitEnumerator, SplitT, StateT
+from .applied_orders import AppliedOrders
 from .context import CoordinatorContext
 from .restore import RestoredState
 from .sent_back import SentBackSplits
@@ -37,11 +38,13 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         enumerator: SplitEnumerator[SplitT, StateT],
         context: CoordinatorContext[SplitT],
         sent_back: SentBackSplits,
+        orders: AppliedOrders,
     ) -> None:
         self._source = source
         self._enumerator = enumerator
         self._context = context
         self._sent_back = sent_back
+        self._orders = orders
         self._split_schema = source.split_serializer.serialize([]).schema
         self._carried: list[pa.RecordBatch] = []
         """State rows that belong into the next checkpoint besides its own snapshot."""
@@ -82,7 +85,11 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         rows, self._carried = [*self._carried, *state], []
         attachments, self._attachments = self._attachments, ()
         header = CheckpointHeader(
-            format=format_of(in_flight=bool(counted), attached=bool(attachments)),
+            format=format_of(
+                in_flight=bool(counted),
+                attached=bool(attachments),
+                ordered=bool(self._orders.contained),
+            ),
             kind="delta",
             checkpoint=ref.checkpoint,
             epoch=ref.epoch,
@@ -101,6 +108,8 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             counted=dict(counted),
             cursors=dict(self._enumerator.cursors()),
             attachments=list(attachments),
+            orders=self._orders.take(),
+            released=list(self._sent_back.take_released()),
         )
         return Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
 
@@ -127,6 +136,8 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             self._carried = [*checkpoint.state, *self._carried]
             self._attachments = header.attachments
         self._sent_back.carry(header.quarantined)
+        self._sent_back.carry_released(header.released)
+        self._orders.aborted()
         self._context.inboxes.put_back(header.events)
         self._context.tracker.reopen(header.checkpoint)
         self._context.open(header.checkpoint)

@@ -22,6 +22,7 @@ from ..checkpoint_meta.state_store import StateStore
 from ..errors import FencedError, StateError, WaitTimeoutError
 from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitEnumerator, SplitT, StateT
+from .applied_orders import AppliedOrders
 from .cleaning import Cleaning
 from .context import CoordinatorContext
 from .cut import CheckpointCutter
@@ -50,6 +51,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
     acknowledgements: Acknowledgements[SplitT]
     flight: InFlight
     upkeep: Upkeep
+    orders: AppliedOrders
     cleaning: Cleaning[SplitT] | None = None
 
     def __post_init__(self) -> None:
@@ -76,6 +78,8 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         if is_news:
             self._check_not_fenced()
         self.acknowledgements.complete(start)
+        with self._lock:
+            self.orders.apply()
         return self._cut_now(start, unlimited)
 
     def _await_publication(self) -> None:
@@ -98,7 +102,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         with self._lock:
             self.threads.raise_failure()
             self._plan()
-            if not (self.context.tracker.uncheckpointed or self.enumerator.wants_checkpoint):
+            if not (self.context.tracker.uncheckpointed or self._wants_checkpoint):
                 if unlimited:
                     self.room.lift(self.settings.limits)
                 self._await_upkeep()
@@ -128,6 +132,10 @@ class OpenCoordinator(Generic[SplitT, StateT]):
                         "a listing that ends",
                         "Raise discoveryTimeout, or point the source at less.",
                     )
+
+    @property
+    def _wants_checkpoint(self) -> bool:
+        return self.enumerator.wants_checkpoint or self.orders.wants_checkpoint
 
     def _await_upkeep(self) -> None:
         # Runs that end as soon as they can would never come to a base.
@@ -177,7 +185,8 @@ class OpenCoordinator(Generic[SplitT, StateT]):
 
     def _plan(self) -> None:
         # What is cut may be taken back, and then has to have the room that it took.
-        if self.flight.ahead is None and not self.room.is_full:
+        # Nor before the orders are carried out: what they let go of must not be planned.
+        if self.flight.ahead is None and not (self.room.is_full or self.orders.are_waiting):
             self.enumerator.plan_batch(self.room)
 
     def _cut(self) -> CutAhead:
@@ -255,6 +264,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         running = self.flight.running
         return (
             self._may_cut_ahead
+            and not self.orders.are_waiting
             and self.threads.failure is None
             and running is not None
             and self.flight.ahead is None

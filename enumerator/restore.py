@@ -19,6 +19,7 @@ from ..checkpoint_meta.checkpoint import (
     CheckpointHeader,
     QuarantinedSplit,
     format_of,
+    quarantined_in,
     rows_of,
 )
 from ..checkpoint_meta.history import CheckpointHistory
@@ -56,6 +57,9 @@ class RestoredState(Generic[StateT]):
 
     attachments: Sequence[Attachment] = ()
     """Objects of this state directory that belong to the state."""
+
+    orders: int = 0
+    """See `CheckpointHeader.orders`; of the directory that was restored from."""
 
 
 def restore(
@@ -98,12 +102,13 @@ def _restored(
         state,
         dict(newest.attempts),
         newest.waiting,
-        [split for checkpoint in chain for split in checkpoint.header.quarantined],
+        quarantined_in(chain),
         newest.counted,
         len(deltas),
         sum(delta.header.state_rows + delta.header.assigned_splits for delta in deltas),
         newest.cursors,
         owned.given,
+        newest.orders,
     )
 
 
@@ -199,13 +204,16 @@ def base_of(
         **{
             **head.header.model_dump(),
             "format": format_of(
-                in_flight=bool(head.header.counted), attached=bool(written.attachments)
+                in_flight=bool(head.header.counted),
+                attached=bool(written.attachments),
+                ordered=bool(head.header.orders),
             ),
             "kind": "base",
             "state_version": state_version,
             "assigned_splits": 0,
             "state_rows": rows_of(written.rows),
             "quarantined": list(quarantined),
+            "released": [],
             "events": {},
             "attachments": list(written.attachments),
         }

@@ -25,6 +25,7 @@ class SentBackSplits:
         """Split id -> times sent back; open cases only."""
         self._quarantined = list(quarantined)
         self._new: list[QuarantinedSplit] = []
+        self._released: list[str] = []
 
     def judge(self, split_id: str, reason: str, checkpoint: int) -> bool:
         """Count one return; True if the split is to be assigned again."""
@@ -52,6 +53,23 @@ class SentBackSplits:
     def carry(self, quarantined: Sequence[QuarantinedSplit]) -> None:
         """List these once more: of a savepoint that the next cut makes its own, or of an abort."""
         self._new = [*quarantined, *self._new]
+
+    def release(self, split_ids: Iterable[str]) -> None:
+        """These leave the quarantine, by an order; their attempts are counted anew."""
+        ids = set(split_ids)
+        self.forget(ids)
+        self._quarantined = [split for split in self._quarantined if split.split_id not in ids]
+        self._new = [split for split in self._new if split.split_id not in ids]
+        self._released += sorted(ids)
+
+    def carry_released(self, split_ids: Iterable[str]) -> None:
+        """List these once more: of an abort."""
+        self._released = [*split_ids, *self._released]
+
+    def take_released(self) -> Sequence[str]:
+        """Released since the last cut; the one being made lists them."""
+        taken, self._released = self._released, []
+        return taken
 
     def take_new(self) -> Sequence[QuarantinedSplit]:
         """Given up on since the last cut; the one being made lists them."""

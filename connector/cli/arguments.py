@@ -32,4 +32,14 @@ New = Annotated[
         help="The checkpointLocation of the new query: a directory that is empty or not there.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it; without it, only say what would be done.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do it; without it, only say what would be done.")
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Though another host holds the state, whose query may run."),
+]
+Reason = Annotated[str, typer.Option("--reason", help="Why; stands in the record that stays.")]
+Matching = Annotated[
+    str, typer.Option("--matching", help="Only paths that match a pattern with * ? [].")
+]

@@ -6,8 +6,10 @@ Not here: the chain (`checkpoint_meta/history.py`).
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...checkpoint_meta.checkpoint import Checkpoint
+from ...checkpoint_meta.file_columns import withdrawn
 from ...checkpoint_meta.state_store import StateStore
 from ...errors import OptionError, StateCorruptError
 from ..views.state import StateView, consistent
@@ -27,7 +29,9 @@ DIFFERENCE = pa.schema(
 
 
 def difference(store: StateStore, first: str, second: str) -> pa.Table:
-    """Ranges that became pending (`found`) or were `assigned` after one and up to the other.
+    """Ranges that became pending (`found`), were `assigned`, or `forgotten` by an order.
+
+    After one and up to the other.
 
     Raises:
         OptionError: no such checkpoint, no common chain, or a source without files.
@@ -59,7 +63,11 @@ def _changes(link: Checkpoint) -> pa.Table:
             "only files can be told apart", "", f"a state of {link.header.enumerator!r}", "files"
         )
     parts: list[tuple[str, int | None, pa.RecordBatch]]
-    parts = [("found", None, batch) for batch in link.state]
+    parts = []
+    for batch in link.state:
+        gone = pc.greater(batch.column("start"), batch.column("end"))
+        parts.append(("found", None, batch.filter(pc.invert(gone))))
+        parts.append(("forgotten", None, withdrawn(batch.filter(gone))))
     parts += [("assigned", reader, batch) for reader, batch in link.assigned]
     made = []
     for change, reader, batch in parts:

@@ -36,6 +36,16 @@ def offsets_referred(
     return [ref for (ref,) in found if ref != NO_CHECKPOINT]
 
 
+def newest_in_spark(store: StateStore, storage_options: Mapping[str, Any]) -> CheckpointRef | None:
+    """The checkpoint that Spark goes on from; None where its log is not above the state.
+
+    What was cut after it, ahead of Spark, is on no chain to come.
+    """
+    root, _, _ = store.location.rpartition("/sluice/")
+    referred = offsets_referred(root, store, storage_options) if root else []
+    return referred[-1] if referred else None
+
+
 def _offsets(data: bytes) -> Iterator[CheckpointRef]:
     for line in data.decode(errors="replace").splitlines():
         with contextlib.suppress(ValueError):

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.layout import BASES, INDEX
+from ...checkpoint_meta.orders import Orders
 from ...checkpoint_meta.reference import NO_CHECKPOINT
 from ...checkpoint_meta.state_store import StateStore
 from ...enumerator.files.ledger.reading import FilesAsOf
@@ -49,12 +50,20 @@ def _status(view: StateView, now: float) -> dict[str, Any]:
         "pending": files and files["pending"],
         "rate": _rate(links),
         "quarantined": quarantined,
+        "orders_waiting": _orders_waiting(view),
         "retained": {
             "checkpoints": len(view.refs),
             "bases": len(view.store.list(BASES)),
             "index_objects": len(view.store.list(INDEX)),
         },
     }
+
+
+def _orders_waiting(view: StateView) -> int:
+    newest = Orders(view.store).newest()
+    if not newest or view.head == NO_CHECKPOINT:
+        return newest
+    return newest - view.history.load(view.head).header.orders
 
 
 def _is_of_files(view: StateView) -> bool:
@@ -165,4 +174,6 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
         if pending is not None and pending["bytes"]:
             lines.append(("backlog read in", said_duration(time_left(status))))
     lines.append(("quarantined", f"{status['quarantined']:,} splits"))
+    if status["orders_waiting"]:
+        lines.append(("orders", f"{status['orders_waiting']:,} are done at the next start"))
     return lines

@@ -32,8 +32,10 @@ from ...checkpoint_meta.layout import (
     SEED,
     checkpoint_object,
     epoch_object,
+    order_object,
     reader_object,
 )
+from ...checkpoint_meta.orders import Orders
 from ...checkpoint_meta.reader_commit import Abandonment, ReaderCommit
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef, refs_in
 from ...checkpoint_meta.schemas import SchemaHistory
@@ -87,6 +89,7 @@ class Verification:
             self._damaged(name, error)
         self._schemas()
         self._seed()
+        self._orders()
         return self
 
     # What is said ---------------------------------------------------------------------------
@@ -298,6 +301,16 @@ class Verification:
             name = checkpoint_object(seed.ref)
             if f"{seed.ref.name}.arrow" not in self._store.list(CHECKPOINTS):
                 self._missing(name, "a query is to begin after it")
+
+    def _orders(self) -> None:
+        orders = Orders(self._store)
+        done = max((found.header.orders for found in self._checkpoints.values()), default=0)
+        for number in range(1, max(orders.newest(), done) + 1):
+            name = order_object(number)
+            if self._read(name) is None:
+                self._missing(name, "orders are numbered one by one")
+            else:
+                self._check(name, partial(orders.read, number))
 
     def _check(self, name: str, look: Callable[[], object]) -> None:
         try:

@@ -16,8 +16,17 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.checkpoint import QuarantinedSplit
 from ...enumerator.files.ledger.reading import FilesAsOf
+from .orders import DoneOrders
 from .quarantine import FILE_OF_SPLIT, file_of
-from .splits import SPLITS, TIME, assigned_splits, files_as_of_head, moments, pending_splits
+from .splits import (
+    SPLITS,
+    TIME,
+    assigned_splits,
+    files_as_of_head,
+    forgotten_splits,
+    moments,
+    pending_splits,
+)
 from .state import StateView
 
 FILES: Final = pa.schema(
@@ -50,6 +59,7 @@ _STATES: Final = (
     "assigned",
     "unfinished",
     "returned",
+    "forgotten",
     "pending",
     "quarantined",
 )
@@ -67,10 +77,27 @@ def files(view: StateView) -> pa.Table:
         StateError: a link of the chain is damaged, or newer than this release.
     """
     known = files_as_of_head(view)
-    parts = [*pending_splits(known), *assigned_splits(view.chain())]
+    orders = DoneOrders.of(view)
+    chain = view.chain()
+    parts = [*pending_splits(known), *forgotten_splits(orders, chain)]
+    for link in chain:
+        again = orders.read_again_after(link.checkpoint.header.orders)
+        parts += [_superseded(table, again) for table in assigned_splits([link])]
     parts.append(_given_up(known.quarantined()))
     ranges = pa.concat_tables(parts).combine_chunks()
     return _told(_grouped(_seen(known), _facts(ranges)), ranges)
+
+
+def _superseded(table: pa.Table, again: set[str]) -> pa.Table:
+    """What became of ranges before they were ordered to be read again counts no more."""
+    if not again:
+        return table
+    old = pc.is_in(table.column("path"), value_set=pa.array(sorted(again), pa.string()))
+    for name, instead in (("state", "done"), ("reason", None)):
+        at = table.schema.get_field_index(name)
+        column = pc.if_else(old, pa.scalar(instead, pa.string()), table.column(name))
+        table = table.set_column(at, table.schema.field(name), column)
+    return table
 
 
 def _given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:

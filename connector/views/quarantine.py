@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...checkpoint_meta.checkpoint import QuarantinedSplit
+from ...checkpoint_meta.checkpoint import QuarantinedSplit, quarantined_in
 from ...checkpoint_meta.reference import NO_CHECKPOINT
+from ...checkpoint_meta.splits import FileSplit, FileVersion
 from .state import StateView
 
 TIME: Final = pa.timestamp("us", "UTC")
@@ -46,10 +47,19 @@ def file_of(split_id: str) -> dict[str, Any]:
     return {"path": path, "size": size, "modified": known, "etag": etag, "start": start, "end": end}
 
 
+def split_of(split_id: str) -> FileSplit | None:
+    """The split that an id names; None where another source made it."""
+    match = _SPLIT_ID.fullmatch(split_id)
+    if match is None:
+        return None
+    size, modified, start, end = (int(match[at]) for at in (2, 3, 5, 6))
+    return FileSplit(FileVersion(match[1], size, modified, match[4]), start, end)
+
+
 def quarantined_splits(view: StateView) -> list[QuarantinedSplit]:
     """All that were given up on, up to the newest checkpoint; of any source."""
     chain = [] if view.head == NO_CHECKPOINT else view.history.chain(view.head)
-    return [split for link in chain for split in link.header.quarantined]
+    return quarantined_in(chain)
 
 
 def quarantine(view: StateView) -> pa.Table:

@@ -12,11 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.file_columns import RANGES
+from ...checkpoint_meta.file_columns import RANGES, ranges_of
 from ...checkpoint_meta.reader_commit import ReaderCommit
 from ...checkpoint_meta.reference import NO_CHECKPOINT
+from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ...enumerator.files.ledger.reading import FilesAsOf
+from ...enumerator.files.ledger.stretches import splits_without, stretches_of
 from ...errors import OptionError
+from .orders import DoneOrders
 from .state import CheckpointView, StateView
 
 TIME: Final = pa.timestamp("us", "UTC")
@@ -46,13 +49,16 @@ SPLITS: Final = pa.schema(
 
 
 def splits(view: StateView) -> Iterator[pa.Table]:
-    """What is pending, then what was assigned, the newest checkpoint first: rows of `SPLITS`.
+    """What is pending, what was let go of, then what was assigned, the newest checkpoint first.
+
+    Rows of `SPLITS`.
 
     Raises:
         OptionError: the state is of a source that has no files.
         StateError: a link of the chain is damaged, or newer than this release.
     """
     yield from pending_splits(files_as_of_head(view))
+    yield from forgotten_splits(DoneOrders.of(view), view.chain())
     yield from assigned_splits(view.chain())
 
 
@@ -79,6 +85,33 @@ def pending_splits(known: FilesAsOf) -> Iterator[pa.Table]:
     """What was found and not assigned yet."""
     for ranges in known.pending():
         yield _table(ranges, {"state": pa.scalar("pending")})
+
+
+def forgotten_splits(orders: DoneOrders, chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:
+    """What was let go of by an order, with its reason."""
+    for order, splits in orders.forgotten():
+        # What was being read when the order was made, and was read, was not pending any more.
+        begun = [
+            link
+            for link in chain
+            if link.checkpoint.header.orders < order.number
+            and link.ref.checkpoint >= order.checkpoint
+        ]
+        left = splits_without(splits, stretches_of(_read_in(begun)))
+        if left:
+            reason = order.reason or f"order {order.number}"
+            said = {"state": pa.scalar("forgotten"), "reason": pa.scalar(reason)}
+            yield _table(ranges_of(left), said)
+
+
+def _read_in(chain: Sequence[CheckpointView]) -> Iterator[FileSplit]:
+    for table in assigned_splits(chain):
+        read = table.filter(pc.equal(table.column("state"), "read"))
+        times = read.column("modified").cast(pa.int64()).fill_null(-1)
+        columns = [read.column(name).to_pylist() for name in RANGES.names]
+        columns[RANGES.get_field_index("modified")] = times.to_pylist()
+        for *file, start, end in zip(*columns, strict=True):
+            yield FileSplit(FileVersion._make(file), start, end)
 
 
 def assigned_splits(chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:

@@ -270,6 +270,15 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
         self.ledger.put_back(splits)
 
+    @override
+    def requeue_splits(self, splits: Sequence[FileSplit]) -> None:
+        self.ledger.requeue(splits, int(self._clock() * 1_000_000))
+        self._context.request_planning()
+
+    @override
+    def forget_splits(self, splits: Sequence[FileSplit]) -> None:
+        self.ledger.forget(splits, int(self._clock() * 1_000_000))
+
     # Checkpoints ----------------------------------------------------------------------------
 
     @override

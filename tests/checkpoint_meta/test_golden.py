@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, open_format
 from pyspark_sluice.checkpoint_meta.file_columns import splits_in
+from pyspark_sluice.checkpoint_meta.orders import Orders
 from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
@@ -137,6 +138,25 @@ def test_version_1_is_carried_over_by_the_first_base(tmp_path):
     paths = [path for batch in known.seen() for path in batch.column("path").to_pylist()]
     assert {path.rpartition("/")[2] for path in paths} >= {name for name, _, _ in found}
     assert len(paths) == len(set(paths))
+
+
+def test_version_4_says_which_orders_it_contains_and_what_they_did():
+    store = LocalStateStore(str(GOLDEN / "v4"))
+    open_format(store)
+    ref = CheckpointRef(2, 1)
+    header = Checkpoint.from_bytes(store.read(f"checkpoints/{ref.name}.arrow"), "golden").header
+    assert (header.format, header.orders) == (4, 2)
+    known = FilesAsOf(store, ref)
+    a, z = FileVersion("/data/a.json", 100, 5, "etag"), FileVersion("/data/z.json", 1, 1)
+    pending = sorted(s for batch in known.pending() for s in splits_in(batch))
+    assert pending == [FileSplit(a, 50, 100), FileSplit(z, 0, 1)]
+    assert known.quarantined() == []
+    (given_up,) = FilesAsOf(store, CheckpointRef(1, 1)).quarantined()
+    assert header.released == [given_up.split_id]
+    again, forgotten = Orders(store).after(0)
+    assert (again.action, again.reads_again, again.splits["start"]) == ("requeue", True, [50, 0])
+    assert (forgotten.action, forgotten.reason, forgotten.who) == ("forget", "junk", "ann")
+    assert forgotten.made_of == CheckpointRef(1, 1)
 
 
 def test_golden_json_is_canonical():

@@ -8,9 +8,11 @@ from typing import Any, cast
 from pyspark_sluice.checkpoint_meta.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.orders import Order
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.retention import Retention
 from pyspark_sluice.enumerator.acknowledgements import Acknowledgements
+from pyspark_sluice.enumerator.applied_orders import AppliedOrders
 from pyspark_sluice.enumerator.context import CoordinatorContext
 from pyspark_sluice.enumerator.coordinator import Coordinator
 from pyspark_sluice.enumerator.cut import CheckpointCutter
@@ -331,6 +333,33 @@ class _Careless(Inboxes):
         return taken
 
 
+# Orders -------------------------------------------------------------------------------------
+
+
+class OrdersAreNotWrittenDown(Planted):
+    """Carries orders out, and its checkpoints do not say so."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.orders.__class__ = _SaysNothing
+
+
+class _SaysNothing(AppliedOrders):
+    def take(self) -> int:
+        return super().take() and 0
+
+
+class OrdersAreTakenAsRead(Planted):
+    """Its checkpoints say that orders are carried out, which they are not."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.orders.__class__ = _DoesNothing
+
+
+class _DoesNothing(AppliedOrders):
+    def _carry_out(self, order: Order) -> None:
+        """Nothing."""
+
+
 IN_FLIGHT = (
     GatewaysLeftOpen,
     OpenedByAnyReader,
@@ -355,4 +384,6 @@ BROKEN = (
     OrphanForParent,
     CutBeforeTheLastIsCounted,
     EventsWithoutTask,
+    OrdersAreNotWrittenDown,
+    OrdersAreTakenAsRead,
 )

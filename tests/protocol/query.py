@@ -91,9 +91,16 @@ class Query(RuleBasedStateMachine):
         self.limits = LIMITS
         self.referred: dict[str, list[str]] = {}
         """Base -> objects that it refers to."""
+        self.ordered: list[list[Row]] = []
+        """By order, in turn: rows that a person wants once more."""
         self.lifted = False
         """True while something planned without limits has not been handed out."""
         self.run = self._incarnation(None)
+
+    def due(self, orders: int | None = None) -> Counter[Row]:
+        """Everything that has landed, and what the first `orders` orders want once more."""
+        again = [row for rows in self.ordered[:orders] for row in rows]
+        return Counter(self.world.rows()) + Counter(again)
 
     def _settings(self, parallelism: int | None, **more: Any) -> CoordinatorSettings:
         return CoordinatorSettings(
@@ -344,7 +351,7 @@ class Query(RuleBasedStateMachine):
                 self._read_through(spark, task)
             spark.finish_sink()
             spark.committed += 1
-        landed, found = Counter(self.world.rows()), spark.accounted()
+        landed, found = self.due(), spark.accounted()
         message = f"no end: rows lost {landed - found}, doubled {found - landed}"
         raise AssertionError(message)
 

@@ -244,6 +244,12 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
                 # The event that grants the rest is under way to this reader: the lane follows it.
                 self._assign_lane(split.file.path, lane, reader, split.end)
 
+    def requeue_splits(self, splits: Sequence[FileSplit]) -> None:
+        self.inner.requeue_splits(splits)
+
+    def forget_splits(self, splits: Sequence[FileSplit]) -> None:
+        self.inner.forget_splits(splits)
+
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         self.told.append(value)
         self._new += 1

@@ -7,6 +7,7 @@ that fails to list, I8 by the golden files). Nothing runs by itself: threads are
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,17 +17,25 @@ from hypothesis.stateful import (
     rule,
 )
 
+from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.testing import (
     Fault,
+    FaultyStateStore,
     MemoryStateStore,
+    SimulatedCrash,
 )
 from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.room import BatchLimits
 from pyspark_sluice.errors import (
     FencedError,
     SluiceError,
+    StateError,
 )
 
 from .invariants import Invariants
@@ -284,6 +293,40 @@ class Simulation(Invariants):
 
         self._guarded(replay)
 
+    @precondition(lambda self: len(self.ordered) < 3 and self._files_through())
+    @rule(pick=st.integers(0, 9), fault=st.none() | FAULTS, part=st.booleans())
+    def order_again(self, pick: int, fault: Any, part: bool) -> None:
+        """A person wants a file that is in the sink once more, and may die of writing it down."""
+        files = self._files_through()
+        file = files[pick % len(files)]
+        start = file.size // 2 if part else 0
+        splits = ranges_of([FileSplit(file, start, file.size)])
+        order = Order(
+            action="requeue",
+            enumerator="rows",
+            split_version=1,
+            splits={name: splits.column(name).to_pylist() for name in splits.schema.names},
+            nonce=str(len(self.ordered)),
+        )
+        store = FaultyStateStore(self.objects)
+        if fault is not None:
+            store.fault = Fault(fault, 1)
+        before = len(self.objects.list("orders"))
+        with suppress(SimulatedCrash, StateError):
+            Orders(RetryingStateStore(store, attempts=2, sleep=lambda _: None)).publish(order)
+        if len(self.objects.list("orders")) > before:
+            self.ordered.append(rows_of((file.path, start, file.size)))
+
+    def _files_through(self) -> list[FileVersion]:
+        """Files of which the sink has every row, and of which no order has spoken yet."""
+        taken = {row for batch in self.spark.sink for row in batch.taken}
+        known = {path for rows in self.ordered for path, _ in rows}
+        return [
+            file
+            for file in self.world.files
+            if file.path not in known and taken.issuperset(rows_of((file.path, 0, file.size)))
+        ]
+
     @precondition(lambda self: self.spark.committed >= 1)
     @rule(back=st.integers(0, RETAINED - 1), parallelism=PARALLELISM)
     def start_from_savepoint(self, back: int, parallelism: int | None) -> None:
@@ -300,7 +343,10 @@ class Simulation(Invariants):
         self._drain(run, spark)
         assert self.objects.objects == before, "a savepoint was touched"
         rows = self.spark.accounted(batches) + spark.accounted()
-        landed = Counter(self.world.rows()) + self._unread(batches)
+        # An order belongs to its directory: what the savepoint does not contain stays there.
+        name = f"checkpoints/{state.ref.name}.arrow"
+        orders = Checkpoint.from_bytes(before[name], name).header.orders
+        landed = self.due(orders) + self._unread(batches)
         assert rows == landed, "a savepoint loses or doubles rows"
 
     def _unread(self, batches: int) -> Counter[Row]:
@@ -317,7 +363,9 @@ class Simulation(Invariants):
         self.world.listing_failures = 0
         self._kill_attempts()
         self.run.store.fault = None
-        if self.coordinator._threads.failure is not None or self.run.store.dead:
+        failed = self.coordinator._threads.failure is not None or self.run.store.dead
+        # What is ordered while a query runs is done at its next start.
+        if failed or self.ordered:
             self._restart(None)
         if self.spark.is_running:
             for task in self.spark.tasks:
@@ -336,7 +384,7 @@ class Simulation(Invariants):
         self._check_told(later=False)
 
     def _check_all(self) -> None:
-        landed: Counter[Row] = Counter(self.world.rows())
+        landed = self.due()
         found = self.spark.accounted()
         assert found == landed, f"lost {landed - found}, doubled or invented {found - landed}"
 

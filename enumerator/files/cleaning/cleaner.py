@@ -20,6 +20,7 @@ from ....checkpoint_meta.splits import FileSplit, FileVersion
 from ....checkpoint_meta.urls import join, local_path
 from ....errors import SluiceError
 from ...cleaner import SourceCleaner
+from ..ledger.stretches import stretches_of
 from .coverage import Coverage, files_of
 from .local_place import LocalPlace
 from .place import Place, has_changed
@@ -81,6 +82,14 @@ class FileCleaner(SourceCleaner[FileSplit]):
         for split, remainder in read:
             if self._coverage.add(split, remainder):
                 self._due[split.file] = ""
+
+    @override
+    def spare(self, splits: Iterable[FileSplit]) -> None:
+        unread = stretches_of(splits)
+        for file in [file for file in self._due if file in unread]:
+            del self._due[file]
+            self._coverage.restore([[*file, [(0, file.size)]]])
+        self._coverage.remove(unread)
 
     @override
     def clean(self, check_still_ours: Callable[[], None]) -> None:

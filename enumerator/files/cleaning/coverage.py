@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....checkpoint_meta.splits import FileSplit, FileVersion
-
-Stretch = tuple[int, int]
+from ..ledger.stretches import Stretch, Stretches, joined, without
 
 
 class Coverage:
@@ -28,12 +27,19 @@ class Coverage:
         end = split.end if remainder is None else min(split.end, remainder.start)
         if end <= split.start:
             return False
-        joined = _joined([*self._parts.get(file, ()), (split.start, end)])
-        if joined == [(0, file.size)]:
+        read = joined([*self._parts.get(file, ()), (split.start, end)])
+        if read == [(0, file.size)]:
             self._parts.pop(file, None)
             return True
-        self._parts[file] = joined
+        self._parts[file] = read
         return False
+
+    def remove(self, unread: Stretches) -> None:
+        """These bytes count as not read."""
+        for file in [file for file in self._parts if file in unread]:
+            left = without(self._parts.pop(file), unread[file])
+            if left:
+                self._parts[file] = left
 
     def state(self) -> Sequence[Any]:
         """As JSON values."""
@@ -43,16 +49,6 @@ class Coverage:
         """The inverse."""
         for *file, stretches in state:
             self._parts[FileVersion._make(file)] = [(start, end) for start, end in stretches]
-
-
-def _joined(stretches: Sequence[Stretch]) -> list[Stretch]:
-    joined: list[Stretch] = []
-    for start, end in sorted(stretches):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return joined
 
 
 def files_of(state: Mapping[str, Any], key: str) -> list[FileVersion]:

@@ -8,7 +8,7 @@ Not here: reading the chain (`enumerator/restore.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from ....checkpoint_meta.file_columns import (
     numbers_array,
     numbers_in,
     with_borders,
+    withdrawn,
 )
 from ....checkpoint_meta.index.keys import (
     Flags,
@@ -44,8 +45,11 @@ class _Rows:
     names: Names
     versions: Any
     added: bool
+    at: int
+    """Of the document in the chain."""
     moment: int
-    """Order in the chain; within a checkpoint what became pending comes first."""
+    """Order in the chain; within a checkpoint what was let go of comes first, then what became
+    pending, then what was assigned."""
 
 
 def fold(
@@ -82,7 +86,7 @@ class FoldedParts:
             StateError: an object that the base refers to is gone or damaged.
         """
         runs = [run for each in self._chain for run in _runs(each, attachments, details=False)]
-        told = [p.names for p in self._rows if _tells(self._chain[p.moment // 2])]
+        told = [p.names for p in self._rows if _tells(self._chain[p.at])]
         sealed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
         if not told:
             return len(sealed)
@@ -101,14 +105,30 @@ def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -
 
 def _rows(document: StateDocument, at: int) -> list[_Rows]:
     made = []
-    for added, batches in ((True, document.state), (False, document.assigned)):
-        for batch in batches:
-            if batch.num_rows:
-                columns = [batch.column(name) for name in RANGES.names]
-                ranges = pa.record_batch(columns, schema=RANGES)
-                names = names_in(ranges.column("path"))
-                made.append(_Rows(ranges, names, versions_in(ranges), added, 2 * at + (not added)))
+    for step, ranges in _steps(document):
+        if ranges.num_rows:
+            names, versions = names_in(ranges.column("path")), versions_in(ranges)
+            made.append(_Rows(ranges, names, versions, step == 1, at, 3 * at + step))
     return made
+
+
+def _steps(document: StateDocument) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """0: ranges that were let go of; 1: that became pending, or only seen; 2: assigned."""
+    for batch in document.state:
+        ranges = _ranges(batch)
+        gone = numbers_in(ranges, "start") > numbers_in(ranges, "end")
+        if not gone.any():
+            yield 1, ranges
+            continue
+        rows = numbers_array(np.flatnonzero(gone))
+        yield 0, withdrawn(ranges.take(rows))
+        yield 1, ranges.take(numbers_array(np.flatnonzero(~gone)))
+    for batch in document.assigned:
+        yield 2, _ranges(batch)
+
+
+def _ranges(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch([batch.column(name) for name in RANGES.names], schema=RANGES)
 
 
 # Seen -----------------------------------------------------------------------------------------
@@ -120,7 +140,7 @@ def _tails(
     """What the documents know of and the runs do not."""
     seen = SeenFiles(runs, details=details)
     for part in rows:
-        document = chain[part.moment // 2]
+        document = chain[part.at]
         if _tells(document):
             empty = numbers_in(part.batch, "start") == numbers_in(part.batch, "end")
             _learn(seen, part, ~empty, document, newer=False)

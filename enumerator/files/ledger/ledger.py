@@ -10,7 +10,7 @@ Not here: discovery, and how much a batch takes (`../enumerator.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -18,15 +18,26 @@ import pyarrow as pa
 
 from ....checkpoint_meta.arrays import text_array
 from ....checkpoint_meta.attachments import Attachments
-from ....checkpoint_meta.file_columns import FILES, Numbers, numbers_array, ranges_of, with_borders
+from ....checkpoint_meta.file_columns import (
+    FILES,
+    Numbers,
+    file_columns,
+    numbers_array,
+    numbers_in,
+    ranges_of,
+    splits_in,
+    with_borders,
+    withdrawn,
+)
 from ....checkpoint_meta.index.keys import (
     Flags,
     Names,
     SeenKeys,
     names_of,
+    versions_in,
     versions_of,
 )
-from ....checkpoint_meta.splits import GROWS, FileSplit
+from ....checkpoint_meta.splits import GROWS, FileSplit, FileVersion
 from ..discovery.api import FoundFiles
 from .changes import Changes, OnOverwrite
 from .memory import give_back
@@ -34,6 +45,7 @@ from .pending import FileOrder, PendingRanges
 from .sealing import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
 from .seen import Piece, SeenFiles
 from .state import FileState
+from .stretches import splits_of, splits_without, stretches_of
 
 EndOfRecords: TypeAlias = Callable[[str, int, int], int]
 """Path, first byte, size -> after the last whole record, or the first byte if there is none."""
@@ -87,6 +99,12 @@ class Ledger:
             self.pending.add(_not_empty(ranges), fresh=False)
         self._told: list[pa.RecordBatch] = []
         """Empty ranges for the next snapshot."""
+        self._withdrawn: list[pa.RecordBatch] = []
+        """Ranges that were let go of since the snapshot before."""
+        self._ordered: set[FileVersion] = set()
+        """Files that orders made pending: what readers send back must not double them."""
+        self._learned: set[FileVersion] = set()
+        """Files that became known by an order, maybe while the listing was about to find them."""
         self._written: list[FrozenLedger] = []
 
     @property
@@ -150,6 +168,8 @@ class Ledger:
 
     def enter(self, sifted: Sifted) -> None:
         """What `sift` has found becomes known and pending."""
+        if self._learned:
+            sifted = self._without_learned(sifted)
         if len(sifted.keys):
             self.seen.add(sifted.keys, sifted.piece, sifted.new)
         if sifted.told.num_rows:
@@ -158,7 +178,64 @@ class Ledger:
 
     def put_back(self, splits: Sequence[FileSplit]) -> None:
         """Readers sent these back: pending again, to be assigned as they are."""
+        if not self._ordered.isdisjoint(split.file for split in splits):
+            splits = self._not_pending(splits)
         self.pending.add(ranges_of(splits), returned=True)
+
+    # Orders ---------------------------------------------------------------------------------
+
+    def requeue(self, splits: Sequence[FileSplit], now: int) -> None:
+        """These become pending, as far as they are not: what is pending is a set of bytes."""
+        wanted = stretches_of(splits)
+        self._learn(list(wanted), now)
+        self.pending.add(ranges_of(self._not_pending(splits_of(wanted))))
+        self._ordered.update(wanted)
+
+    def forget(self, splits: Sequence[FileSplit], now: int) -> None:
+        """What of these is pending is let go of; the files count as seen."""
+        unwanted = stretches_of(splits)
+        self._learn(list(unwanted), now)
+        gone = self.pending.withdraw(unwanted)
+        if gone:
+            self._withdrawn.append(withdrawn(ranges_of(gone)))
+
+    def _not_pending(self, splits: Sequence[FileSplit]) -> list[FileSplit]:
+        pending = self.pending.of_files({split.file for split in splits})
+        return splits_without(splits, stretches_of(pending))
+
+    def _without_learned(self, sifted: Sifted) -> Sifted:
+        """An order has said what becomes of them, and that they are known."""
+        splits = splits_in(sifted.ranges)
+        if self.wants_versions:
+            kept = [split for split in splits if split.file not in self._learned]
+        else:
+            paths = {file.path for file in self._learned}
+            kept = [split for split in splits if split.file.path not in paths]
+        if len(kept) == len(splits):
+            return sifted
+        new = sifted.new - (len(splits) - len(kept))
+        return replace(sifted, ranges=ranges_of(kept), new=max(0, new))
+
+    def _learn(self, files: Sequence[FileVersion], now: int) -> None:
+        """Files that an order speaks of are known, in the version it names if versions matter."""
+        names = names_of([file.path for file in files])
+        batch = pa.record_batch(file_columns(files), schema=FILES)
+        sizes, versions = numbers_in(batch, "size"), versions_in(batch)
+        if self.wants_versions:
+            known, version, _ = self.seen.details_of(names)
+            # A file that grows is known by how far it was taken: no order changes that.
+            grows = np.array([file.etag == GROWS for file in files], np.bool_)
+            new = ~known | ((version != versions) & ~grows)
+        else:
+            known = self.seen.know(names)
+            new = ~known
+        rows = np.flatnonzero(new)
+        if len(rows):
+            keys = SeenKeys.sort(names.take(rows), versions[rows], sizes[rows])
+            files_of = batch.take(pa.array(rows, pa.int64()))
+            self.seen.add(keys, Piece(files_of, sizes[rows], now), int((~known[rows]).sum()))
+            self._told.append(with_borders(files_of, sizes[rows], sizes[rows]))
+            self._learned.update(files[row] for row in rows.tolist())
 
     # Checkpoints ----------------------------------------------------------------------------
 
@@ -166,7 +243,8 @@ class Ledger:
         """What became pending, or was seen without that, since the snapshot before."""
         self.seen.stamp(checkpoint_id)
         told, self._told = self._told, []
-        return FileState([*self.pending.take_fresh(), *told])
+        gone, self._withdrawn = self._withdrawn, []
+        return FileState([*gone, *self.pending.take_fresh(), *told])
 
     def aborted(self) -> None:
         """The checkpoint of the last snapshot was taken back."""

@@ -9,14 +9,15 @@ Not here: which files are found (`ledger.py`), and how much of a range is taken 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 import pyarrow as pa
 
 from ....checkpoint_meta.file_columns import numbers_in, ranges_of, splits_in
-from ....checkpoint_meta.splits import FileSplit
+from ....checkpoint_meta.splits import FileSplit, FileVersion
+from .stretches import Stretches, splits_without, stretches_of
 
 _WINDOW = 1024
 """Most rows of a chunk that are objects at a time."""
@@ -215,6 +216,33 @@ class PendingRanges:
             self._rows += 1
             self.bytes += remainder.length
 
+    # Orders ---------------------------------------------------------------------------------
+
+    def of_files(self, files: Collection[FileVersion]) -> list[FileSplit]:
+        """What is pending of some files; a look at all there is."""
+        return [split for chunk in self._chunks for split in _of_files(chunk.rows(), files)[0]]
+
+    def withdraw(self, unwanted: Stretches) -> list[FileSplit]:
+        """Some bytes are pending no longer; which of them were. A look at all there is."""
+        gone: list[FileSplit] = []
+        for chunk in list(self._chunks):
+            touched, rest = _of_files(chunk.rows(), unwanted.keys())
+            left = splits_without(touched, unwanted)
+            taken = splits_without(touched, stretches_of(left))
+            if not taken:
+                continue
+            gone += taken
+            self._chunks.remove(chunk)
+            self._rows -= len(chunk)
+            # An entry of the heap may still lead to it.
+            chunk.front = chunk.back
+            kept = _one([rest, ranges_of(left)])
+            if kept.num_rows:
+                self._insert(_Chunk(self.sort(kept), fresh=chunk.fresh, returned=chunk.returned))
+                self._rows += kept.num_rows
+        self.bytes -= sum(split.length for split in gone)
+        return gone
+
     # Checkpoints ----------------------------------------------------------------------------
 
     def take_fresh(self) -> list[pa.RecordBatch]:
@@ -232,6 +260,17 @@ class PendingRanges:
         """All ranges in no order, for tests and views."""
         for chunk in self._chunks:
             yield from splits_in(chunk.rows())
+
+
+def _of_files(
+    ranges: pa.RecordBatch, files: Collection[FileVersion]
+) -> tuple[list[FileSplit], pa.RecordBatch]:
+    """The ranges of some files, and the other rows."""
+    import pyarrow.compute as pc
+
+    paths = pa.array({file.path for file in files}, pa.string())
+    chosen = pc.is_in(ranges.column("path"), value_set=paths)
+    return splits_in(ranges.filter(chosen)), ranges.filter(pc.invert(chosen))
 
 
 def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ....checkpoint_meta.attachments import Attachments
-from ....checkpoint_meta.checkpoint import QuarantinedSplit
+from ....checkpoint_meta.checkpoint import QuarantinedSplit, quarantined_in
 from ....checkpoint_meta.file_columns import RANGES
 from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.index.run import read_files
@@ -87,7 +87,7 @@ class FilesAsOf:
 
     def quarantined(self) -> Sequence[QuarantinedSplit]:
         """Splits that were given up on, up to this checkpoint."""
-        return [split for link in self._chain for split in link.header.quarantined]
+        return quarantined_in(self._chain)
 
     def pending(self) -> Sequence[pa.RecordBatch]:
         """What was found and not assigned: rows of `RANGES`."""

@@ -1,0 +1,115 @@
+"""Whether files that are to be read again are still there, and as what.
+
+Not here: which files those are (`choosing.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from ...checkpoint_meta.splits import GROWS, FileSplit, FileVersion
+from ...checkpoint_meta.urls import local_path
+from ...enumerator.files.cleaning.local_place import LocalPlace
+from ...enumerator.files.cleaning.place import Place, has_changed
+from ...enumerator.files.cleaning.remote_place import remote_place
+from ...enumerator.files.ledger.stretches import Stretch, stretches_of
+from ...errors import MissingPathError, OptionError, SourceUnavailable
+
+_NAMED = 5
+"""Most files that a refusal names."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """Splits of files that are there, in the version that is there."""
+
+    splits: Sequence[FileSplit]
+    missing: Sequence[str]
+    """Paths of files that are gone."""
+
+
+def as_present(
+    splits: Sequence[FileSplit], storage_options: Mapping[str, Any], *, skip_missing: bool
+) -> Present:
+    """The splits as they can be read: a file that was replaced is read whole as it is now.
+
+    Raises:
+        MissingPathError: files are gone, and `skip_missing` is not given; some are named.
+        OptionError: of a file that has changed only a part was asked for.
+        SourceUnavailable: it cannot be told.
+    """
+    wanted = stretches_of(splits)
+    found = _present(list(wanted), storage_options)
+    made: list[FileSplit] = []
+    missing, partly = [], []
+    for file, stretches in wanted.items():
+        now = found[file]
+        if now is None or now.size == 0:
+            missing.append(file.path)
+        elif _is_as_it_was(file, now):
+            made += [FileSplit(file, start, end) for start, end in stretches]
+        elif _is_whole(file, stretches):
+            made.append(FileSplit(now, 0, now.size))
+        else:
+            partly.append(file.path)
+    if partly:
+        raise OptionError(
+            "a part of a file that has changed cannot be read again",
+            _some(partly),
+            "another version",
+            "the version of which the other parts were read",
+            "Ask for the whole file with --matching.",
+        )
+    if missing and not skip_missing:
+        raise MissingPathError(
+            "files that are to be read again are gone",
+            _some(missing),
+            f"{len(missing)} of {len(wanted)} are not there",
+            "files that nobody, cleanSource included, has removed",
+            "Put them back (an archive has them), or leave them out with --skip-missing.",
+        )
+    return Present(made, missing)
+
+
+def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
+    if file.etag == GROWS:
+        return now.size >= file.size
+    return not has_changed(file, now)
+
+
+def _is_whole(file: FileVersion, stretches: Sequence[Stretch]) -> bool:
+    return list(stretches) == [(0, file.size)]
+
+
+def _present(
+    files: Sequence[FileVersion], storage_options: Mapping[str, Any]
+) -> dict[FileVersion, FileVersion | None]:
+    places: dict[bool, Place] = {}
+    found: dict[FileVersion, FileVersion | None] = {}
+    for is_local in (True, False):
+        group = [file for file in files if (local_path(file.path) is not None) == is_local]
+        if not group:
+            continue
+        first = group[0].path
+        place = LocalPlace() if is_local else remote_place(first, storage_options)
+        places[is_local] = place
+        try:
+            with ThreadPoolExecutor(max(1, place.lanes)) as pool:
+                found.update(zip(group, pool.map(place.present, group), strict=True))
+        except OSError as error:
+            raise SourceUnavailable(
+                "whether the files are still there cannot be told",
+                first,
+                f"{type(error).__name__}: {error}",
+                "a file system that answers",
+                "Repair access; --storage-options are the query's storageOptions.",
+            ) from error
+    return found
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = len(paths) - _NAMED
+    return ", ".join(paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,91 @@
+"""A driver that dies at every operation around an order; and sources that take none."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.orders import Order, Orders
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.testing import Fault
+from pyspark_sluice.errors import ProtocolError
+from pyspark_sluice.tests.protocol.numbers import Harness
+from pyspark_sluice.tests.protocol.simulation import Simulation
+
+KINDS = ("crash before", "crash after", "crash half-way")
+
+
+def ordered():
+    """Three files are in the sink, and one of them is ordered again."""
+    machine = Simulation()
+    machine.begin(files=[(3, 0), (2, 1), (2, 2)], batches=3, scripts=[], moves=[], lane=(0, 1))
+    machine.order_again(pick=1, fault=None, part=False)
+    assert len(machine.ordered) == 1
+    return machine
+
+
+def go_on(machine):
+    """Two batches more, the checkpoints cut ahead and their bases."""
+    for _ in range(3):
+        if not machine.spark.is_running:
+            machine._guarded(machine._discover_and_trigger)
+        if machine.spark.is_running:
+            machine._run_tasks([])
+            machine.finish_batch(crash=False)
+        machine._guarded(machine.run.tick)
+
+
+def operations():
+    machine = ordered()
+    machine._restart(None)
+    go_on(machine)
+    return machine.run.store.operations
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_delivered_as_ordered_wherever_the_driver_dies(kind):
+    count = operations()
+    assert count > 15
+    for after in range(count):
+        machine = ordered()
+        machine._restart(None)
+        machine.run.store.fault = Fault(kind, after)
+        go_on(machine)
+        machine.teardown()
+
+
+@pytest.mark.parametrize("action", ["requeue", "forget"])
+def test_a_source_that_takes_no_orders_refuses_by_name(action):
+    harness = Harness(numbers=[1, 2])
+    first = harness.coordinator.latest(NO_CHECKPOINT)
+    harness.acknowledge_all(first)
+    splits = {"json": ["1"]}
+    order = Order(action=action, enumerator="numbers", split_version=1, splits=splits)
+    Orders(harness.state).publish(order)
+    harness.restart()
+    with pytest.raises(ProtocolError, match=f"NumberEnumerator; found no method {action}_splits"):
+        harness.coordinator.latest(first)
+
+
+def test_an_order_of_another_source_is_refused_by_name():
+    harness = Harness(numbers=[1, 2])
+    first = harness.coordinator.latest(NO_CHECKPOINT)
+    harness.acknowledge_all(first)
+    Orders(harness.state).publish(
+        Order(action="requeue", enumerator="files", split_version=1, splits={})
+    )
+    harness.restart()
+    with pytest.raises(ProtocolError, match="order 1; found files; expected numbers"):
+        harness.coordinator.latest(first)
+
+
+def test_orders_are_numbered_one_by_one_by_whoever_writes_them():
+    harness = Harness()
+    orders = Orders(harness.state)
+    made = [
+        orders.publish(
+            Order(action="forget", enumerator="x", split_version=1, splits={}, nonce=str(at))
+        )
+        for at in range(3)
+    ]
+    assert [order.number for order in made] == [1, 2, 3]
+    assert [order.nonce for order in orders.after(1)] == ["1", "2"]
