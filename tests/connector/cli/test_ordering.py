@@ -35,9 +35,11 @@ def dead_pid():
 def query(tmp_path, monkeypatch, dead_pid):
     """A query whose driver is a process that has ended."""
     claim = epochs._claim
-    monkeypatch.setattr(
-        epochs, "_claim", lambda epoch: sealed({**unsealed(claim(epoch)), "pid": dead_pid})
-    )
+
+    def of_the_dead(*arguments):
+        return sealed({**unsealed(claim(*arguments)), "pid": dead_pid})
+
+    monkeypatch.setattr(epochs, "_claim", of_the_dead)
     made = Query(tmp_path)
     yield made
     made.coordinator.close()
