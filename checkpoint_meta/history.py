@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -31,11 +31,12 @@ _CACHED = 4
 class CheckpointHistory:
     """The checkpoints of one state directory. Safe for use by several threads."""
 
-    def __init__(self, store: StateStore) -> None:
+    def __init__(self, store: StateStore, passed_over: Collection[CheckpointRef] = ()) -> None:
+        """Bases of the checkpoints `passed_over` are not used."""
         self._store = store
         self._recent: OrderedDict[CheckpointRef, Checkpoint] = OrderedDict()
         self._unreadable: frozenset[str] = frozenset()
-        self._skipped_bases: frozenset[CheckpointRef] = frozenset()
+        self._skipped_bases = frozenset(passed_over)
         self._reason: StateError | None = None
 
     def publish(self, checkpoint: Checkpoint) -> None:
@@ -196,6 +197,10 @@ class CheckpointHistory:
             self._store.delete(name)
             self._store.publish(name, data)
             self._skipped_bases = self._skipped_bases - {base.ref}
+
+    def drop_base(self, ref: CheckpointRef) -> None:
+        """Delete a base that no chain needs: what is below it is all there."""
+        self._store.delete(base_object(ref))
 
     def _is_usable(self, ref: CheckpointRef) -> bool:
         try:

@@ -58,7 +58,7 @@ class Retention:
         Raises:
             FencedError: by way of `check_still_ours`; what was to go stays.
         """
-        oldest, floor = self._oldest_and_floor(head, retained, younger_than)
+        oldest, floor = self.oldest_and_floor(head, retained, younger_than)
         if oldest is not None and floor is not None:
             self._prune_below(oldest, floor)
         self._prune_attachments()
@@ -80,9 +80,13 @@ class Retention:
             self._check_still_ours()
             self._store.delete(name)
 
-    def _oldest_and_floor(
+    def oldest_and_floor(
         self, head: CheckpointRef, retained: int, younger_than: int | None
     ) -> tuple[CheckpointRef | None, CheckpointRef | None]:
+        """The oldest checkpoint that stays, and the base that it is restored from.
+
+        None where everything stays, and where nothing below can go for want of a base.
+        """
         bases = set(self._history.bases())
         ref, oldest = head, None
         earlier, self._headers = self._headers, {}

@@ -9,9 +9,7 @@ Not here: what the state is made of (`forking.py`).
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +25,7 @@ from ...checkpoint_meta.urls import hadoop_path, join
 from ...enumerator.fresh_start import COMPACTION
 from ...enumerator.planting import StandingState, plant
 from ...errors import OptionError
+from .caution import who_and_where
 
 _OURS: Final = "sluice"
 
@@ -101,6 +100,7 @@ def write_seed(
     attachments = Attachments(store, epoch)
     now = int(time.time() * 1_000_000)
     ref = plant(make(attachments), store, attachments, epoch, now)
+    user, host = who_and_where()
     seed = Seed(
         purpose=purpose,
         checkpoint=ref.checkpoint,
@@ -108,9 +108,9 @@ def write_seed(
         origin=dict(origin),
         counts=dict(counts),
         written=now,
-        host=socket.gethostname(),
+        host=host,
         pid=os.getpid(),
-        user=_user(),
+        user=user,
     )
     check_not_fenced(store, epoch)
     try:
@@ -120,10 +120,3 @@ def write_seed(
     # A query that began in between has not seen it, and does not follow it.
     check_not_fenced(store, epoch)
     return seed
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return ""  # A container whose user has no name.

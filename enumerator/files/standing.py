@@ -27,6 +27,7 @@ from ..room import BatchRoom
 from .ledger.changes import OnOverwrite
 from .ledger.folding import fold
 from .ledger.ledger import Ledger, LedgerPolicy
+from .ledger.sealing import SealingPolicy
 from .ledger.seen import Piece
 from .ledger.state import FileState, FileStateSerializer
 
@@ -84,7 +85,9 @@ class StandingEnumerator(SplitEnumerator[FileSplit, FileState]):
     def __init__(self, state: FileState, wanted: Wanted | None = None) -> None:
         self._wanted = wanted
         ranges = [self._chosen(batch) for batch in state.ranges]
-        policy = LedgerPolicy(on_overwrite=OnOverwrite.REPROCESS)
+        policy = LedgerPolicy(
+            on_overwrite=OnOverwrite.REPROCESS, sealing=SealingPolicy(thorough=True)
+        )
         self.ledger = Ledger(policy, replace(state, ranges=ranges))
         self.came_back: list[FileSplit] = []
         """Assigned, and not read by those they were assigned to: pending again."""
@@ -139,6 +142,15 @@ class StandingEnumerator(SplitEnumerator[FileSplit, FileState]):
     @override
     def freeze_state(self) -> FrozenState:
         return self.ledger.freeze()
+
+    @property
+    @override
+    def can_improve_state(self) -> bool:
+        return self.ledger.can_improve
+
+    @override
+    def improve_state(self, attachments: Attachments) -> bool:
+        return self.ledger.improve(attachments)
 
 
 def files_known(state: FileState, attachments: Attachments) -> Iterator[pa.RecordBatch]:

@@ -262,7 +262,8 @@ class Ledger:
         return self._is_long_unsealed() or can_merge(self.seen, self._policy.sealing)
 
     def _is_long_unsealed(self) -> bool:
-        return sum(map(len, self.seen.tails)) >= self._policy.sealing.seal_at
+        least = 1 if self._policy.sealing.thorough else self._policy.sealing.seal_at
+        return sum(map(len, self.seen.tails)) >= least
 
     def improve(self, attachments: Attachments) -> bool:
         """One bounded step towards few runs; True if there was anything to do."""

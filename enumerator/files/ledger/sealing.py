@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
@@ -50,6 +51,9 @@ class SealingPolicy:
 
     longest: int = 2_000_000
     """No merge makes a longer run: what bounds its time and memory."""
+
+    thorough: bool = False
+    """Every merge is due that `longest` permits, and every file is to be in a run."""
 
 
 def seal(seen: SeenFiles, tails: Sequence[Tail], attachments: Attachments) -> Run:
@@ -107,12 +111,23 @@ def _group(runs: Sequence[Run], policy: SealingPolicy) -> Sequence[Run]:
 
     Runs grow shorter from the oldest to the newest but where merging is due.
     """
+    if policy.thorough:
+        return _neighbours(runs, policy.longest)
     for first in range(len(runs) - policy.fan_in + 1):
         group = runs[first : first + policy.fan_in]
         lengths = [len(run.keys) for run in group]
         alike = max(lengths) < policy.fan_in * min(lengths)
         if sum(lengths) <= policy.longest and (alike or lengths[0] <= lengths[-1]):
             return group
+    return ()
+
+
+def _neighbours(runs: Sequence[Run], longest: int) -> Sequence[Run]:
+    for first in range(len(runs) - 1):
+        lengths = np.cumsum([len(run.keys) for run in runs[first:]])
+        count = int(np.searchsorted(lengths, longest, side="right"))
+        if count > 1:
+            return runs[first : first + count]
     return ()
 
 
