@@ -68,6 +68,7 @@ def states(store, refs):
     for ref in refs:
         read = Attachments(store, 0)
         restored = restore(CheckpointHistory(store), ref, StandingFiles(frozenset()), read)
+        assert restored.state is not None
         pending = sorted(split for batch in restored.state.ranges for split in splits_in(batch))
         seen = {
             (row["path"], row["size"], row["modified"], row["end"])
