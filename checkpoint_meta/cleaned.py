@@ -8,17 +8,16 @@ Not here: what is removed and when (enumerator).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from ..errors import StateCorruptError, StateError
-from .checkpoint import FORMAT_VERSION, newer_format
+from .checkpoint import FORMAT_VERSION
 from .layout import CLEANED
 from .reference import CheckpointRef
-from .sealed_json import is_sealed, sealed, unsealed
+from .sealed_json import parsed, sealed
 from .state_store import StateStore
 
 _KEPT = 2
@@ -78,22 +77,8 @@ class CleanedMarks:
 
     def _read(self, name: str) -> CleanedMark:
         where = f"{self._store.location}/{name}"
-        try:
-            data = self._store.read(name)
-            version = json.loads(data)["format"]
-            if version > FORMAT_VERSION:
-                raise newer_format(where, version)
-            if not is_sealed(data):
-                message = "no checksum"
-                raise ValueError(message)
-            return CleanedMark.model_validate(unsealed(data))
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            raise StateCorruptError(
-                "a mark of what was cleaned up is damaged",
-                where,
-                str(error).splitlines()[0],
-                "a JSON document of format version 1",
-            ) from error
+        data = self._store.read(name)
+        return parsed(CleanedMark, data, where, "a mark of what was cleaned up")
 
     def publish(self, ref: CheckpointRef, state: Mapping[str, Any]) -> None:
         """Everything up to `ref` is done, but for what `state` says; older marks go."""

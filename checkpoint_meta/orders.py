@@ -14,20 +14,20 @@ Not here: what an order means for a source (enumerator), who may write one (conn
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..errors import StateCorruptError, StateMissingError
-from .checkpoint import newer_format
 from .layout import ORDERS, order_object
 from .reference import CheckpointRef
-from .sealed_json import is_sealed, sealed, unsealed
+from .sealed_json import parsed, sealed
 from .state_store import StateStore
 
 ORDER_FORMAT: Final = 1
+
+_REMEDY: Final = "Restore the object from a copy; what it asked for cannot be done without it."
 
 Action = Literal["requeue", "rewind", "forget"]
 
@@ -121,27 +121,18 @@ class Orders:
                 where,
                 "no such object",
                 "orders that are numbered one by one",
-                "Restore the object from a copy; what it asked for cannot be done without it.",
+                _REMEDY,
             ) from error
-        try:
-            version = json.loads(data)["format"]
-            if version > ORDER_FORMAT:
-                raise newer_format(where, version, ORDER_FORMAT)
-            if not is_sealed(data):
-                message = "no checksum"
-                raise ValueError(message)
-            order = Order.model_validate(unsealed(data))
-            if order.number != number or len({len(of) for of in order.splits.values()}) > 1:
-                message = f"order {order.number} with columns of unequal length, or misplaced"
-                raise ValueError(message)
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
+        order = parsed(Order, data, where, "an order", _REMEDY)
+        if order.number != number or len({len(of) for of in order.splits.values()}) > 1:
             raise StateCorruptError(
                 "an order is damaged",
                 where,
-                str(error).splitlines()[0],
-                f"a JSON document of format version {ORDER_FORMAT}",
-                "Restore the object from a copy; what it asked for cannot be done without it.",
-            ) from error
+                f"order {order.number}, with columns of length "
+                + ", ".join(str(len(of)) for of in order.splits.values()),
+                f"order {number}, with columns of one length",
+                _REMEDY,
+            )
         return order
 
     def publish(self, order: Order) -> Order:

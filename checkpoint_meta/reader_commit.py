@@ -10,14 +10,12 @@ Not here: reading the splits (reader) and what the coordinator does with a commi
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from ..errors import StateCorruptError
-from .checkpoint import FORMAT_VERSION, newer_format
+from .checkpoint import FORMAT_VERSION
 from .layout import (
     READERS,
     abandoned_directory,
@@ -26,7 +24,7 @@ from .layout import (
     reader_object,
 )
 from .reference import CheckpointRef, refs_in
-from .sealed_json import is_sealed, sealed, unsealed
+from .sealed_json import parsed, sealed
 from .state_store import StateStore
 
 
@@ -138,25 +136,8 @@ class ReaderCommit(_OfAttempt):
             StateVersionError: written by a newer release.
             StateCorruptError: not a reader commit.
         """
-        try:
-            # Looked at first, so that a newer document is called newer.
-            document = json.loads(data)
-            version = document["format"]
-            if version > FORMAT_VERSION:
-                raise newer_format(where, version)
-            if "finished" in document and not is_sealed(data):
-                # The key itself may be what is damaged; only earlier releases wrote none.
-                message = "no checksum"
-                raise ValueError(message)
-            return cls.model_validate(unsealed(data))
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            raise StateCorruptError(
-                "a reader commit is damaged",
-                where,
-                str(error).splitlines()[0],
-                "a JSON document of format version 1",
-                "Restore the object from a copy.",
-            ) from error
+        remedy = "Restore the object from a copy."
+        return parsed(cls, data, where, "a reader commit", remedy, sealed_with="finished")
 
 
 class Abandonment(_OfAttempt):

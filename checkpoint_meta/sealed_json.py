@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from pydantic import BaseModel, ValidationError
 from xxhash import xxh3_128_hexdigest
 
+from ..errors import StateCorruptError
+from .checkpoint import newer_format
+
 KEY: Final = "checksum"
+DOCUMENT_VERSION: Final = 1
+"""Of every kind of document there is."""
+
+DocumentT = TypeVar("DocumentT", bound=BaseModel)
 
 
 def sealed(document: Mapping[str, Any]) -> bytes:
@@ -45,9 +53,46 @@ def unsealed(data: bytes) -> dict[str, Any]:
     return body
 
 
-def is_sealed(data: bytes) -> bool:
-    """True unless an earlier release has written it."""
-    return KEY in json.loads(data)
+def parsed(
+    model: type[DocumentT],
+    data: bytes,
+    where: str,
+    what: str,
+    remedy: str = "",
+    *,
+    sealed_with: str = "format",
+) -> DocumentT:
+    """A document as its model; a newer one is called newer, whatever else is in it.
+
+    Args:
+        model: what it has to be.
+        data: the object.
+        where: its place, for the error.
+        what: it is, for the error: "a reader commit".
+        remedy: for the error.
+        sealed_with: the key with which the checksum came; documents of older releases lack both.
+
+    Raises:
+        StateVersionError: written by a newer release.
+        StateCorruptError: it is not what was written.
+    """
+    try:
+        document = json.loads(data)
+        if document["format"] > DOCUMENT_VERSION:
+            raise newer_format(where, document["format"], DOCUMENT_VERSION)
+        if sealed_with in document and KEY not in document:
+            # The key itself may be what is damaged.
+            message = "no checksum"
+            raise ValueError(message)
+        return model.model_validate(unsealed(data))
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise StateCorruptError(
+            f"{what} is damaged",
+            where,
+            str(error).splitlines()[0],
+            f"a JSON document of format version {DOCUMENT_VERSION}",
+            remedy,
+        ) from error
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

@@ -10,17 +10,15 @@ Not here: what is in the checkpoint (`enumerator/planting.py`), and when it coun
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from ..errors import StateCorruptError
-from .checkpoint import FORMAT_VERSION, newer_format
+from .checkpoint import FORMAT_VERSION
 from .layout import SEED
 from .reference import CheckpointRef
-from .sealed_json import is_sealed, sealed, unsealed
+from .sealed_json import parsed, sealed
 from .state_store import StateStore
 
 
@@ -73,19 +71,5 @@ def find_seed(store: StateStore) -> Seed | None:
         data = store.read(SEED)
     except FileNotFoundError:
         return None
-    try:
-        version = json.loads(data)["format"]
-        if version > FORMAT_VERSION:
-            raise newer_format(where, version)
-        if not is_sealed(data):
-            message = "no checksum"
-            raise ValueError(message)
-        return Seed.model_validate(unsealed(data))
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise StateCorruptError(
-            "the record of what this state was made of is damaged",
-            where,
-            str(error).splitlines()[0],
-            "a JSON document of format version 1",
-            "Restore the object from a copy, or make the state anew in another directory.",
-        ) from error
+    remedy = "Restore the object from a copy, or make the state anew in another directory."
+    return parsed(Seed, data, where, "the record of what this state was made of", remedy)
