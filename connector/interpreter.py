@@ -12,9 +12,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 _SAID = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+
+_BEFORE = {name: os.environ[name] for name in _SAID if os.environ.get(name)}
 
 
 def use_this_interpreter() -> None:
@@ -26,6 +29,11 @@ def use_this_interpreter() -> None:
         found = shutil.which("python3")
         if found is None or not _same(found, sys.executable):
             os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+def said_before() -> Mapping[str, str]:
+    """What the environment said before this package was imported, by variable."""
+    return _BEFORE
 
 
 def register(spark: Any) -> None:

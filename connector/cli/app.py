@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from . import beginnings, ordering, upkeeping
+from . import beginnings, examining, ordering, upkeeping
 from .arguments import Json, SourceName, State, StorageOptions
 from .place import find_state
 from .telling import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
@@ -209,6 +209,7 @@ def report(
 beginnings.add_commands(app)
 ordering.register(app)
 upkeeping.add_commands(app)
+examining.register(app)
 
 
 def main(arguments: list[str] | None = None) -> int:

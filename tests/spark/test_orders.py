@@ -1,0 +1,71 @@
+"""requeue, rewind and forget around a real query into one Parquet sink."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+
+import pytest
+
+from pyspark_sluice.connector.cli.app import main
+
+OPTIONS = {"mode": "FAILFAST", "onSplitError": "return"}
+
+
+def run(capsys, *arguments, code=0):
+    assert main([*arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def order(capsys, lake, command, *arguments):
+    """As soon as the Python process of the query that has ended is gone."""
+    deadline = time.monotonic() + 30
+    said = [command, str(lake.checkpoint), *arguments, "--yes", "--json"]
+    while (code := main(said)) == 4 and time.monotonic() < deadline:
+        assert "a query holds this state" in capsys.readouterr().err
+        time.sleep(0.1)
+    assert code == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.spark
+def test_rows_are_in_the_sink_as_often_as_was_ordered(lake, capsys):
+    lake.land("a.json", range(10))
+    lake.drain(**OPTIONS)
+    lake.land("b.json", range(10, 20))
+    lake.land("odd name é%.json", range(20, 30))
+    lake.drain(**OPTIONS)
+    bad = lake.land("bad.json", range(0))
+    bad.write_text("{ no json\n")
+    lake.drain(**OPTIONS)
+    once = Counter(range(30))
+    assert lake.ingested() == once
+    assert run(capsys, "requeue", str(lake.checkpoint), "--matching", "*/odd*")["files"] == 1
+    done = order(capsys, lake, "requeue", "--matching", "*/odd*", "--reason", "the sink lost it")
+    assert (done["order"], done["files"]) == (1, 1)
+    lake.drain(**OPTIONS)
+    twice = once + Counter(range(20, 30))
+    assert lake.ingested() == twice
+    done = order(capsys, lake, "rewind", "--to", "1")
+    # What was given up on was assigned after it, too.
+    assert (done["files"], done["released"]) == (3, 1)
+    lake.land("c.json", range(40, 50))
+    lake.drain(**OPTIONS)
+    thrice = twice + Counter(range(10, 30)) + Counter(range(40, 50))
+    assert lake.ingested() == thrice
+    # Repaired, and read from the quarantine.
+    lake.land("bad.json", range(60, 65))
+    done = order(capsys, lake, "requeue", "--quarantined")
+    assert (done["files"], done["released"]) == (1, 1)
+    lake.drain(**OPTIONS)
+    assert lake.ingested() == thrice + Counter(range(60, 65))
+    lake.drain(**OPTIONS)
+    assert lake.ingested() == thrice + Counter(range(60, 65))
+    record = run(capsys, "orders", str(lake.checkpoint))
+    assert [(row["action"], row["state"]) for row in record] == [
+        ("requeue", "done"),
+        ("rewind", "done"),
+        ("requeue", "done"),
+    ]
+    assert run(capsys, "verify", str(lake.checkpoint))["findings"] == []
