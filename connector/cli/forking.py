@@ -140,9 +140,12 @@ class Fork:
 
 
 def _copy(old: StateStore, new: StateStore, name: str) -> None:
+    data = old.read(name)
     try:
-        new.publish(name, old.read(name))
+        new.publish(name, data)
     except FileExistsError:
+        if new.read(name) == data:
+            return  # Of a fork that was killed half-way.
         raise OptionError(
             "the place for the new query is in use",
             f"{new.location}/{name}",
