@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from ...checkpoint_meta.splits import FileVersion
 from ...checkpoint_meta.urls import local_path
-from .remote import AsFile, RandomAccess, open_remote, remote_version
+from .random_access import AsFile, RandomAccess
+from .remote import open_remote, remote_version
 from .versions import changed, check, naming
 
 __all__ = [

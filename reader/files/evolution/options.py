@@ -6,17 +6,16 @@ a query (the connector).
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from ....checkpoint_meta.units import ByteSize
+from ..any_case import NameInAnyCase
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
 
-class EvolutionMode(StrEnum):
+class EvolutionMode(NameInAnyCase):
     """What a column does that the schema does not have."""
 
     ADD_NEW_COLUMNS = "addNewColumns"
@@ -24,11 +23,6 @@ class EvolutionMode(StrEnum):
     RESCUE = "rescue"
     FAIL_ON_NEW_COLUMNS = "failOnNewColumns"
     NONE = "none"
-
-    @classmethod
-    def _missing_(cls, value: object) -> EvolutionMode | None:
-        text = str(value).lower()
-        return next((member for member in cls if member.value.lower() == text), None)
 
     @property
     def adds(self) -> bool:

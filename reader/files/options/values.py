@@ -5,12 +5,13 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
+from typing_extensions import override
 
 from ....masking import hide
+from ..any_case import NameInAnyCase
 
 __all__ = [
     "Compression",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 
-class FileFormatName(StrEnum):
+class FileFormatName(NameInAnyCase):
     """Formats of files that are built in."""
 
     JSON = "json"
@@ -41,25 +42,20 @@ class FileFormatName(StrEnum):
     ARROW = "arrow"
 
     @classmethod
-    def _missing_(cls, value: object) -> FileFormatName | None:
-        text = str(value).lower()
-        names = {"feather": "arrow", "ipc": "arrow"}
-        return next((m for m in cls if m.value.lower() == names.get(text, text)), None)
+    @override
+    def other_names(cls) -> Mapping[str, str]:
+        return {"feather": "arrow", "ipc": "arrow"}
 
 
-class ParseMode(StrEnum):
+class ParseMode(NameInAnyCase):
     """What happens to a record that does not parse."""
 
     PERMISSIVE = "PERMISSIVE"
     DROPMALFORMED = "DROPMALFORMED"
     FAILFAST = "FAILFAST"
 
-    @classmethod
-    def _missing_(cls, value: object) -> ParseMode | None:
-        return cls.__members__.get(str(value).upper())
 
-
-class Compression(StrEnum):
+class Compression(NameInAnyCase):
     """Codecs; `auto` goes by the file name's suffix."""
 
     AUTO = "auto"
@@ -73,22 +69,17 @@ class Compression(StrEnum):
     DEFLATE = "deflate"
 
     @classmethod
-    def _missing_(cls, value: object) -> Compression | None:
-        text = str(value).lower()
-        names = {"gz": "gzip", "bz2": "bzip2", "zst": "zstd", "uncompressed": "none", "": "auto"}
-        return next((member for member in cls if member.value == names.get(text, text)), None)
+    @override
+    def other_names(cls) -> Mapping[str, str]:
+        return {"gz": "gzip", "bz2": "bzip2", "zst": "zstd", "uncompressed": "none", "": "auto"}
 
 
-class RebaseMode(StrEnum):
+class RebaseMode(NameInAnyCase):
     """The calendar of files that do not say which one they keep."""
 
     CORRECTED = "CORRECTED"
     LEGACY = "LEGACY"
     EXCEPTION = "EXCEPTION"
-
-    @classmethod
-    def _missing_(cls, value: object) -> RebaseMode | None:
-        return cls.__members__.get(str(value).upper())
 
 
 class Secret(dict[str, Any]):

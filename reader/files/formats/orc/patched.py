@@ -7,12 +7,12 @@ same bytes come out as they are stored. And names that stand for positions are g
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import pyarrow as pa
 from typing_extensions import override
 
+from ...random_access import AsFile, RandomAccess
 from .compression import stored
 from .protobuf import Field, Value, fields, message, number
 from .tail import Tail
@@ -46,7 +46,7 @@ def patched(
     if isinstance(source, pa.BufferReader):
         source.seek(0)
         return pa.BufferReader(source.read(tail.start) + end)
-    return pa.PythonFile(_Spliced(source, tail.start, end), "r")
+    return pa.PythonFile(AsFile(_Spliced(source, tail.start, end), tail.start + len(end)), "r")
 
 
 def _type(pairs: list[Field]) -> list[Field]:
@@ -54,42 +54,25 @@ def _type(pairs: list[Field]) -> list[Field]:
     return [(1, INSTANT) if is_timestamp and pair[0] == 1 else pair for pair in pairs]
 
 
-class _Spliced(io.RawIOBase):
+class _Spliced(RandomAccess):
     """The beginning of a file, and another end."""
 
     def __init__(self, source: pa.NativeFile, start: int, end: bytes) -> None:
-        super().__init__()
         self._source = source
         self._start = start
         self._end = end
-        self._at = 0
 
     @override
-    def readable(self) -> bool:
-        return True
-
-    @override
-    def seekable(self) -> bool:
-        return True
-
-    @override
-    def tell(self) -> int:
-        return self._at
-
-    @override
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence, self._start + len(self._end))
-        self._at = base + offset
-        return self._at
-
-    @override
-    def read(self, size: int = -1, /) -> bytes:
-        stop = self._start + len(self._end) if size < 0 else self._at + size
+    def read_at(self, position: int, count: int) -> bytes:
+        stop = position + count
         data = b""
-        if self._at < self._start:
-            self._source.seek(self._at)
-            data = self._source.read(min(stop, self._start) - self._at)
+        if position < self._start:
+            self._source.seek(position)
+            data = self._source.read(min(stop, self._start) - position)
         if stop > self._start:
-            data += self._end[max(0, self._at - self._start) : stop - self._start]
-        self._at += len(data)
+            data += self._end[max(0, position - self._start) : stop - self._start]
         return data
+
+    @override
+    def close(self) -> None:
+        """Who has opened the file closes it."""
