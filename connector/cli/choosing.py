@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.splits import GROWS, FileSplit, FileVersion
@@ -172,8 +172,8 @@ def _as_of(view: StateView, text: str) -> CheckpointRef:
         raise OptionError(
             "--to-time does not parse", "", repr(text), "a time such as 2026-11-21T12:00 or ...Z"
         ) from error
-    # Without a zone it is the clock of whoever types it.
-    microseconds = int(moment.astimezone().timestamp() * 1_000_000)
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    microseconds = int(aware.timestamp() * 1_000_000)
     refs = [link.ref for link in view.chain() if _created(link) <= microseconds]
     if not refs:
         raise OptionError(

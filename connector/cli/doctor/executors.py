@@ -12,7 +12,7 @@ from typing import Any
 from ....checkpoint_meta.store import open_store
 from ..place import parsed_storage_options
 from .finding import Finding
-from .places import created
+from .places import created, left_as_it_was
 
 _TASKS = 4
 
@@ -32,7 +32,8 @@ def executor_findings(master: str, place: str, storage_options: str) -> Iterator
         yield Finding("session", "well", f"Spark {spark.version} at {master}")
         yield _registered(spark)
         if place:
-            yield _writing(spark, place, storage_options)
+            with left_as_it_was(place):
+                yield _writing(spark, place, storage_options)
     finally:
         spark.stop()
 

@@ -35,7 +35,7 @@ def state_findings(place: str, storage_options: str) -> Iterator[Finding]:
     except (SluiceError, ImportError) as error:
         yield no_place(error)
         return
-    with _left_as_it_was(place):
+    with left_as_it_was(place):
         yield _told(_DRIVER, "an object that can be written and read", lambda: tried(store))
         yield _told("create only once, from the driver", _ATOMIC, lambda: raced(store))
 
@@ -69,7 +69,7 @@ def _told(what: str, expected: str, look: Callable[[], str]) -> Finding:
 
 
 @contextlib.contextmanager
-def _left_as_it_was(place: str) -> Iterator[None]:
+def left_as_it_was(place: str) -> Iterator[None]:
     """Local directories that come to be by writing into them go again."""
     path = local_path(place)
     made = []

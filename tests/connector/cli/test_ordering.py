@@ -419,3 +419,43 @@ def await_gone(query, name):
     while (query.data / name).exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_state_that_is_made_small_keeps_what_is_ordered(query, capsys):
+    for at, name in enumerate("abc"):
+        land(query, **{name: at})
+        assert drained(query) == [at]
+    run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
+    assert drained(query) == [0]
+    run(capsys, "requeue", query.state, "--matching", "*/b*", "--yes")
+    run(capsys, "compact", query.state, "--yes")
+    assert drained(query) == [1]
+    run(capsys, "compact", query.state, "--yes")
+    assert drained(query) == []
+    assert [row["state"] for row in run(capsys, "orders", query.state)] == ["done", "done"]
+    assert run(capsys, "verify", query.state)["findings"] == []
+
+
+def test_a_fork_begins_with_what_is_ordered_and_carried_out_and_with_orders_of_its_own(
+    query, tmp_path, capsys
+):
+    query.settings["limits"] = BatchLimits(files=1)
+    land(query, a=1, b=2)
+    assert drained(query) == [1, 2]
+    run(capsys, "requeue", query.state, "--matching", "*", "--yes")
+    query.coordinator.close()
+    query.start()
+    query.coordinator.prepare_available_now()
+    first = query.batch()
+    query.coordinator.close()
+    run(capsys, "requeue", query.state, "--matching", "*", "--yes")
+    run(capsys, "fork", query.state, str(tmp_path / "new" / "ck"), "--yes")
+    other = Query(tmp_path / "new")
+    other.options["path"] = str(query.data)
+    # The rest of the first order; the second one stays where it is.
+    assert drained(other) == sorted({1, 2} - set(first))
+    assert other.store.list("orders") == []
+    run(capsys, "requeue", other.state, "--matching", "*/b*", "--yes")
+    assert drained(other) == [2]
+    assert drained(query) == [1, 2]
+    other.coordinator.close()
