@@ -47,7 +47,7 @@ from .in_flight import InFlight
 from .open_coordinator import OpenCoordinator
 from .restore import RestoredState, restore
 from .sent_back import SentBackSplits
-from .settings import CoordinatorSettings, StartingState
+from .settings import CoordinatorSettings
 from .threads import Threads
 from .upkeep import StateDirectory, Upkeep
 
@@ -156,14 +156,11 @@ class Coordinator(Generic[SplitT, StateT]):
         if self._opened is not None:
             return self._opened
         open_format(self._store)
-        newest = running or complete
-        find = self._settings.starting_state
-        savepoint = find() if find is not None and newest == NO_CHECKPOINT else None
-        if newest == NO_CHECKPOINT:
-            # Before the claim: a query that must not begin supersedes nobody.
-            again = self._settings.ingest_again
-            self._seed = beginning(self._store, has_savepoint=bool(savepoint), ingest_again=again)
-            complete = newest = self._seed
+        # Before the claim: a query that must not begin supersedes nobody.
+        start = beginning(self._store, running or complete, self._settings)
+        newest, savepoint = start.newest, start.savepoint
+        if start.is_seed:
+            complete = self._seed = newest
         epoch = claim_epoch(self._store)
         self._journal.epoch, self._journal.checkpoint = epoch, newest.checkpoint
         attachments = Attachments(self._store, epoch)
@@ -193,8 +190,7 @@ class Coordinator(Generic[SplitT, StateT]):
                 opened.cleaning.completed(complete)
                 opened.cleaning.start()
         self._opened = opened
-        described = _described(restored, newest, savepoint, is_seed=newest == self._seed)
-        self._journal.info("coordinator", "opened: %s", described)
+        self._journal.info("coordinator", "opened: %s", start.told(restored.deltas))
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened
@@ -287,19 +283,3 @@ class Coordinator(Generic[SplitT, StateT]):
         for ref, counted in sorted({**known, newest: ()}.items()):
             opened.acknowledgements.expect(ref, counted)
             opened.context.close(ref.checkpoint)
-
-
-def _described(
-    restored: RestoredState[Any],
-    newest: CheckpointRef,
-    savepoint: StartingState | None,
-    *,
-    is_seed: bool,
-) -> str:
-    if savepoint is not None:
-        return f"a new query from {savepoint.ref} of {savepoint.store.location}"
-    if newest == NO_CHECKPOINT:
-        return "a new query"
-    if is_seed:
-        return f"a new query after {newest}, which was prepared for it"
-    return f"restored {newest} from {restored.deltas} checkpoints on top of a base"

@@ -5,6 +5,7 @@ Not here: queries that go on (`restore.py`), and what a seed is made of (`planti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from ..checkpoint_meta.epochs import newest_epoch, purpose_of
@@ -13,34 +14,62 @@ from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.seed import find_seed
 from ..checkpoint_meta.state_store import StateStore
 from ..errors import StateError
+from .settings import CoordinatorSettings, StartingState
 
 COMPACTION: Final = "compact"
 """The purpose of a claim that prepares nothing: everything else a tool claims a new directory for
 is a seed."""
 
 
-def beginning(store: StateStore, *, has_savepoint: bool, ingest_again: bool) -> CheckpointRef:
-    """The checkpoint of this directory that a query begins after: that of a seed, or none.
+@dataclass(frozen=True)
+class Beginning:
+    """What a query goes on after."""
 
-    A seed counts until a reader has acknowledged anything here: tasks run only after Spark has
-    written down what they read. A query that dies before that begins after the seed once more.
+    newest: CheckpointRef
+    """Of this directory; `NO_CHECKPOINT` where the query begins anew, or after a savepoint."""
+
+    savepoint: StartingState | None = None
+    is_seed: bool = False
+    """True where `newest` was prepared by a tool, and Spark does not know of it."""
+
+    def told(self, deltas: int) -> str:
+        """For the log; `deltas` were folded besides a base."""
+        if self.savepoint is not None:
+            return f"a new query from {self.savepoint.ref} of {self.savepoint.store.location}"
+        if self.newest == NO_CHECKPOINT:
+            return "a new query"
+        if self.is_seed:
+            return f"a new query after {self.newest}, which was prepared for it"
+        return f"restored {self.newest} from {deltas} checkpoints on top of a base"
+
+
+def beginning(store: StateStore, spark: CheckpointRef, settings: CoordinatorSettings) -> Beginning:
+    """What a query goes on after whose newest checkpoint in Spark's log is `spark`.
+
+    Where Spark is at its beginning, a seed counts until a reader has acknowledged anything here:
+    tasks run only after Spark has written down what they read. A query that dies before that begins
+    after the seed once more.
 
     Raises:
         StateError: the state has been read from; or a seed was begun and not finished; or there is
             a seed, and a savepoint was named as well.
     """
-    if ingest_again:
-        return NO_CHECKPOINT
-    if not has_savepoint:
+    if spark != NO_CHECKPOINT:
+        return Beginning(spark)
+    find = settings.starting_state
+    savepoint = find() if find is not None else None
+    if settings.ingest_again:
+        return Beginning(NO_CHECKPOINT, savepoint)
+    if savepoint is None:
         check_fresh_start(store)
     elif ReaderCommits(store).newest_acknowledged() is not None:
-        return NO_CHECKPOINT
+        return Beginning(NO_CHECKPOINT, savepoint)
     seed = find_seed(store)
     if seed is None:
-        if not has_savepoint:
+        if savepoint is None:
             _check_no_half_seed(store)
-        return NO_CHECKPOINT
-    if has_savepoint:
+        return Beginning(NO_CHECKPOINT, savepoint)
+    if savepoint is not None:
         raise StateError(
             "there are two states that this query could begin from",
             store.location,
@@ -48,7 +77,7 @@ def beginning(store: StateStore, *, has_savepoint: bool, ingest_again: bool) -> 
             "one of the two",
             "Leave startingState out, or give the query another checkpointLocation.",
         )
-    return seed.ref
+    return Beginning(seed.ref, is_seed=True)
 
 
 def _check_no_half_seed(store: StateStore) -> None:

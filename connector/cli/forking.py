@@ -7,9 +7,8 @@ The other directory is only read, whether or not its query runs. Not here: writi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.attachments import Attachments
-from ...checkpoint_meta.cleaned import CleanedMarks
 from ...checkpoint_meta.file_columns import numbers_in, splits_in
 from ...checkpoint_meta.reference import CheckpointRef
 from ...checkpoint_meta.state_store import StateStore
 from ...enumerator.files.standing import StandingEnumerator, StandingFiles, files_known
 from ...enumerator.planting import StandingState, state_after
 from ...enumerator.restore import restore
-from ...enumerator.savepoint import is_known_to_be_complete
 from ...enumerator.settings import StartingState
 from ...errors import OptionError
 from ...reader.files.figures import FIGURES
 from ...reader.files.points import FOLDER, object_of
-from ..views.state import CheckpointView, StateView, readers_of
-from .naming import checkpoint_named
+from ..views.state import StateView
 from .rows import matching_pattern
 from .seeding import Target, write_seed
+from .starting_point import starting_point
 
 _SCHEMAS = "schemas"
 _SHOWN = 10
@@ -172,9 +169,6 @@ def _newest(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Any]:
     return chosen, numbers_in(chosen, "end")
 
 
-# Which checkpoint -----------------------------------------------------------------------------
-
-
 def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork:
     """The fork that the options ask for.
 
@@ -183,91 +177,8 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
             state is none of files.
         StateError: no state, or it is damaged.
     """
-    view = StateView(store)
-    view.check_is_state()
-    chain = view.chain()
-    ref = _chosen(view, chain, at, at_time)
-    source = view.history.load(ref).header.enumerator
-    if source != "files":
-        raise OptionError(
-            "only a state of files can be forked here",
-            store.location,
-            f"the state of the source {source!r}",
-            "the state of the source 'files'",
-            f"A query of that source can begin with startingState={store.location}@"
-            f"{ref.checkpoint}.",
-        )
-    _check_not_cleaned(store, ref)
-    on_chain = {link.ref: link for link in chain}
-    link = on_chain.get(ref)
-    complete = (
-        _is_complete(link)
-        if link is not None
-        else is_known_to_be_complete(ref, view.history, view.commits)
-    )
-    return Fork(view, ref, complete, matching)
-
-
-def _is_complete(link: CheckpointView) -> bool:
-    return link.is_through or set(readers_of(link.checkpoint)) <= set(link.commits)
-
-
-def _chosen(
-    view: StateView, chain: Sequence[CheckpointView], at: str, at_time: str
-) -> CheckpointRef:
-    if at and at_time:
-        raise OptionError("--at and --at-time", "", "both", "one of them, or none")
-    if at:
-        ref = checkpoint_named(view, at)
-        if ref in view.refs:
-            return ref
-        raise _none(view, f"of {ref} only a base")
-    if at_time:
-        moment = _moment(at_time)
-        found = (link.ref for link in chain if link.checkpoint.header.created <= moment)
-        what = f"none that was cut before {at_time}"
-    else:
-        found = (link.ref for link in chain if _is_complete(link))
-        what = "none that is complete"
-    newest = next(found, None)
-    if newest is None:
-        raise _none(view, what)
-    return newest
-
-
-def _none(view: StateView, found: str) -> OptionError:
-    return OptionError(
-        "there is no such checkpoint",
-        view.store.location,
-        found,
-        "one of the checkpoints that are retained",
-        "See: sluice checkpoints",
-    )
-
-
-def _moment(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise OptionError(
-            "--at-time does not parse", "", repr(text), "ISO 8601, such as 2026-11-21T20:15"
-        ) from None
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1_000_000)
-
-
-def _check_not_cleaned(store: StateStore, ref: CheckpointRef) -> None:
-    newest = max((mark.checkpoint for mark in CleanedMarks(store, 0).found()), default=0)
-    if ref.checkpoint < newest:
-        raise OptionError(
-            "files that this checkpoint had not assigned have been cleaned up",
-            store.location,
-            f"checkpoint {ref.checkpoint}",
-            f"checkpoint {newest} or a later one, up to which cleanSource has deleted or moved "
-            "what was read",
-            "Fork at a later checkpoint; or put the files back and begin with startingState and "
-            "ignoreMissingFiles=true, which reads what is there.",
-        )
+    start = starting_point(store, at, at_time)
+    return Fork(start.view, start.ref, start.is_complete, matching)
 
 
 def fork_lines(found: dict[str, Any], new: str) -> list[tuple[str, str]]:

@@ -10,17 +10,14 @@ Not here: what restores do about damage (`checkpoint_meta/history.py`, `enumerat
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
 from xxhash import xxh3_128_hexdigest
 
 from ...checkpoint_meta.checkpoint import Checkpoint
-from ...checkpoint_meta.cleaned import CleanedMarks
-from ...checkpoint_meta.epochs import DIRECTORY_VERSION, KEPT, newest_epoch, purpose_of
+from ...checkpoint_meta.epochs import DIRECTORY_VERSION, KEPT
 from ...checkpoint_meta.layout import (
     ABANDONED,
     BASES,
@@ -29,7 +26,6 @@ from ...checkpoint_meta.layout import (
     FORMAT,
     INDEX,
     READERS,
-    SEED,
     checkpoint_object,
     epoch_object,
     order_object,
@@ -38,40 +34,21 @@ from ...checkpoint_meta.layout import (
 from ...checkpoint_meta.orders import Orders
 from ...checkpoint_meta.reader_commit import Abandonment, ReaderCommit
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef, refs_in
-from ...checkpoint_meta.schemas import SchemaHistory
-from ...checkpoint_meta.sealed_json import unsealed
-from ...checkpoint_meta.seed import Seed, find_seed
 from ...checkpoint_meta.state_store import StateStore
-from ...enumerator.fresh_start import COMPACTION
 from ...errors import SluiceError
 from ..views.state import in_parallel, readers_of
+from .records import Records
 
-_SCHEMAS: Final = "schemas"
 _CLAIM: Final = {"epoch", "format", "host", "nonce", "pid", "purpose"}
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Something that is not as it was written."""
-
-    object: str
-    problem: str
-    """damaged, or missing."""
-
-    what: str
-
-
-class Verification:
+class Verification(Records):
     """One walk over one state directory; nothing is written."""
 
     def __init__(self, store: StateStore, referred: Sequence[CheckpointRef] = ()) -> None:
         """`referred` are checkpoints that Spark's offset log names and would start from."""
-        self._store = store
+        super().__init__(store)
         self._referred = referred
-        self.findings: list[Finding] = []
-        self._stored = SchemaHistory(store)
-        self.objects = 0
-        self.bytes = 0
         self._checkpoints: dict[CheckpointRef, Checkpoint] = {}
         self._whole_bases: set[CheckpointRef] = set()
         self._bad_commits: set[CheckpointRef] = set()
@@ -85,33 +62,9 @@ class Verification:
         self._links()
         self._all_commits()
         self._all_abandoned()
-        for name, error in CleanedMarks(self._store, 0).check():
-            self._damaged(name, error)
-        self._schemas()
-        self._seed()
+        self._records()
         self._orders()
         return self
-
-    # What is said ---------------------------------------------------------------------------
-
-    def _damaged(self, name: str, what: object) -> None:
-        self.findings.append(Finding(name, "damaged", str(what)))
-
-    def _missing(self, name: str, what: str) -> None:
-        if not any(known.object == name for known in self.findings):
-            self.findings.append(Finding(name, "missing", what))
-
-    def _read(self, name: str) -> bytes | None:
-        try:
-            data = self._store.read(name)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            self._damaged(name, f"it cannot be read: {error}")
-            return None
-        self.objects += 1
-        self.bytes += len(data)
-        return data
 
     # Kinds of objects -----------------------------------------------------------------------
 
@@ -182,22 +135,6 @@ class Verification:
             claim = self._json(epoch_object(epoch), _CLAIM)
             if claim is not None and claim.get("epoch") != epoch:
                 self._damaged(epoch_object(epoch), f"it claims epoch {claim.get('epoch')}")
-
-    def _json(self, name: str, keys: set[str]) -> dict[str, Any] | None:
-        """A sealed document; one of an earlier release has no seal, and no unknown keys."""
-        data = self._read(name)
-        if data is None:
-            return None
-        try:
-            document = unsealed(data)
-            strange = set(document) - keys
-            if strange and "checksum" not in json.loads(data):
-                message = f"no checksum, and unknown keys: {', '.join(sorted(strange))}"
-                raise ValueError(message)
-        except ValueError as error:
-            self._damaged(name, error)
-            return None
-        return document
 
     # How they belong together ---------------------------------------------------------------
 
@@ -276,32 +213,6 @@ class Verification:
                 if document is not None:
                     self._check(name, partial(Abandonment.model_validate, document))
 
-    def _schemas(self) -> None:
-        leaves = self._store.list(_SCHEMAS)
-        versions = [int(leaf[:-5]) for leaf in leaves if leaf[:-5].isdecimal()]
-        for version in range(max(versions, default=-1) + 1):
-            name = f"{_SCHEMAS}/{version:010d}.json"
-            if version not in versions:
-                self._missing(name, f"versions are stored one by one up to {max(versions)}")
-            else:
-                self._json(name, {"format", "version", "schema", "reason"})
-        self._check(f"{_SCHEMAS}/{max(versions, default=0):010d}.json", self._stored.all)
-
-    def _seed(self) -> None:
-        if self._read(SEED) is not None:
-            self._check(SEED, lambda: self._seeded(find_seed(self._store)))
-            return
-        # Nobody asks for it any more once a query has begun.
-        purpose = purpose_of(self._store, newest_epoch(self._store))
-        if purpose not in ("", COMPACTION):
-            self._missing(SEED, f"the state was prepared by `sluice {purpose}`")
-
-    def _seeded(self, seed: Seed | None) -> None:
-        if seed is not None and not refs_in(self._store.list(READERS)):
-            name = checkpoint_object(seed.ref)
-            if f"{seed.ref.name}.arrow" not in self._store.list(CHECKPOINTS):
-                self._missing(name, "a query is to begin after it")
-
     def _orders(self) -> None:
         orders = Orders(self._store)
         done = max((found.header.orders for found in self._checkpoints.values()), default=0)
@@ -311,13 +222,6 @@ class Verification:
                 self._missing(name, "orders are numbered one by one")
             else:
                 self._check(name, partial(orders.read, number))
-
-    def _check(self, name: str, look: Callable[[], object]) -> None:
-        try:
-            look()
-        except (SluiceError, ValueError, TypeError) as error:
-            if not any(known.object == name for known in self.findings):
-                self._damaged(name, error)
 
     # What is left -----------------------------------------------------------------------------
 
