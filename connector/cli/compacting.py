@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ...checkpoint_meta.cleaned import CleanedMarks
 from ...checkpoint_meta.epochs import claim_epoch, open_format
+from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.layout import (
     ABANDONED,
     BASES,
@@ -28,7 +30,7 @@ from ...checkpoint_meta.state_store import StateStore
 from ...enumerator.compaction import Compaction
 from ...enumerator.files.standing import StandingFiles
 from ...enumerator.fresh_start import COMPACTION
-from ...errors import OptionError
+from ...errors import OptionError, StateError
 from ...reader.files.figures import FIGURES
 from ...reader.files.points import FOLDER
 from ..views.state import StateView, in_parallel
@@ -119,13 +121,26 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> C
 def sizes(store: StateStore) -> dict[str, int]:
     """Objects of a state directory, and bytes in them."""
     names = list(_names(store))
+    known = _known_sizes(store)
+    unknown = [name for name in names if name not in known]
+    read = sum(in_parallel(lambda name: _size(store, name), unknown))
     return {
         "objects": len(names),
-        "bytes": sum(in_parallel(lambda name: _size(store, name), names)),
+        "bytes": read + sum(known.get(name, 0) for name in names),
         "checkpoints": sum(name.startswith(f"{CHECKPOINTS}/") for name in names),
         "bases": sum(name.startswith(f"{BASES}/") for name in names),
         "index_objects": sum(name.startswith(f"{INDEX}/") for name in names),
     }
+
+
+def _known_sizes(store: StateStore) -> dict[str, int]:
+    """Of the objects of the index, which may be large: as bases have them."""
+    history, known = CheckpointHistory(store), dict[str, int]()
+    for ref in history.bases():
+        with suppress(StateError):
+            found = history.read_base(ref).header.attachments
+            known |= {f"{INDEX}/{each.name}": each.bytes for each in found}
+    return known
 
 
 def _names(store: StateStore) -> Iterator[str]:

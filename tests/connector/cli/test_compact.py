@@ -92,6 +92,8 @@ def test_two_bases_and_a_short_index_are_left(made):
     store = in_memory(made)
     kept = retained(store)
     before, states_before = compacting.sizes(store), states(store, kept)
+    assert before["objects"] == len(store.objects)
+    assert before["bytes"] == sum(map(len, store.objects.values()))
     compacted(store)
     after = compacting.sizes(store)
     assert after["checkpoints"] == len(kept) < before["checkpoints"]

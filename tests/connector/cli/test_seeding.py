@@ -185,6 +185,22 @@ WHOLE = sorted(path.name for path in GOLDEN.iterdir() if (path / "FORMAT").exist
 """Others have a single checkpoint, which has lost its parent."""
 
 
+def test_what_a_reader_has_sent_back_is_pending_and_its_attempts_are_counted(tmp_path):
+    query = Query(tmp_path, onSplitError="return")
+    query.land("a.json", rows=1)
+    query.land("bad.json", text="no json\n")
+    query.batch()
+    query.coordinator.close()
+    fork = chosen_fork(query.store, "1", "", "")
+    assert fork.is_complete
+    store = MemoryStateStore()
+    told = fork.write(Target("unused", store))
+    assert told["counts"]["pending_splits"] == 1
+    assert told["pending"][0]["path"].endswith("bad.json")
+    header = CheckpointHistory(store).load(CheckpointRef(1, 1)).header
+    assert list(header.attempts.values()) == [1]
+
+
 @pytest.mark.parametrize("version", WHOLE)
 def test_a_state_of_every_released_version_can_be_forked(version, tmp_path, capsys):
     shutil.copytree(GOLDEN / version, tmp_path / "old")
