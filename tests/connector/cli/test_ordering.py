@@ -14,6 +14,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta import epochs
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.orders import Orders
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.sealed_json import sealed, unsealed
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
@@ -180,6 +181,25 @@ def test_what_was_being_read_after_all_is_not_forgotten(query, capsys):
     land(query, c=3)
     assert drained(query) == [3]
     assert states(capsys, query)["b.json"] == ("read", None)
+
+
+def test_nothing_is_planned_before_orders_are_carried_out(query, capsys):
+    query.settings["limits"] = BatchLimits(files=1)
+    land(query, b=2, c=3)
+    query.coordinator.close()
+    query.start()
+    query.coordinator.prepare_available_now()
+    ref = query.plan()
+    query.coordinator.close()
+    spark_knows(query, ref)
+    assert run(capsys, "forget", query.state, "--matching", "*/c*", "--yes")["ranges"] == 1
+    query.start()
+    query.coordinator.prepare_available_now()
+    # Spark replays the batch that was under way; the background has time to plan the next one.
+    assert query.read(ref) == [2]
+    time.sleep(0.5)
+    query.done = ref
+    assert query.read(query.plan()) == []
 
 
 def test_what_is_forgotten_is_never_read_and_says_so(query, capsys):
@@ -368,10 +388,12 @@ def test_a_query_that_ingests_everything_again_does_not_do_old_orders(query, cap
     drained(query)
     run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
     assert drained(query) == [1]
+    again = Orders(query.store).read(1)
+    Orders(query.store).publish(again.model_copy(update={"action": "forget", "nonce": "2"}))
     query.done = NO_CHECKPOINT
     query.settings["ingest_again"] = True
     assert drained(query) == [1, 2]
-    assert CheckpointHistory(query.store).load(query.done).header.orders == 1
+    assert CheckpointHistory(query.store).load(query.done).header.orders == 2
     run(capsys, "requeue", query.state, "--matching", "*/b*", "--yes")
     assert drained(query) == [2]
 
