@@ -93,9 +93,7 @@ class KnownFiles:
     @cached_property
     def _returned(self) -> list[FileSplit]:
         return [
-            splits[back.index]
-            for link, commit, splits in self._uncounted()
-            for back in commit.returned
+            splits[back.index] for commit, splits in self._uncounted() for back in commit.returned
         ]
 
     @cached_property
@@ -104,7 +102,7 @@ class KnownFiles:
         schema = serializer.serialize([]).schema
         rests = [
             split
-            for _, commit, _ in self._uncounted()
+            for commit, _ in self._uncounted()
             for part in commit.unfinished
             for split in serializer.read(
                 commit.split_version, pa.record_batch(part.remainder, schema=schema)
@@ -112,7 +110,7 @@ class KnownFiles:
         ]
         return [*self._returned, *rests]
 
-    def _uncounted(self) -> Iterator[tuple[CheckpointView, ReaderCommit, list[FileSplit]]]:
+    def _uncounted(self) -> Iterator[tuple[ReaderCommit, list[FileSplit]]]:
         """Commits that no checkpoint has counted: they are at the next start."""
         for at, link in enumerate(self.chain):
             if link.completed is not None:
@@ -128,7 +126,7 @@ class KnownFiles:
                     if of == reader
                     for split in splits_in(_ranges(batch))
                 ]
-                yield link, commit, splits
+                yield commit, splits
 
     def newest_versions(
         self, paths: Collection[str] | None = None

@@ -87,15 +87,13 @@ def _is_whole(file: FileVersion, stretches: Sequence[Stretch]) -> bool:
 def _present(
     files: Sequence[FileVersion], storage_options: Mapping[str, Any]
 ) -> dict[FileVersion, FileVersion | None]:
-    places: dict[bool, Place] = {}
     found: dict[FileVersion, FileVersion | None] = {}
     for is_local in (True, False):
         group = [file for file in files if (local_path(file.path) is not None) == is_local]
         if not group:
             continue
         first = group[0].path
-        place = LocalPlace() if is_local else remote_place(first, storage_options)
-        places[is_local] = place
+        place: Place = LocalPlace() if is_local else remote_place(first, storage_options)
         try:
             with ThreadPoolExecutor(max(1, place.lanes)) as pool:
                 found.update(zip(group, pool.map(place.present, group), strict=True))
