@@ -113,8 +113,12 @@ def _told(error: OSError) -> str:
     return f"{type(error).__name__}: {error.strerror or error}"
 
 
-def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> StateStore:
+def open_store(
+    url: str, storage_options: Mapping[str, Any] | None = None, *, to_read: bool = False
+) -> StateStore:
     """The store for a path or URL, with retries; nothing is created or looked at yet.
+
+    With `to_read` any file system will do: what others have written is only looked at.
 
     Raises:
         StateError: a file system whose create is not atomic.
@@ -124,7 +128,8 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
     if path is not None:
         return RetryingStateStore(LocalStateStore(path))
     known = storage_url(url)
-    check_atomic_create(known)
+    if not to_read:
+        check_atomic_create(known)
     opened = open_bucket(known, storage_options or {})
     if opened is None:
         return RetryingStateStore(ObjectStateStore(known, storage_options or {}))

@@ -128,17 +128,15 @@ def _rows(export: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _objects(export: str, options: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
     place = absolute(export).rstrip("/")
     folder, _, leaf = place.rpartition("/")
-    # In a bucket there is no directory to look at, but names below it.
-    is_file = (
-        os.path.isfile(place) if local_path(place) else not open_store(place, options).list("")
-    )
-    if is_file:
+    store = open_store(place, options, to_read=True)
+    # In a bucket there is no directory, but names below it; elsewhere a file may list itself.
+    below = [] if local_path(place) and os.path.isfile(place) else store.list("")
+    if not [name for name in below if name != leaf]:
         if leaf.lower().endswith(_ENDINGS):
             with suppress(FileNotFoundError):
-                yield place, open_store(folder, options).read(leaf)
+                yield place, open_store(folder, options, to_read=True).read(leaf)
         return
-    store = open_store(place, options)
-    for name in store.list(""):
+    for name in below:
         if name.lower().endswith(_ENDINGS) and not name.startswith(("_", ".")):
             yield f"{place}/{name}", store.read(name)
 

@@ -34,7 +34,7 @@ def spark_file_log(place: str, source: str, options: Mapping[str, Any]) -> Other
         StateMissingError: there is no log of a file source.
         StateCorruptError: a part of it is missing or does not parse.
     """
-    store = open_store(hadoop_path(place), options)
+    store = open_store(hadoop_path(place), options, to_read=True)
     name = source or _only_source(store)
     files: dict[str, OtherFile] = {}
     unfinished: dict[str, OtherFile] = {}

@@ -7,6 +7,7 @@ import json
 import os
 from urllib.parse import quote
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -207,6 +208,22 @@ def test_a_list_of_other_files_is_refused_unless_they_have_moved(tmp_path, capsy
     told, _ = imported(tmp_path, capsys, "import-spark", *places, "--rewrite", rewrite)
     assert (told["counts"]["matched"], told["written"]) == (1, False)
     assert not (tmp_path / "new").exists()
+
+
+def test_lists_may_be_on_file_systems_that_no_state_could_be_kept_on(tmp_path, capsys):
+    paths = landed(tmp_path, ["a.json", "b.json"])
+    SparkLog(tmp_path / "old").batch(0, paths[:1])
+    export = written(tmp_path, rows_of(paths, paths[:1]), ".csv")
+    memory = fsspec.filesystem("memory")
+    for path in [export, *(p for p in (tmp_path / "old").rglob("*") if p.is_file())]:
+        memory.pipe_file(f"/lists/{path.relative_to(tmp_path).as_posix()}", path.read_bytes())
+    places = (tmp_path / "data", tmp_path / "new")
+    told, _ = imported(tmp_path, capsys, "import-spark", "memory://lists/old", *places)
+    assert told["counts"]["matched"] == 1
+    for place in ("memory://lists/export.csv", "memory://lists"):
+        told, _ = imported(tmp_path, capsys, "import-auto-loader", place, *places)
+        assert told["counts"]["matched"] == 1
+    assert main(["import-spark", str(tmp_path / "old"), str(places[0]), "memory://x"]) == 3
 
 
 def test_options_say_which_files_there_are(tmp_path, capsys):
