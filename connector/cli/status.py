@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.layout import BASES, INDEX
 from ...checkpoint_meta.orders import Orders
 from ...checkpoint_meta.reference import NO_CHECKPOINT
+from ...checkpoint_meta.seed import find_seed
 from ...checkpoint_meta.state_store import StateStore
 from ...enumerator.files.ledger.reading import FilesAsOf
 from ..views.quarantine import quarantined_splits
@@ -45,6 +46,7 @@ def _status(view: StateView, now: float) -> dict[str, Any]:
         "state": view.store.location,
         "source": view.history.load(view.head).header.enumerator if links else None,
         "owner": {"epoch": owner.epoch, "host": owner.host, "pid": owner.pid, "runs": owner.runs},
+        "seed": _seed(view),
         "newest": _newest(links),
         "files_seen": files and files["seen"],
         "pending": files and files["pending"],
@@ -57,6 +59,12 @@ def _status(view: StateView, now: float) -> dict[str, Any]:
             "index_objects": len(view.store.list(INDEX)),
         },
     }
+
+
+def _seed(view: StateView) -> dict[str, Any] | None:
+    """Who has made this state of what, if the command line has."""
+    seed = find_seed(view.store)
+    return None if seed is None else seed.model_dump(mode="json")
 
 
 def _orders_waiting(view: StateView) -> int:
@@ -139,6 +147,15 @@ def time_left(status: dict[str, Any]) -> float | None:
 def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
     """The same for people."""
     lines = [("state", status["state"]), ("owner", owner)]
+    seed = status["seed"]
+    if seed is not None:
+        origin = seed["origin"]
+        made_of = next(
+            (origin[key] for key in ("state", "export", "checkpoint") if key in origin), ""
+        )
+        when = said_duration(time.time() - seed["written"] / 1e6)
+        who = f"{seed['user']} on {seed['host']}"
+        lines.append(("made by", f"sluice {seed['purpose']} of {made_of}, {when} ago, {who}"))
     newest, rate, pending = status["newest"], status["rate"], status["pending"]
     if newest is None:
         lines.append(("checkpoint", "none yet"))

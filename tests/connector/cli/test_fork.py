@@ -149,7 +149,11 @@ def test_the_record_says_who_made_it_of_what(query, capsys):
     assert seed.origin["checkpoint"] == 2
     assert seed.host
     assert main(["status", new.state]) == 0
-    assert "claimed by the command line, for no query" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "claimed by the command line, for no query" in said
+    assert f"sluice fork of {query.state}" in said
+    assert main(["status", new.state, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seed"] == seed.model_dump(mode="json")
 
 
 # Beginning in it ------------------------------------------------------------------------------
