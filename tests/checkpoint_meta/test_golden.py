@@ -13,11 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, open_format
+from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, open_format, purpose_of
 from pyspark_sluice.checkpoint_meta.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.orders import Orders
 from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.seed import find_seed
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.store import LocalStateStore
@@ -25,6 +26,7 @@ from pyspark_sluice.connector.file_source import FileSource
 from pyspark_sluice.connector.options import parse_options
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.files.ledger.reading import FilesAsOf
+from pyspark_sluice.enumerator.fresh_start import beginning
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -157,6 +159,21 @@ def test_version_4_says_which_orders_it_contains_and_what_they_did():
     assert (again.action, again.reads_again, again.splits["start"]) == ("requeue", True, [50, 0])
     assert (forgotten.action, forgotten.reason, forgotten.who) == ("forget", "junk", "ann")
     assert forgotten.made_of == CheckpointRef(1, 1)
+
+
+def test_a_seed_names_the_checkpoint_that_a_query_begins_after():
+    store = LocalStateStore(str(GOLDEN / "seeded"))
+    open_format(store)
+    seed = find_seed(store)
+    assert seed is not None
+    assert (seed.purpose, seed.ref, seed.user) == ("fork", CheckpointRef(1, 1), "ann")
+    assert seed.origin["checkpoint"] == 2
+    assert purpose_of(store, 1) == "fork"
+    known = FilesAsOf(store, seed.ref)
+    assert known.count() == seed.counts["files_seen"] == 3
+    pending = [split for batch in known.pending() for split in splits_in(batch)]
+    assert sum(split.length for split in pending) == seed.counts["pending_bytes"] == 66
+    assert beginning(store, NO_CHECKPOINT, CoordinatorSettings()).newest == seed.ref
 
 
 def test_golden_json_is_canonical():
