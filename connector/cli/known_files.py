@@ -46,7 +46,7 @@ class KnownFiles:
         self.view = view
         self._pattern = pattern
         self._is_wanted = path_filter(pattern)
-        self._known = files_as_of_head(view)
+        self._known = files_as_of_head(view, details=True)
 
     def _of_interest(self, splits: Iterable[FileSplit]) -> list[FileSplit]:
         return [split for split in splits if self._is_wanted(split.file.path)]

@@ -62,8 +62,8 @@ def splits(view: StateView) -> Iterator[pa.Table]:
     yield from assigned_splits(view.chain())
 
 
-def files_as_of_head(view: StateView) -> FilesAsOf:
-    """What the ledger says of files as of the newest checkpoint.
+def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
+    """What the ledger says of files as of the newest checkpoint; `details` as for `FilesAsOf`.
 
     Raises:
         OptionError: the state is of a source that has no files.
@@ -78,7 +78,7 @@ def files_as_of_head(view: StateView) -> FilesAsOf:
                 "the state of the source 'files'",
                 "The views checkpoints, readers, quarantine and schemas are there for any source.",
             )
-    return FilesAsOf(view.store, view.head)
+    return FilesAsOf(view.store, view.head, details=details)
 
 
 def pending_splits(known: FilesAsOf) -> Iterator[pa.Table]:

@@ -43,8 +43,10 @@ class AssignedRanges:
 class FilesAsOf:
     """The files that the state knew of as of one checkpoint."""
 
-    def __init__(self, store: StateStore, ref: CheckpointRef) -> None:
+    def __init__(self, store: StateStore, ref: CheckpointRef, *, details: bool = False) -> None:
         """Reads the chain of `ref`; raises what a restore would.
+
+        With `details` newer versions of files that are in no run yet are told of, too.
 
         Raises:
             StateError: a link of the chain is missing, damaged, or newer than this release.
@@ -53,6 +55,7 @@ class FilesAsOf:
         # Nothing is published: the epoch does not matter.
         self._attachments = Attachments(store, 0)
         self._ref = ref
+        self._details = details
         self._read_chain()
 
     def _read_chain(self) -> None:
@@ -75,7 +78,9 @@ class FilesAsOf:
     def _state(self) -> FileState:
         if not self._chain:
             return FileState()
-        return self._without_unsound_bases(lambda: fold(self._documents, self._attachments))
+        return self._without_unsound_bases(
+            lambda: fold(self._documents, self._attachments, details=self._details)
+        )
 
     def count(self) -> int:
         """Files ever seen, without a look at their names.

@@ -530,3 +530,43 @@ def test_orders_in_a_bucket_and_about_objects(query, server, bucket, capsys):
     assert present.missing == [gone.path]
     assert present.splits[0] == splits[0]
     assert (present.splits[1].start, present.splits[1].end) == (0, 10)
+
+
+def test_a_file_that_grows_is_read_again_as_far_as_it_was_and_goes_on_growing(query, capsys):
+    query.options["onOverwrite"] = "appendTail"
+    path = query.data / "a.json"
+
+    def append(*ids):
+        with path.open("a") as file:
+            file.writelines(json.dumps({"id": each}) + "\n" for each in ids)
+
+    append(1, 2)
+    assert drained(query) == [1, 2]
+    append(3)
+    assert drained(query) == [3]
+    run(capsys, "requeue", query.state, "--matching", "*", "--yes")
+    append(4)
+    assert drained(query) == [1, 2, 3, 4]
+    run(capsys, "rewind", query.state, "--to", "1", "--yes")
+    append(5)
+    # What the order has read once more is in the rewound part, too: bytes are read once an order.
+    assert set(drained(query)) == {1, 2, 3, 4, 5}
+    append(6)
+    assert drained(query) == [6]
+
+
+def test_a_repaired_file_is_read_once_though_it_is_found_as_a_new_version_as_well(query, capsys):
+    query.options["onOverwrite"] = "reprocess"
+    quarantine(query, bad=1)
+    land(query, bad=1)
+    run(capsys, "requeue", query.state, "--quarantined", "--yes")
+    assert drained(query) == [1]
+    assert drained(query) == []
+    # And once it was found and read by itself, nothing is left to be read.
+    quarantine(query, worse=2)
+    land(query, worse=2)
+    assert drained(query) == [2]
+    done = run(capsys, "requeue", query.state, "--quarantined", "--yes")
+    assert (done["files"], done["released"]) == (0, 1)
+    assert drained(query) == []
+    assert run(capsys, "files", query.state, "--view", "quarantine") == []
