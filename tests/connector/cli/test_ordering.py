@@ -300,6 +300,25 @@ def test_one_that_is_still_bad_comes_back_to_the_quarantine_after_as_many_attemp
     assert states(capsys, query)["bad.json"][0] == "quarantined"
 
 
+def test_what_came_back_and_was_read_in_the_next_batch_is_not_taken_for_given_up(query, capsys):
+    query.settings["limits"] = BatchLimits(files=1)
+    query.options |= {"onSplitError": "return", "mode": "FAILFAST"}
+    query.land("bad.json", text="{ this is no json\n")
+    query.start()
+    ref = query.plan()
+    assert query.read(ref) == []
+    # The next batch is cut while this one runs, and has counted what came back.
+    await_checkpoint(query, ref.checkpoint + 1)
+    land(query, bad=1)
+    query.done = ref
+    assert query.batch() == [1]
+    header = CheckpointHistory(query.store).load(query.done).header
+    assert list(header.counted) == [ref.name]
+    query.coordinator.close()
+    run(capsys, "requeue", query.state, "--quarantined", "--yes", code=1)
+    assert drained(query) == []
+
+
 def test_a_file_that_is_gone_is_refused_by_name(query, capsys):
     land(query, a=1, b=2)
     drained(query)
