@@ -63,7 +63,7 @@ class Lake:
         self._queries.append(query)
         return query
 
-    def drain(self, seconds: float = 60, **options: Any) -> Any:
+    def drain(self, seconds: float = 240, **options: Any) -> Any:
         """An AvailableNow run to its end; raises what the query raised."""
         query = self.start({"availableNow": True}, **options)
         assert query.awaitTermination(seconds), "the run did not end in time"
@@ -107,7 +107,7 @@ def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
 def until() -> Callable[..., None]:
     """Wait for a condition, with a bound."""
 
-    def wait(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+    def wait(condition: Callable[[], object], what: str, seconds: float = 120.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"no {what} after {seconds} s"

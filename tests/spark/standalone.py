@@ -25,7 +25,7 @@ import pyspark
 from pyspark_sluice.examples.demo.driver import descendants
 
 BUCKET = "lake"
-_PATIENCE = 60.0
+_PATIENCE = 180.0
 
 
 class Daemon:

@@ -63,8 +63,8 @@ def test_a_restore_goes_on_in_the_middle_of_a_file(lake):
         return lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
 
     with pytest.raises(Exception, match="the sink is down"):
-        run().awaitTermination(60)
-    assert run().awaitTermination(60)
+        run().awaitTermination(240)
+    assert run().awaitTermination(240)
     assert Counter(i for rows in stored.values() for i in rows) == lake.landed
     assert [rows[0] for rows in stored.values()] == sorted(rows[0] for rows in stored.values())
 

@@ -45,7 +45,7 @@ def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_pat
         env=environment,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=420,
         start_new_session=True,
         check=False,
     )

@@ -21,7 +21,7 @@ from pyspark_sluice.examples.demo.watch import Watch
 pytestmark = pytest.mark.drivers
 FILES = 48
 ROWS = 25
-PATIENCE = 180.0
+PATIENCE = 300.0
 
 
 def discovering(watch: Watch) -> bool:

@@ -86,7 +86,7 @@ def test_a_stream_takes_several_paths_with_wildcards_once_each_and_waits_for_mar
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(90)
+        assert query.awaitTermination(240)
         return taken, query.lastProgress
 
     (tree / "more" / "day=2" / "_READY").touch()

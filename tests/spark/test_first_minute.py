@@ -68,7 +68,7 @@ def run(program: str, home: Path, python: str, path: str) -> subprocess.Complete
     environment = {**kept, **here, "PATH": path, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
     return subprocess.run(
         [python, str(script)],
-        env=environment, cwd=home, check=False, capture_output=True, text=True, timeout=170,
+        env=environment, cwd=home, check=False, capture_output=True, text=True, timeout=420,
     )  # fmt: skip
 
 

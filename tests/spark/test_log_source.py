@@ -57,7 +57,7 @@ def test_slices_new_partitions_and_another_parallelism_at_restart(log, lake, unt
     for p in range(4):
         log.append(f"p{p}", [f"line {i}" for i in range(120)])
     query = log.start({"availableNow": True}, parallelism=2)
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(240)
     assert sorted(log.ingested()) == sorted(log.landed)
     # Slices of 50 lines: three batches, and every partition stayed with its reader.
     assert len(lake.batches()) == 3

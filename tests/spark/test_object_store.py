@@ -51,7 +51,7 @@ class Bucket:
 
     def drain(self, **options):
         query = self.start({"availableNow": True}, **options)
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(240)
         return query
 
     def objects(self, prefix):
@@ -105,7 +105,7 @@ def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(
     for options in ({}, {"storageOptions": as_json({**on.options, "sekret": MARK})}):
         query = on.start({"availableNow": True}, **options)
         with pytest.raises(Exception, match=r"broken\.json|sekret") as caught:
-            query.awaitTermination(120)
+            query.awaitTermination(240)
         told += [str(caught.value), str(query.exception()), _explained_query(query)]
     told += [data.decode(errors="replace") for data in on.objects("state/").values()]
     told += [

@@ -34,7 +34,7 @@ def _shell(block: Block, places: dict[str, str]) -> None:
     ran = subprocess.run(
         ["/bin/bash", "-euo", "pipefail", "-c", block.code],
         env={**os.environ, **places, "PATH": path},
-        check=False, capture_output=True, text=True, timeout=60,
+        check=False, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert ran.returncode == 0, f"{block}: {ran.stderr}"
     assert ran.stdout.strip(), f"{block}: it said nothing"

@@ -77,7 +77,7 @@ class Runs:
         query = recipe.start(
             self.spark, str(landing), str(table), str(self.home / "checkpoints" / table.name)
         )
-        assert query.awaitTermination(60), "the run did not end in time"
+        assert query.awaitTermination(240), "the run did not end in time"
 
     def crash(self, recipe, function: str) -> None:
         """A run that ends right behind its first write."""

@@ -11,7 +11,7 @@ from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 @pytest.mark.spark
 @pytest.mark.drivers
 def test_five_random_kills_lose_nothing_and_repeat_nothing(tmp_path):
-    figures = Soak(OneMachine(tmp_path / "soak"), kills=5, seconds=240, seed=11).run()
+    figures = Soak(OneMachine(tmp_path / "soak"), kills=5, seconds=600, seed=11).run()
     print(figures)
     assert figures.kills.total() == 5
     assert figures.landed > 0

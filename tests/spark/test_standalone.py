@@ -32,7 +32,7 @@ def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[st
         env=environment,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=420,
         start_new_session=True,
         check=False,
     )
@@ -60,7 +60,7 @@ def _submit(master: str, recipe: str, *arguments: Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=420,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
 

@@ -52,7 +52,7 @@ def test_a_view_is_no_stream(spark, tmp_path):
     stream = reader.option("checkpointLocation", str(tmp_path / "ck")).load()
     writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "ck"))
     with pytest.raises(Exception, match="a view is no stream"):
-        writer.start().awaitTermination(60)
+        writer.start().awaitTermination(240)
 
 
 def _of(spark, checkpoint, name):

@@ -60,7 +60,7 @@ def in_the_middle_of_a_batch(checkpoint: Path) -> bool:
 
 
 def kill_one_executor(checkpoint: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         if in_the_middle_of_a_batch(checkpoint):
             time.sleep(0.3)  # the tasks are under way
@@ -130,7 +130,7 @@ def main(root: Path, archive: str | None) -> None:
     )
     killer = threading.Thread(target=kill_one_executor, args=(checkpoint,), daemon=True)
     killer.start()
-    if not query.awaitTermination(120):
+    if not query.awaitTermination(240):
         raise SystemExit("the run did not end in time")
     spark.stop()
 

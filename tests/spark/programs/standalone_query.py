@@ -43,7 +43,7 @@ def _run(spark: SparkSession, query: dict[str, Any]) -> dict[str, Any]:
     running = writer.start(query["sink"])
     error, report = "", None
     try:
-        if not running.awaitTermination(90):
+        if not running.awaitTermination(240):
             error = "the run did not end in time"
     except Exception as failure:  # noqa: BLE001 - it is what the caller asks for
         error = str(failure)
