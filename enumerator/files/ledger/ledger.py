@@ -16,13 +16,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.arrays import text_array
 from ....checkpoint_meta.attachments import Attachments
 from ....checkpoint_meta.file_columns import (
     FILES,
-    Numbers,
     file_columns,
-    numbers_array,
     numbers_in,
     ranges_of,
     splits_in,
@@ -30,8 +27,6 @@ from ....checkpoint_meta.file_columns import (
     withdrawn,
 )
 from ....checkpoint_meta.index.keys import (
-    Flags,
-    Names,
     SeenKeys,
     names_of,
     versions_in,
@@ -40,6 +35,7 @@ from ....checkpoint_meta.index.keys import (
 from ....checkpoint_meta.splits import GROWS, FileSplit, FileVersion
 from ..discovery.api import FoundFiles
 from .changes import Changes, OnOverwrite
+from .found_columns import etags_of, not_empty, once, version_rows, where
 from .memory import give_back
 from .pending import FileOrder, PendingRanges
 from .sealing import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
@@ -96,7 +92,7 @@ class Ledger:
         self.seen = SeenFiles(state.runs, state.tails, details=wants_versions)
         self.pending = PendingRanges(policy.order)
         for ranges in state.ranges:
-            self.pending.add(_not_empty(ranges), fresh=False)
+            self.pending.add(not_empty(ranges), fresh=False)
         self._told: list[pa.RecordBatch] = []
         """Empty ranges for the next snapshot."""
         self._withdrawn: list[pa.RecordBatch] = []
@@ -129,7 +125,7 @@ class Ledger:
         sizes = np.concatenate([files.sizes for files in found] or [_EMPTY])
         modified = np.concatenate([files.modified for files in found] or [_EMPTY])
         grows = self._policy.end_of_records
-        etags = _etags(found) if grows is None else [GROWS] * len(paths)
+        etags = etags_of(found) if grows is None else [GROWS] * len(paths)
         names = names_of(paths)
         versions = versions_of(sizes, modified, etags)
         if self.wants_versions:
@@ -141,8 +137,8 @@ class Ledger:
         else:
             known, start = self.seen.know(names), np.zeros(len(paths), np.int64)
             changed = np.zeros(len(paths), np.bool_)
-        rows = _once(np.flatnonzero(~known | changed), names)
-        files = _files(paths, sizes, modified, etags, rows)
+        rows = once(np.flatnonzero(~known | changed), names)
+        files = version_rows(paths, sizes, modified, etags, rows)
         start, ends = start[rows], sizes[rows]
         if grows is not None:
             ends = np.array(
@@ -150,9 +146,9 @@ class Ledger:
                 np.int64,
             )
         read = (start < ends) & wanted
-        ranges = _where(with_borders(files, start, ends), read)
+        ranges = where(with_borders(files, start, ends), read)
         # Where a range does not say it: nothing is read, another version, less than all.
-        silent = _where(
+        silent = where(
             with_borders(files, ends, ends), ~read | changed[rows] | (ends != sizes[rows])
         )
         keys = SeenKeys.sort(names.take(rows), versions[rows], ends)
@@ -280,49 +276,3 @@ class Ledger:
         """Names of objects that are in use, or will be by a base that is being written."""
         mine = {attachment.name for run in self.seen.runs for attachment in run.attachments}
         return frozenset(mine.union(*(frozen.names() for frozen in self._written)))
-
-
-def _etags(found: Sequence[FoundFiles]) -> list[str] | None:
-    if all(files.etags is None for files in found):
-        return None
-    return [etag for files in found for etag in (files.etags or [""] * len(files))]
-
-
-def _once(rows: Numbers, names: Names) -> Numbers:
-    """The last of several rows of one file: a listing may come upon it twice."""
-    chosen = names.take(rows)
-    order = np.lexsort((rows, chosen.low, chosen.high))
-    high, low = chosen.high[order], chosen.low[order]
-    twice = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
-    if not twice.any():
-        return rows
-    return np.sort(rows[order[np.append(~twice, True)]])
-
-
-def _files(
-    paths: Sequence[str],
-    sizes: Numbers,
-    modified: Numbers,
-    etags: Sequence[str] | None,
-    rows: Numbers,
-) -> pa.RecordBatch:
-    chosen = rows.tolist()
-    marks = ["" if etags is None else etags[row] for row in chosen]
-    columns = [
-        text_array([paths[row] for row in chosen]),
-        numbers_array(sizes[rows]),
-        numbers_array(modified[rows]),
-        text_array(marks),
-    ]
-    return pa.record_batch(columns, schema=FILES)
-
-
-def _where(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
-    if chosen.all():
-        return batch
-    return batch.take(pa.array(np.flatnonzero(chosen), pa.int64()))
-
-
-def _not_empty(ranges: pa.RecordBatch) -> pa.RecordBatch:
-    starts, ends = (ranges.column(name).to_numpy() for name in ("start", "end"))
-    return _where(ranges, starts < ends)
