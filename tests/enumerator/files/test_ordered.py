@@ -67,28 +67,30 @@ class Model:
         taken = FileSplit(split.file, split.start, split.start + length)
         self.assigned.append(taken)
         self.pending.difference_update(bytes_of([taken]))
-        self.read.update(bytes_of([taken]))
 
     def return_(self, file, start, end):
         """A reader sends back what it was given in a checkpoint before, and is pending no more."""
         back = {(file.path, at) for at in range(start, end)}
-        if start < end and back <= self.read:
+        if start < end and back <= self.read and back.isdisjoint(bytes_of(self.assigned)):
             self.ledger.put_back([FileSplit(file, start, end)])
             self.pending |= back
 
     def requeue(self, file, start, end):
-        if start < end:
+        # Orders are carried out before anything is planned.
+        if start < end and not self.assigned:
             self.ledger.requeue([FileSplit(file, start, end)], 1)
             self.pending.update((file.path, at) for at in range(start, end))
 
     def forget(self, file, start, end):
-        if start < end:
+        if start < end and not self.assigned:
             self.ledger.forget([FileSplit(file, start, end)], 1)
             self.pending.difference_update((file.path, at) for at in range(start, end))
 
     def cut(self):
         self.number += 1
         self.chain.append(document(self.number, self.ledger.snapshot(self.number), self.assigned))
+        # No reader has what no checkpoint has.
+        self.read.update(bytes_of(self.assigned))
         self.assigned = []
 
     def base(self):
