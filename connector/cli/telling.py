@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 from rich.console import Console
@@ -71,6 +71,8 @@ def plainly() -> Iterator[None]:
 
 
 OUT: Final = Console(soft_wrap=True, highlight=False)
+_WIDE: Final = Console(highlight=False, width=1000)
+"""For tables: a narrow screen breaks their lines, which is better to read than broken cells."""
 
 
 def as_json(value: Any) -> str:
@@ -107,10 +109,11 @@ def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: s
     shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for name in columns:
         numeric = any(isinstance(row.get(name), int | float) for row in rows)
-        shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        shown.add_column(name.replace("_", " "), justify=justify, overflow="fold")
     for row in rows:
         shown.add_row(*(said(row.get(name), name) for name in columns))
-    OUT.print(shown)
+    _WIDE.print(shown)
 
 
 def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
