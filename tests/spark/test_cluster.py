@@ -1,4 +1,8 @@
-"""Real executors in processes of their own: one is killed, tasks are retried and speculated."""
+"""Real executors in processes of their own: one is killed, tasks are retried and speculated.
+
+The package is shipped with the query; on executors that have it installed it is run by
+test_standalone.py.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +32,14 @@ def _zip(target: Path) -> Path:
     return target
 
 
-@pytest.mark.parametrize("shipped", ["installed", "py-files"])
-def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_path, shipped):
+def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_path):
     landing = tmp_path / "landing"
     landing.mkdir()
     for i in range(36):
         lines = [json.dumps({"id": i * 10 + k, "text": "x" * 50}) for k in range(10)]
         (landing / f"{i}.json").write_text("\n".join(lines) + "\n")
-    arguments = [sys.executable, str(PROGRAM), str(tmp_path)]
-    if shipped == "py-files":
-        arguments.append(str(_zip(tmp_path / "pyspark_sluice.zip")))
+    package = _zip(tmp_path / "pyspark_sluice.zip")
+    arguments = [sys.executable, str(PROGRAM), str(tmp_path), str(package)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     environment.pop("PYSPARK_GATEWAY_PORT", None)
     ran = subprocess.run(
@@ -52,6 +54,6 @@ def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_pat
     assert ran.returncode == 0, ran.stderr[-4000:]
     assert "killed " in ran.stdout
     where = (tmp_path / "where").read_text()
-    assert (".zip" in where) == (shipped == "py-files"), where
+    assert ".zip" in where, where
     ids = Counter(row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect())
     assert ids == Counter(range(360))

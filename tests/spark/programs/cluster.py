@@ -1,6 +1,6 @@
 """Ingests a directory on a cluster of two executors and kills one in the middle of a batch.
 
-Usage: cluster.py ROOT [ZIP]. ROOT/landing is read into ROOT/sink; ZIP is shipped as --py-files.
+Usage: cluster.py ROOT ZIP. ROOT/landing is read into ROOT/sink; ZIP is shipped as --py-files.
 Prints `killed <pid>` and where the executors import the package from.
 """
 
@@ -72,7 +72,7 @@ def kill_one_executor(checkpoint: Path) -> None:
         time.sleep(0.01)
 
 
-def main(root: Path, archive: str | None) -> None:
+def main(root: Path, archive: str) -> None:
     builder = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
@@ -88,14 +88,11 @@ def main(root: Path, archive: str | None) -> None:
         .config("spark.speculation.minTaskRuntime", "100ms")
         .config("spark.local.dir", str(root / "local"))
     )
-    if archive:
-        builder = builder.config("spark.submit.pyFiles", archive)
-    spark = builder.getOrCreate()
+    spark = builder.config("spark.submit.pyFiles", archive).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    if archive:
-        import pyspark_sluice
+    import pyspark_sluice
 
-        spark.dataSource.register(pyspark_sluice.DefaultSource)
+    spark.dataSource.register(pyspark_sluice.DefaultSource)
     checkpoint = root / "checkpoint"
 
     def slowly(batches):
@@ -136,4 +133,4 @@ def main(root: Path, archive: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)
+    main(Path(sys.argv[1]), sys.argv[2])
