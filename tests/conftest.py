@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark_sluice.tests.object_stores.server import S3Server
 
-# Machines that live for seconds or minutes: thorough compilation does not pay.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+# Machines that live for seconds or minutes: thorough compilation does not pay. Frames are larger
+# without it.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -Xss4m")
 
 # dev: a person waits. ci: the same examples every time, as a regression test. nightly: a search.
 # A strategy that filters much is a matter of the strategy's speed as well.

@@ -97,11 +97,23 @@ class Stream:
         """Go on where the kill has left everything, to the end."""
         start = partial(self.start, hold=False, availableNow=True)
         try:
-            run_with_evolution(start)
+            _to_the_end(start)
         except StreamingQueryException as error:
             (self._home / "failed again").write_text(str(error))
             # As the user would: let the columns in.
-            run_with_evolution(partial(start, mode="addNewColumns"))
+            _to_the_end(partial(start, mode="addNewColumns"))
+
+
+def _to_the_end(start: Callable[[], StreamingQuery]) -> None:
+    while True:
+        try:
+            run_with_evolution(start)
+        except StreamingQueryException as error:
+            # Spark's scheduler, which writes a task down while another query of the session starts.
+            if "Task serialization failed" in str(error):
+                continue
+            raise
+        return
 
 
 def _land(home: Path, name: str, *columns: dict[str, Any]) -> None:
