@@ -35,7 +35,7 @@ tests "drivers" >"$told/drivers" 2>&1 &
 drivers=$!
 status=0
 tests "spark and not drivers" || status=$?
-echo "--- pytest: tests that kill drivers, executors and workers"
+echo "--- pytest: tests with Spark in processes of their own"
 wait "$drivers" || status=$?
 cat "$told/drivers"
 echo "--- pytest: tests without Spark"

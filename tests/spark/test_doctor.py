@@ -10,6 +10,7 @@ import pytest
 
 
 @pytest.mark.spark
+@pytest.mark.drivers
 def test_executors_are_asked_whether_they_share_the_state(tmp_path):
     command = [sys.executable, "-m", "pyspark_sluice", "doctor", str(tmp_path / "ck"), "--spark"]
     done = subprocess.run(

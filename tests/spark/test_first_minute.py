@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "tests", "benchmarks", "__pycache__", "*.egg-info")
 

@@ -20,7 +20,7 @@ from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice.examples.recipes import delta
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 RECIPES = Path(delta.__file__).parent
 # Machines that live for seconds: thorough compilation does not pay.
 QUICK = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
