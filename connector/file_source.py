@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.loaded_paths import loaded_paths
-from ..checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ..enumerator.cleaner import SourceCleaner
@@ -25,10 +24,11 @@ from ..enumerator.files.discovery.criteria import Criteria
 from ..enumerator.files.discovery.lister import FileLister, lister_of
 from ..enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 from ..enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from ..enumerator.files.kept import FilesSource
 from ..enumerator.files.ledger.changes import OnOverwrite
 from ..enumerator.files.ledger.folding import fold
 from ..enumerator.files.ledger.ledger import LedgerPolicy
-from ..enumerator.files.ledger.state import FileState, FileStateSerializer
+from ..enumerator.files.ledger.state import FileState
 from ..enumerator.files.spreading import SplitSpreader
 from ..enumerator.large_state import StateDocument
 from ..errors import FileChangedError, OptionError, SplitReadError
@@ -50,18 +50,13 @@ _OPEN_COST_REMOTE = 4 * 1024 * 1024
 """A request or two to an object store (Spark's openCostInBytes)."""
 
 
-class FileSource(Source[FileSplit, FileState]):
+class FileSource(FilesSource, Source[FileSplit, FileState]):
     """Splits are byte ranges of file versions; the state is the ranges not yet assigned."""
 
     def __init__(self, options: SluiceOptions, schema: pa.Schema) -> None:
         super().__init__(options, schema)
         if options.filter:
             _check_filter(options, schema)
-
-    @property
-    @override
-    def name(self) -> str:
-        return "files"
 
     @override
     def create_enumerator(
@@ -134,21 +129,6 @@ class FileSource(Source[FileSplit, FileState]):
         from ..reader.files.formats.registry import make_format
 
         return make_format(self.options, self.schema)
-
-    @property
-    @override
-    def split_serializer(self) -> VersionedSerializer[Sequence[FileSplit]]:
-        return FileSplitSerializer()
-
-    @property
-    @override
-    def state_serializer(self) -> VersionedSerializer[FileState]:
-        return FileStateSerializer()
-
-    @property
-    @override
-    def snapshots_are_changes(self) -> bool:
-        return True
 
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:

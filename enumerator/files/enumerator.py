@@ -17,14 +17,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from ...checkpoint_meta.attachments import Attachments
 from ...checkpoint_meta.splits import FileSplit
 from ...errors import FileChangedError, MissingPathError, SourceUnavailable
-from ..api import SplitEnumerator, SplitEnumeratorContext
-from ..large_state import FrozenState
+from ..api import SplitEnumeratorContext
 from ..room import BatchRoom
 from .cutting import SplitCutter, wanted_split_bytes
 from .discovery.api import CHUNK, Discovery, FoundFiles
+from .kept import LedgerEnumerator
 from .ledger.ledger import Ledger, LedgerPolicy, Sifted
 from .ledger.share import FreshShare
 from .ledger.state import FileState
@@ -88,7 +87,7 @@ class _Portion:
     """How long discovery took for it."""
 
 
-class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
+class FileSplitEnumerator(LedgerEnumerator):
     """Discovers files and assigns ranges of them."""
 
     def __init__(
@@ -312,19 +311,6 @@ class FileSplitEnumerator(SplitEnumerator[FileSplit, FileState]):
     @override
     def wants_checkpoint(self) -> bool:
         return self._wants_checkpoint
-
-    @override
-    def freeze_state(self) -> FrozenState:
-        return self.ledger.freeze()
-
-    @property
-    @override
-    def can_improve_state(self) -> bool:
-        return self.ledger.can_improve
-
-    @override
-    def improve_state(self, attachments: Attachments) -> bool:
-        return self.ledger.improve(attachments)
 
     @override
     def attachments_in_use(self) -> Collection[str]:

@@ -19,23 +19,23 @@ from ...checkpoint_meta.attachments import Attachments
 from ...checkpoint_meta.file_columns import FILES, Numbers, numbers_array
 from ...checkpoint_meta.index.keys import Flags, SeenKeys, names_in, versions_in
 from ...checkpoint_meta.index.run import read_files
-from ...checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from ...checkpoint_meta.splits import FileSplit
-from ..api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
-from ..large_state import FrozenState, StateDocument
+from ..api import SplitEnumeratorContext
+from ..large_state import StateDocument
 from ..room import BatchRoom
+from .kept import FilesSource, LedgerEnumerator
 from .ledger.changes import OnOverwrite
 from .ledger.folding import fold
 from .ledger.ledger import Ledger, LedgerPolicy
 from .ledger.sealing import SealingPolicy
 from .ledger.seen import Piece
-from .ledger.state import FileState, FileStateSerializer
+from .ledger.state import FileState
 
 Wanted = Callable[[pa.Array], pa.Array]
 """For a column of paths, which of them are wanted."""
 
 
-class StandingFiles(EnumeratorSource[FileSplit, FileState]):
+class StandingFiles(FilesSource):
     """The driver's half of the file source, as far as it needs no option."""
 
     def __init__(self, reader_event_types: frozenset[str], wanted: Wanted | None = None) -> None:
@@ -43,31 +43,11 @@ class StandingFiles(EnumeratorSource[FileSplit, FileState]):
         self._reader_event_types = reader_event_types
         self._wanted = wanted
 
-    @property
-    @override
-    def name(self) -> str:
-        return "files"
-
     @override
     def create_enumerator(
         self, context: SplitEnumeratorContext[FileSplit], state: FileState | None
     ) -> StandingEnumerator:
         return StandingEnumerator(state or FileState(), self._wanted)
-
-    @property
-    @override
-    def split_serializer(self) -> VersionedSerializer[Sequence[FileSplit]]:
-        return FileSplitSerializer()
-
-    @property
-    @override
-    def state_serializer(self) -> VersionedSerializer[FileState]:
-        return FileStateSerializer()
-
-    @property
-    @override
-    def snapshots_are_changes(self) -> bool:
-        return True
 
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
@@ -79,7 +59,7 @@ class StandingFiles(EnumeratorSource[FileSplit, FileState]):
         return self._reader_event_types
 
 
-class StandingEnumerator(SplitEnumerator[FileSplit, FileState]):
+class StandingEnumerator(LedgerEnumerator):
     """Finds nothing and assigns nothing."""
 
     def __init__(self, state: FileState, wanted: Wanted | None = None) -> None:
@@ -138,19 +118,6 @@ class StandingEnumerator(SplitEnumerator[FileSplit, FileState]):
     @override
     def snapshot_state(self, checkpoint_id: int) -> FileState:
         return self.ledger.snapshot(checkpoint_id)
-
-    @override
-    def freeze_state(self) -> FrozenState:
-        return self.ledger.freeze()
-
-    @property
-    @override
-    def can_improve_state(self) -> bool:
-        return self.ledger.can_improve
-
-    @override
-    def improve_state(self, attachments: Attachments) -> bool:
-        return self.ledger.improve(attachments)
 
 
 def files_known(state: FileState, attachments: Attachments) -> Iterator[pa.RecordBatch]:
