@@ -29,7 +29,7 @@ from ..checkpoint_meta.attachments import AdoptedAttachments, Attachments
 from ..checkpoint_meta.checkpoint import Checkpoint
 from ..checkpoint_meta.epochs import check_not_fenced, claim_epoch, open_format
 from ..checkpoint_meta.history import CheckpointHistory
-from ..checkpoint_meta.orders import Orders
+from ..checkpoint_meta.orders import Order, Orders
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.state_store import StateStore
@@ -219,7 +219,8 @@ class Coordinator(Generic[SplitT, StateT]):
         enumerator = source.create_enumerator(context, restored.state)
         enumerator.go_on_from(restored.cursors)
         orders = AppliedOrders(source, enumerator, sent_back, threads.journal)
-        orders.begin(restored.orders, Orders(self._store).after(restored.orders))
+        waiting = Orders(self._store).after(restored.orders)
+        orders.begin(restored.orders, waiting)
         acknowledgements = Acknowledgements(
             source,
             self._history,
@@ -237,7 +238,7 @@ class Coordinator(Generic[SplitT, StateT]):
             partial(check_not_fenced, self._store, flight.epoch),
         )
         upkeep = Upkeep(directory, source, enumerator, sent_back, settings, threads, self._clock)
-        cleaning = self._cleaning(directory)
+        cleaning = self._cleaning(directory, restored.orders, waiting)
         upkeep.hold = None if cleaning is None else cleaning.hold
         return OpenCoordinator(
             source,
@@ -257,10 +258,13 @@ class Coordinator(Generic[SplitT, StateT]):
             cleaning,
         )
 
-    def _cleaning(self, directory: StateDirectory) -> Cleaning[SplitT] | None:
+    def _cleaning(
+        self, directory: StateDirectory, contained: int, waiting: Sequence[Order]
+    ) -> Cleaning[SplitT] | None:
         cleaner = self._source.create_cleaner()
         if cleaner is None:
             return None
+        earlier = map(Orders(self._store).read, range(1, contained + 1))
         return Cleaning(
             cleaner,
             self._source,
@@ -268,7 +272,7 @@ class Coordinator(Generic[SplitT, StateT]):
             self._settings,
             self._threads,
             self._clock,
-            Orders(self._store).after(0),
+            [*earlier, *waiting],
         )
 
     def _expect(
