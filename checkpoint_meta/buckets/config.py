@@ -86,12 +86,14 @@ class ClientConfig:
     )
     retries: dict[str, Any] = field(
         default_factory=lambda: {
-            "max_retries": 10,
+            # Time is the limit. A delay is drawn between the first one and `base` times the one
+            # before, so ten of them can be over within two seconds.
+            "max_retries": 1_000,
             "retry_timeout": timedelta(seconds=15),
             "backoff": {
                 "init_backoff": timedelta(milliseconds=100),
                 "max_backoff": timedelta(seconds=3),
-                "base": 2,
+                "base": 3,
             },
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -139,8 +140,11 @@ def test_a_store_that_throttles_for_ever_is_named_in_the_end(server, bucket):
 
 def test_a_store_that_is_away_for_seconds_is_waited_for(server, bucket, lake):
     lake.create("in/a", b"x")
+    # Many clients: delays are drawn, and the most unlucky has to wait long enough as well.
+    lakes = [_open(f"s3://{bucket}/in", server.options)[0] for _ in range(40)]
     server.away_for(2.0)
-    assert lake.whole("in/a") == b"x"
+    with ThreadPoolExecutor(len(lakes)) as readers:
+        assert set(readers.map(lambda each: each.whole("in/a"), lakes)) == {b"x"}
     server.away_for(1.0)
     # What must not be done twice the client does not repeat by itself.
     patiently(lambda: lake.create("in/b", b"y"))
