@@ -27,12 +27,13 @@ import pyarrow as pa
 from fsspec.spec import AbstractFileSystem
 from typing_extensions import override
 
-from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from ..checkpoint_meta.state_store import StateStore
-from ..checkpoint_meta.store import LocalStateStore
-from ..connector.file_source import FileSource
-from ..connector.options import parse_options
-from ..enumerator import BatchLimits, Coordinator, CoordinatorSettings
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.state_store import StateStore
+from pyspark_sluice.checkpoint_meta.store import LocalStateStore
+from pyspark_sluice.connector.file_source import FileSource
+from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
+
 from .bench import Bench, Result
 from .plot import plot
 
