@@ -117,6 +117,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._position: Mapping[str, Any] = {}
         """Of discovery, after the last pass that ended."""
         self._is_paused = False
+        self._delay = 0.0
+        """Of the portion that waits for the end of the pause."""
         self._is_baseline = state is None and not policy.include_existing
         self._failures = 0
         self._settled = False
@@ -177,7 +179,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         if portion.sifted.ranges.num_rows:
             self._context.request_planning()
         if not portion.ended:
-            self._go_on()
+            self._go_on(0.0)
             return
         self._failures = 0
         self._passes.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
@@ -189,13 +191,14 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._settled = True
         if not self._context.bounded:
             rest = _REST * self._pass_seconds if self._pass_new < _MANY else 0.0
-            self._schedule(max(self._policy.interval, rest))
+            self._go_on(max(self._policy.interval, rest))
 
-    def _go_on(self) -> None:
-        """The pass goes on, unless there is enough to do."""
+    def _go_on(self, delay: float) -> None:
+        """With this pass or the next one, unless there is enough to do: then once there is not."""
         self._is_paused = len(self.ledger.pending) >= self._policy.max_pending
+        self._delay = delay
         if not self._is_paused:
-            self._schedule(0.0)
+            self._schedule(delay)
 
     def _retry_or_raise(self, error: BaseException | None) -> None:
         self._failures += 1
@@ -252,7 +255,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             readers = self._context.request_parallelism(self._spreader.readers_wanted(chosen))
             self._context.assign_splits(self._spreader.spread(chosen, readers))
         if self._is_paused:
-            self._go_on()
+            self._go_on(self._delay)
 
     def _wanted_bytes(self, room: BatchRoom) -> int:
         left, pending = room.bytes_left, self.ledger.pending.bytes

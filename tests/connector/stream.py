@@ -1,0 +1,85 @@
+"""A stream of JSON files driven by the calls that Spark makes, in this process, without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+from pyspark.sql.types import LongType, StructField, StructType
+
+from pyspark_sluice.connector.stream_reader import SluiceStreamReader
+
+SCHEMA = StructType([StructField("id", LongType())])
+LONG_AGO = 1_600_000_000
+"""In September of 2020."""
+
+
+class Stream:
+    """Reads `<root>/in`, where the first file that lands holds the row 0, the next one 1 ..."""
+
+    def __init__(self, root: Path, options: Mapping[str, str]) -> None:
+        self.data = root / "in"
+        self.data.mkdir(exist_ok=True)
+        self.state = root / "state"
+        given = {
+            "path": str(self.data),
+            "stateLocation": str(self.state),
+            "discoveryInterval": "20ms",
+            "acknowledgementTimeout": "0ms",
+            **options,
+        }
+        # As Spark hands them over.
+        self._options = {name.lower(): value for name, value in given.items()}
+        self.reader = SluiceStreamReader(self._options, SCHEMA)
+        self.at = self.reader.initialOffset()
+        self._landed = 0
+
+    def land(self, *names: str, at: float | None = None) -> None:
+        """Files of one row each, modified at the time `at` (seconds)."""
+        for name in names:
+            path = self.data / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            hidden = path.with_name(f".{path.name}")
+            hidden.write_text(json.dumps({"id": self._landed}) + "\n")
+            if at is not None:
+                os.utime(hidden, (at, at))
+            hidden.rename(path)
+            self._landed += 1
+
+    def plan(self, *, everything: bool = False) -> tuple[Any, list[Any]]:
+        """The next offset and its partitions; the same offset and none if there is nothing new."""
+        limit = ReadAllAvailable() if everything else ReadMaxFiles(1)
+        end = self.reader.latestOffset(self.at, limit)
+        return end, [] if end == self.at else list(self.reader.partitions(self.at, end))
+
+    def batch(self, *, everything: bool = False) -> list[int]:
+        """One batch, from its planning to its end: the rows."""
+        end, partitions = self.plan(everything=everything)
+        rows = [
+            row
+            for partition in partitions
+            for batch in self.reader.read(partition)
+            for row in batch.column("id").to_pylist()
+        ]
+        if partitions:
+            self.reader.commit(end)
+        self.at = end
+        return rows
+
+    def until(self, count: int, seconds: float = 30.0) -> list[int]:
+        """Batch after batch until so many rows are there."""
+        rows, deadline = [], time.monotonic() + seconds
+        while len(rows) < count:
+            assert time.monotonic() < deadline, f"only {rows}"
+            rows += self.batch()
+        return rows
+
+    def restart(self) -> None:
+        """The driver went; another one goes on."""
+        self.reader.stop()
+        self.reader = SluiceStreamReader(self._options, SCHEMA)
