@@ -100,7 +100,7 @@ class Ledger:
         self._ordered: set[FileVersion] = set()
         """Files that orders made pending: what readers send back must not double them."""
         self._learned: set[FileVersion] = set()
-        """Files that became known by an order, maybe while the listing was about to find them."""
+        """Files that became known by an order, maybe since the last `sift`: the next one knows."""
         self._written: list[FrozenLedger] = []
 
     @property
@@ -166,6 +166,7 @@ class Ledger:
         """What `sift` has found becomes known and pending."""
         if self._learned:
             sifted = self._without_learned(sifted)
+            self._learned.clear()
         if len(sifted.keys):
             self.seen.add(sifted.keys, sifted.piece, sifted.new)
         if sifted.told.num_rows:

@@ -1,0 +1,33 @@
+"""A query whose state the command line changes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta import epochs
+from pyspark_sluice.checkpoint_meta.sealed_json import sealed, unsealed
+from pyspark_sluice.tests.connector.queries import Query
+
+
+@pytest.fixture(scope="module")
+def dead_pid():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+@pytest.fixture
+def query(tmp_path, monkeypatch, dead_pid):
+    """A query whose driver is a process that has ended."""
+    claim = epochs._claim
+
+    def of_the_dead(*arguments):
+        return sealed({**unsealed(claim(*arguments)), "pid": dead_pid})
+
+    monkeypatch.setattr(epochs, "_claim", of_the_dead)
+    made = Query(tmp_path)
+    yield made
+    made.coordinator.close()
