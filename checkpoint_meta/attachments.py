@@ -22,7 +22,7 @@ from .state_store import StateStore
 class Attachment(BaseModel):
     """What a base says of an object that it needs."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     name: str
     """Below `index/`: epoch, number, and a suffix of the source's own."""

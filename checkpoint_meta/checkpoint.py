@@ -46,7 +46,7 @@ _UNSIGNED = "unsigned" * 8
 class QuarantinedSplit(BaseModel):
     """A split that was given up on: sent back too often."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     split_id: str
     reason: str
@@ -58,7 +58,7 @@ class QuarantinedSplit(BaseModel):
 class CheckpointHeader(BaseModel):
     """The JSON header, exactly as on disk. Unknown keys are kept."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
     format: Literal[1, 2, 3, 4] = FORMAT_VERSION
     kind: Literal["delta", "base"]

@@ -27,7 +27,7 @@ _KEPT = 2
 class CleanedMark(BaseModel):
     """One mark, as on disk."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
     format: Literal[1] = FORMAT_VERSION
     checkpoint: int

@@ -9,12 +9,11 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import fsspec
 from typing_extensions import override
 
 from ..errors import StateError
 from .buckets.bucket import Bucket
-from .buckets.config import for_fsspec
+from .buckets.config import by_fsspec
 from .buckets.faults import BeyondTheEnd
 from .state_store import StateStore
 from .urls import scheme_of
@@ -105,7 +104,7 @@ class ObjectStateStore(StateStore):
     """State on an fsspec file system whose `pipe_file` creates conditionally."""
 
     def __init__(self, url: str, storage_options: Mapping[str, Any]) -> None:
-        self._fs, self._root = fsspec.url_to_fs(url, **for_fsspec(storage_options))
+        self._fs, self._root = by_fsspec(url, storage_options)
         self._url = url
 
     @property

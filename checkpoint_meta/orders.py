@@ -35,7 +35,7 @@ Action = Literal["requeue", "rewind", "forget"]
 class Order(BaseModel):
     """One order, as on disk. Unknown keys are kept."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
     format: Literal[1] = ORDER_FORMAT
     number: int = Field(default=0, ge=0)

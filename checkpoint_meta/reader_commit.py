@@ -31,7 +31,7 @@ from .state_store import StateStore
 class ReturnedSplit(BaseModel):
     """Verdict: sent back whole, no row of it was emitted."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     index: int
     reason: str
@@ -40,7 +40,7 @@ class ReturnedSplit(BaseModel):
 class UnfinishedSplit(BaseModel):
     """Verdict: read up to the start of the remainder."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     index: int
     remainder: dict[str, list[Any]]
@@ -50,7 +50,7 @@ class UnfinishedSplit(BaseModel):
 class _OfAttempt(BaseModel):
     """What one attempt of one reader says of one checkpoint."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
     format: Literal[1] = FORMAT_VERSION
     checkpoint: int

@@ -25,7 +25,7 @@ from .state_store import StateStore
 class Seed(BaseModel):
     """The document, exactly as on disk. Unknown keys are kept."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
     format: Literal[1] = FORMAT_VERSION
     purpose: str

@@ -26,6 +26,8 @@ from .offsets import from_offset, to_offset
 from .options import SluiceOptions, parse_options
 from .partitions import partitions_of
 from .state_location import check_spark_checkpoint, open_state, starting_state
+from .telling import is_process_of_spark
+from .without_pandas import leave_pandas_out
 
 
 class StreamDriver:
@@ -41,6 +43,8 @@ class StreamDriver:
         """
         options = parse_options(given, streaming=True)
         configure_logging(options.log_level)
+        if options.source == "files" and is_process_of_spark():
+            leave_pandas_out()
         self._options = settled(options, schema.names, inferred=inferred)
         self._store = open_state(self._options)
         self._options = self._options.with_points(StoredPoints(self._store))

@@ -76,7 +76,9 @@ _JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 class SluiceOptions(EnumeratorOptions, CleaningOptions, ReaderOptions):
     """Every option of `format("sluice")`; Spark hands them over in lower case."""
 
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=False)
+    model_config = ConfigDict(
+        frozen=True, defer_build=True, alias_generator=to_camel, populate_by_name=False
+    )
 
     path: str = Field(
         "",

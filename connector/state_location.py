@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import os
 
-import fsspec
-
 from ..checkpoint_meta.buckets.bucket import open_bucket
-from ..checkpoint_meta.buckets.config import for_fsspec
+from ..checkpoint_meta.buckets.config import by_fsspec
 from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.store import StateStore, open_store
@@ -104,7 +102,7 @@ def _exists(url: str, options: SluiceOptions) -> bool:
     bucket = open_bucket(url, options.storage_options)
     if bucket is not None:
         return bool(bucket[0].names(bucket[1]))
-    files, root = fsspec.url_to_fs(storage_url(url), **for_fsspec(options.storage_options))
+    files, root = by_fsspec(storage_url(url), options.storage_options)
     return bool(files.exists(root))
 
 
@@ -124,5 +122,5 @@ def _read(url: str, options: SluiceOptions) -> bytes:
     bucket = open_bucket(url, options.storage_options)
     if bucket is not None:
         return bucket[0].whole(bucket[1])
-    files, root = fsspec.url_to_fs(storage_url(url), **for_fsspec(options.storage_options))
+    files, root = by_fsspec(storage_url(url), options.storage_options)
     return bytes(files.cat_file(root))

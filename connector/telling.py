@@ -33,7 +33,7 @@ def plainly_told() -> Iterator[None]:
         if isinstance(error, ProtocolError):
             without_secrets(error)
             raise
-        if _is_process_of_spark():
+        if is_process_of_spark():
             os.environ[_HIDE] = "1"
         raise without_history(error) from None
     except Exception as error:
@@ -43,6 +43,7 @@ def plainly_told() -> Iterator[None]:
         raise told from told.__cause__
 
 
-def _is_process_of_spark() -> bool:
+def is_process_of_spark() -> bool:
+    """True in a process that Spark has started for Python."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")

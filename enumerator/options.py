@@ -28,7 +28,9 @@ Parallelism = Annotated[Annotated[int, Field(gt=0)] | None, BeforeValidator(_aut
 class EnumeratorOptions(DiscoveryOptions, LedgerOptions):
     """What is found, how much of it a batch takes, and over how many readers it is spread."""
 
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, defer_build=True, alias_generator=to_camel, populate_by_name=True
+    )
 
     max_files_per_trigger: int | None = Field(
         None,

@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
         print(f"sluice: {error}", file=sys.stderr)
         return 1
     _link(venv)
+    _compile(venv)
     return 0
 
 
@@ -79,6 +80,13 @@ def _link(venv: Path) -> None:
     link.symlink_to(ROOT, target_is_directory=True)
     (packages,) = venv.glob("lib/python3*/site-packages")
     (packages / "pyspark_sluice_checkout.pth").write_text(f"{link.parent}\n", encoding="utf-8")
+
+
+def _compile(venv: Path) -> None:
+    """What pip does with a package that is not editable: a process of Spark's starts faster."""
+    rooms = [marker.parent for marker in ROOT.glob("*/__init__.py")]
+    command = [str(venv / "bin" / "python"), "-m", "compileall", "-q"]
+    subprocess.run([*command, *rooms, *ROOT.glob("*.py")], check=False)
 
 
 if __name__ == "__main__":

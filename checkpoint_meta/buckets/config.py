@@ -111,10 +111,14 @@ def uses_fsspec(storage_options: Mapping[str, Any]) -> bool:
     return bool(client == "fsspec")
 
 
-def for_fsspec(storage_options: Mapping[str, Any]) -> dict[str, Any]:
-    """What fsspec is given: a listing must never come from its memory."""
+def by_fsspec(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
+    """The file system of a URL by fsspec, and the path there; no listing comes from its memory."""
+    # It takes as long to import as pyarrow, and most data are in directories and buckets.
+    import fsspec
+
     rest = {name: value for name, value in storage_options.items() if name != CLIENT}
-    return {"use_listings_cache": False, **rest}
+    files, path = fsspec.url_to_fs(url, **{"use_listings_cache": False, **rest})
+    return files, str(path)
 
 
 def client_config(scheme: str, storage_options: Mapping[str, Any]) -> ClientConfig:

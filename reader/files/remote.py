@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import fsspec
-
 from ...checkpoint_meta.buckets.bucket import PART, Bucket, Part, open_bucket
-from ...checkpoint_meta.buckets.config import for_fsspec
+from ...checkpoint_meta.buckets.config import by_fsspec
 from ...checkpoint_meta.buckets.faults import AnotherVersion, BeyondTheEnd
 from ...checkpoint_meta.buckets.retries import patiently
 from ...checkpoint_meta.splits import FileVersion
@@ -38,7 +36,7 @@ def remote_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion
     if bucket is not None:
         found = patiently(lambda: bucket[0].head(bucket[1]))
         return FileVersion(file.path, found.size, -1, found.etag)
-    fs, path = fsspec.core.url_to_fs(file.path, **for_fsspec(storage))
+    fs, path = by_fsspec(file.path, storage)
     return FileVersion(file.path, int(fs.info(path)["size"]), -1)
 
 
@@ -99,7 +97,7 @@ class _Opened:
     def __init__(self, file: FileVersion, storage: Mapping[str, Any]) -> None:
         self._file = file
         with naming(file):
-            fs, path = fsspec.core.url_to_fs(file.path, **for_fsspec(storage))
+            fs, path = by_fsspec(file.path, storage)
             info = fs.info(path)
             if info.get("type") == "directory":
                 raise changed(file, "a directory")

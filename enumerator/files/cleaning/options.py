@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ....checkpoint_meta.units import Milliseconds
 from ..discovery.options import named
@@ -21,6 +21,8 @@ def _lower(value: object) -> object:
 
 class CleaningOptions(BaseModel):
     """Joined to the others by the model that has all options."""
+
+    model_config = ConfigDict(defer_build=True)
 
     clean_source: Annotated[Literal["off", "delete", "archive"], BeforeValidator(_lower)] = Field(
         "off",

@@ -10,11 +10,10 @@ import errno
 from collections.abc import Mapping
 from typing import Any
 
-import fsspec
 from typing_extensions import override
 
 from ....checkpoint_meta.buckets.bucket import Bucket, open_bucket
-from ....checkpoint_meta.buckets.config import for_fsspec
+from ....checkpoint_meta.buckets.config import by_fsspec
 from ....checkpoint_meta.buckets.retries import patiently
 from ....checkpoint_meta.splits import FileVersion
 from ....checkpoint_meta.urls import storage_url
@@ -82,11 +81,10 @@ class FsspecPlace(Place):
     lanes = _LANES
 
     def __init__(self, storage_options: Mapping[str, Any]) -> None:
-        self._options = for_fsspec(storage_options)
+        self._options = storage_options
 
     def _files(self, url: str) -> tuple[Any, str]:
-        files, path = fsspec.url_to_fs(storage_url(url), **self._options)
-        return files, str(path)
+        return by_fsspec(storage_url(url), self._options)
 
     @override
     def present(self, file: FileVersion) -> FileVersion | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, Field, JsonValue
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from ....checkpoint_meta.units import ByteSize, Milliseconds
 from .marker import ReadyMarker
@@ -47,6 +47,8 @@ def named(spark: str = "", auto_loader: str = "", unit: str = "") -> dict[str, J
 
 class DiscoveryOptions(BaseModel):
     """Which files there are. Frozen by the model that joins all options."""
+
+    model_config = ConfigDict(defer_build=True)
 
     fail_on_missing_path: bool = Field(
         True, description="Fail if the path does not exist; false waits for it."

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import fsspec
 from typing_extensions import override
 
 from ....checkpoint_meta.buckets.bucket import Bucket, open_bucket
-from ....checkpoint_meta.buckets.config import for_fsspec
+from ....checkpoint_meta.buckets.config import by_fsspec
 from .api import FoundFiles, KnownFiles
 from .bucket_pages import BucketFiles, BucketPages
 from .lanes import More, in_lanes
@@ -195,8 +194,7 @@ def file_system(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]
     if opened is not None:
         bucket, key = opened
         return _files_of(bucket), f"{bucket.name}/{key}"
-    files, root = fsspec.url_to_fs(url, **for_fsspec(storage_options))
-    return files, str(root)
+    return by_fsspec(url, storage_options)
 
 
 @lru_cache(maxsize=64)

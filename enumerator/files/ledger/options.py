@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..discovery.options import named
 from .changes import OnOverwrite
@@ -16,6 +16,8 @@ from .pending import FileOrder
 
 class LedgerOptions(BaseModel):
     """What becomes of what is found. Frozen by the model that joins all options."""
+
+    model_config = ConfigDict(defer_build=True)
 
     file_order: FileOrder = Field(
         FileOrder.MTIME,
