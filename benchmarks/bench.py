@@ -48,6 +48,7 @@ class Bench:
         *,
         peer_once: bool = False,
         peers: bool = True,
+        warm_ups: int = WARM_UPS,
     ) -> list[Result]:
         """Drain by AvailableNow, sources in turn, warmed up; medians of the time.
 
@@ -56,13 +57,13 @@ class Bench:
         """
         found: dict[str, list[Run]] = {"sluice": [], "spark": []}
         with_peer = self.peers and peers
-        for turn in range(WARM_UPS + self.runs):
-            last = turn == WARM_UPS + self.runs - 1
+        for turn in range(warm_ups + self.runs):
+            last = turn == warm_ups + self.runs - 1
             for source, runs in found.items():
                 if source == "spark" and (not with_peer or (peer_once and not last)):
                     continue
                 run = available_now(partial(load, self.spark, source, read), rows)
-                if turn >= WARM_UPS:
+                if turn >= warm_ups:
                     runs.append(run)
         whole = {name: [run.seconds for run in done] for name, done in found.items()}
         batches = {name: [run.batch_seconds for run in done] for name, done in found.items()}

@@ -28,7 +28,7 @@ _WITHOUT_PEER = frozenset({"avro"})
 """Spark's reader of these is a separate JAR."""
 
 _WARM_UPS = 3
-"""Of ready-made rows, after whose shape has been read by both sources."""
+"""Values have been compared before; ready-made rows come after both sources."""
 
 
 def shapes(bench: Bench, chosen: str = "") -> Iterator[Result]:
@@ -65,7 +65,7 @@ def _measured(bench: Bench, shape: Shape) -> list[Result]:
     if compared:
         _same_values(bench, read)
     work = f"{shape.file_format}, {shape.name}, {shape.rows:,} rows"
-    batches, whole = bench.throughput(work, read, shape.rows, peers=compared)
+    batches, whole = bench.throughput(work, read, shape.rows, peers=compared, warm_ups=_WARM_UPS)
     if shape.files > FILES:
         return [batches, whole]
     note = f"{batches.note}; ready-made rows take {_floor(bench, read, shape):.2f} s"
