@@ -33,9 +33,14 @@ def discovery(bench: Bench, counts: Sequence[int] = (100_000, 1_000_000)) -> lis
     results = []
     for count in counts:
         tree = bench.data.small_json(count)
-        own, idle = _waiting(bench, "sluice", tree, count)
+        own, idle, all_in = _waiting(bench, "sluice", tree, count)
         with_peer = bench.peers and count <= 100_000
         peer = _waiting(bench, "spark", tree, count) if with_peer else None
+        results.append(
+            Result(
+                f"{count:,} one-line files, from the start of the query to the last", all_in, None
+            )
+        )
         results.append(
             Result(
                 f"one new file in a tree of {count:,}", median(own),
@@ -55,8 +60,13 @@ def discovery(bench: Bench, counts: Sequence[int] = (100_000, 1_000_000)) -> lis
 
 def _waiting(
     bench: Bench, source: str, tree: Path, count: int
-) -> tuple[list[float], dict[str, float]]:
-    """Seconds for each new file; processor seconds while there is none, by process."""
+) -> tuple[list[float], dict[str, float], float]:
+    """What is measured, in seconds.
+
+    Returns:
+        for each new file until its batch is done; of processor time while there is none, by
+        process; until everything is in that was there at the start.
+    """
     read = Input(tree, SMALL_SCHEMA, "json", {"maxFilesPerTrigger": str(min(count, 100_000))})
     new = [tree / "d0000" / f"new-{number}.json" for number in range(_NEW)]
     trigger = {"processingTime": "0 seconds"}
@@ -65,7 +75,7 @@ def _waiting(
     known = 0 if is_spark else count
     try:
         with started(frame_of, trigger) as (query, begin):
-            drained(query, begin, known)
+            all_in = drained(query, begin, known).seconds
             latencies = []
             time.sleep(_SETTLING)
             for number, path in enumerate(new):
@@ -77,7 +87,7 @@ def _waiting(
                 hidden.rename(path)
                 latencies.append(drained(query, landed, known + number + 1).seconds)
             time.sleep(_SETTLING)
-            return latencies, _used_while_idle()
+            return latencies, _used_while_idle(), all_in
     finally:
         for path in new:
             path.unlink(missing_ok=True)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import ast
 import configparser
 import re
-import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 import pyspark_sluice
 
@@ -71,14 +68,3 @@ def test_package_data_is_there():
 
 def test_the_tests_run_against_this_checkout():
     assert Path(str(pyspark_sluice.__file__)).resolve().parent == ROOT
-
-
-@pytest.mark.parametrize("command", [["-m", "benchmarks"], ["tests/spark/soak.py"]])
-def test_what_runs_outside_of_the_tests_starts(command):
-    """As `make bench` and `make soak` call it: the root of the checkout is on the path."""
-    said = subprocess.run(
-        [sys.executable, *command, "--help"],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert said.returncode == 0, said.stderr
-    assert said.stdout.startswith("usage")

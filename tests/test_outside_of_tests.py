@@ -1,0 +1,34 @@
+"""What is measured and searched for outside of the tests starts as make starts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _said(*command):
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", [["-m", "benchmarks"], ["tests/spark/soak.py"]])
+def test_benchmarks_and_soak_say_what_they_can(command):
+    assert _said(*command, "--help").startswith("usage")
+
+
+def test_the_steps_of_the_benchmark_of_scale_run_one_after_the_other(tmp_path):
+    step = ("-m", "benchmarks.scale")
+    first = json.loads(_said(*step, "first_listing", 3000, tmp_path))
+    assert first["batches"] == 1
+    later = json.loads(_said(*step, "later", 3000, tmp_path, *first["ref"]))
+    assert 0 < later["checkpoint, bytes"] < 100_000
