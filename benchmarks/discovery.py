@@ -116,12 +116,15 @@ def _spark_that_knows(spark: SparkSession, source: str, read: Input, checkpoint:
 def _used_while_idle() -> dict[str, float]:
     before = _processor_seconds()
     time.sleep(_IDLE)
-    after = _processor_seconds()
-    return {what: after[what] - before.get(what, 0.0) for what in after}
+    used: dict[str, float] = {}
+    for (what, process), seconds in _processor_seconds().items():
+        # Spark ends workers that nobody needs: what they had used is not lost while we look.
+        used[what] = used.get(what, 0.0) + seconds - before.get((what, process), 0.0)
+    return used
 
 
-def _processor_seconds() -> dict[str, float]:
-    """Of the Python processes below this one (the source's is one), and of Spark's driver."""
+def _processor_seconds() -> dict[tuple[str, int], float]:
+    """Of each Python process below this one (the source's is one), and of Spark's driver."""
     listed = subprocess.run(
         ["ps", "-A", "-o", "pid=,ppid=,comm="],
         capture_output=True, text=True, check=True, timeout=30,
@@ -130,11 +133,11 @@ def _processor_seconds() -> dict[str, float]:
     below = {os.getpid()}
     while more := {int(row[0]) for row in rows if int(row[1]) in below} - below:
         below |= more
-    used = {"the source's Python process": 0.0, "the virtual machine": 0.0}
+    used = {}
     for process, _, command in rows:
         if int(process) in below and int(process) != os.getpid():
-            what = "the virtual machine" if "java" in command else "the source's Python process"
-            used[what] += _seconds_of(int(process))
+            what = "the virtual machine" if "java" in command else "Python processes"
+            used[what, int(process)] = _seconds_of(int(process))
     return used
 
 
