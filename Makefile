@@ -32,7 +32,6 @@ format: $(READY)  ## Put every file into the house format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: $(READY)  ## Measure against Spark's own file source (BENCH="csv json" chooses rows)
-	@$(BIN)/python -m compileall -q *.py benchmarks checkpoint_meta connector enumerator reader
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python -m benchmarks $(BENCH)
 

@@ -118,7 +118,7 @@ def _used_while_idle() -> dict[str, float]:
     time.sleep(_IDLE)
     used: dict[str, float] = {}
     for (what, process), seconds in _processor_seconds().items():
-        # Spark ends workers that nobody needs: what they had used is not lost while we look.
+        # Without the workers that Spark has ended meanwhile.
         used[what] = used.get(what, 0.0) + seconds - before.get((what, process), 0.0)
     return used
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
 from pyspark_sluice.connector.stream_reader import SluiceStreamReader
@@ -25,17 +25,16 @@ class Stream:
     def __init__(self, root: Path, options: Mapping[str, str]) -> None:
         self.data = root / "in"
         self.data.mkdir(exist_ok=True)
-        self.state = root / "state"
         given = {
             "path": str(self.data),
-            "stateLocation": str(self.state),
+            "stateLocation": str(root / "state"),
             "discoveryInterval": "20ms",
             "acknowledgementTimeout": "0ms",
             **options,
         }
         # As Spark hands them over.
-        self._options = {name.lower(): value for name, value in given.items()}
-        self.reader = SluiceStreamReader(self._options, SCHEMA)
+        lowered = {name.lower(): value for name, value in given.items()}
+        self.reader = SluiceStreamReader(lowered, SCHEMA)
         self.at = self.reader.initialOffset()
         self._landed = 0
 
@@ -51,15 +50,14 @@ class Stream:
             hidden.rename(path)
             self._landed += 1
 
-    def plan(self, *, everything: bool = False) -> tuple[Any, list[Any]]:
+    def plan(self) -> tuple[Any, list[Any]]:
         """The next offset and its partitions; the same offset and none if there is nothing new."""
-        limit = ReadAllAvailable() if everything else ReadMaxFiles(1)
-        end = self.reader.latestOffset(self.at, limit)
+        end = self.reader.latestOffset(self.at, ReadMaxFiles(1))
         return end, [] if end == self.at else list(self.reader.partitions(self.at, end))
 
-    def batch(self, *, everything: bool = False) -> list[int]:
+    def batch(self) -> list[int]:
         """One batch, from its planning to its end: the rows."""
-        end, partitions = self.plan(everything=everything)
+        end, partitions = self.plan()
         rows = [
             row
             for partition in partitions
@@ -78,8 +76,3 @@ class Stream:
             assert time.monotonic() < deadline, f"only {rows}"
             rows += self.batch()
         return rows
-
-    def restart(self) -> None:
-        """The driver went; another one goes on."""
-        self.reader.stop()
-        self.reader = SluiceStreamReader(self._options, SCHEMA)
