@@ -74,5 +74,9 @@ class Stream:
         rows, deadline = [], time.monotonic() + seconds
         while len(rows) < count:
             assert time.monotonic() < deadline, f"only {rows}"
-            rows += self.batch()
+            new = self.batch()
+            rows += new
+            if not new:
+                # The coordinator's threads want this interpreter, too.
+                time.sleep(0.001)
         return rows
