@@ -59,6 +59,8 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         """What the batch being planned still takes."""
         self._lock = self.threads.lock
         self._may_cut_ahead = True
+        self._was_idle = False
+        """The last question of Spark's thread came to nothing."""
 
     # Spark's thread -------------------------------------------------------------------------
 
@@ -102,7 +104,10 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         with self._lock:
             self.threads.raise_failure()
             self._plan()
-            if not (self.context.tracker.uncheckpointed or self._wants_checkpoint):
+            if self._was_idle and not (unlimited or self.context.bounded):
+                self._await_news()
+            self._was_idle = not self._has_news
+            if self._was_idle:
                 if unlimited:
                     self.room.lift(self.settings.limits)
                 self._await_upkeep()
@@ -133,9 +138,19 @@ class OpenCoordinator(Generic[SplitT, StateT]):
                         "Raise discoveryTimeout, or point the source at less.",
                     )
 
+    def _await_news(self) -> None:
+        # Spark asks a hundred times a second, which costs more than all that an idle query does.
+        deadline = time.monotonic() + self.settings.idle_patience
+        while not self._has_news and self.threads.failure is None:
+            if not self._lock.wait(max(0.0, deadline - time.monotonic())):
+                break
+            self._plan()
+        self.threads.raise_failure()
+
     @property
-    def _wants_checkpoint(self) -> bool:
-        return self.enumerator.wants_checkpoint or self.orders.wants_checkpoint
+    def _has_news(self) -> bool:
+        wants_checkpoint = self.enumerator.wants_checkpoint or self.orders.wants_checkpoint
+        return bool(self.context.tracker.uncheckpointed) or wants_checkpoint
 
     def _await_upkeep(self) -> None:
         # Runs that end as soon as they can would never come to a base.

@@ -51,6 +51,10 @@ class CoordinatorSettings:
     close_timeout: float = 5.0
     """How long closing waits for an enumerator that is busy."""
 
+    idle_patience: float = 0.0
+    """How long a question that follows one without news waits for some, for Spark asks anew at
+    once. No run that ends waits."""
+
     upkeep_patience: float = 10.0
     """How long a bounded run stays at its end for a base that is long overdue."""
 
