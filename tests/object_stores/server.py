@@ -28,6 +28,10 @@ Fault = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes] | None]
 """Given a request; answers it, or returns None to let the server do so."""
 
 
+_ONE_WRITE = threading.Lock()
+"""moto looks whether an object is there, and then writes it; S3 does both at once."""
+
+
 class _Silent(WSGIRequestHandler):
     def log(self, type: str, message: str, *arguments: Any) -> None:  # noqa: A002
         return
@@ -174,27 +178,34 @@ class S3Server:
             answer = self.fault(environ, respond)
             if answer is not None:
                 return answer
-        return self._app(environ, respond)
+        return self._served(environ, respond)
+
+    def _served(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] != "PUT" or "CONTENT_LENGTH" not in environ:
+            return self._app(environ, respond)
+        # Whoever sends slowly, or dies, holds up nobody.
+        _give(environ, _body(environ))
+        with _ONE_WRITE:
+            return self._app(environ, respond)
 
     def _shorten(self, environ: dict[str, Any]) -> None:
         # A client that is gone is not noticed: what its last poll finds is nobody's for a while.
-        asked = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        asked = json.loads(_body(environ))
         asked["WaitTimeSeconds"] = min(asked.get("WaitTimeSeconds", 0), self.longest_poll)
-        body = json.dumps(asked).encode()
-        environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(body), str(len(body))
+        _give(environ, json.dumps(asked).encode())
 
     # Faults ---------------------------------------------------------------------------------
 
     @staticmethod
     def slow_down(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
         """503, as S3 throttles."""
-        _drain(environ)
+        _body(environ)
         respond("503 Slow Down", [("Content-Type", "application/xml")])
         return [_SLOW_DOWN]
 
     def lose_answer(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
         """The request is done, and its answer reaches nobody."""
-        list(self._app(environ, lambda *_: None))
+        list(self._served(environ, lambda *_: None))
         environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         return []
 
@@ -225,7 +236,10 @@ def as_json(options: dict[str, Any]) -> str:
     return json.dumps(options)
 
 
-def _drain(environ: dict[str, Any]) -> None:
+def _body(environ: dict[str, Any]) -> bytes:
     length = int(environ.get("CONTENT_LENGTH") or 0)
-    if length:
-        environ["wsgi.input"].read(length)
+    return environ["wsgi.input"].read(length) if length else b""
+
+
+def _give(environ: dict[str, Any], body: bytes) -> None:
+    environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(body), str(len(body))
