@@ -30,8 +30,9 @@ from .telling import is_process_of_spark
 from .without_pandas import leave_pandas_out
 
 _IDLE_SECONDS = 0.05
-"""A query that is idle is asked some 16 times a second then, instead of 100 times. News wakes it;
-other sources of the same query, which Spark asks one after the other, come so much later."""
+"""A query that is idle is asked some 16 times a second then, instead of 100 times. News wakes it.
+Another source of the same query, which Spark asks after this one, has its first news so much later;
+while it has batches nothing waits."""
 
 
 class StreamDriver:

@@ -60,7 +60,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
         self._lock = self.threads.lock
         self._may_cut_ahead = True
         self._was_idle = False
-        """The last question of Spark's thread came to nothing."""
+        """The last question of Spark's thread came to nothing, and no batch has begun since."""
 
     # Spark's thread -------------------------------------------------------------------------
 
@@ -166,6 +166,8 @@ class OpenCoordinator(Generic[SplitT, StateT]):
     def commit(self, end: CheckpointRef) -> None:
         """See `Coordinator.commit`."""
         with self._lock:
+            # Perhaps of a batch of other sources of the query, which must not wait for this one.
+            self._was_idle = False
             if self.cleaning is not None:
                 self.cleaning.completed(end)
             self.upkeep.completed(end)

@@ -61,6 +61,15 @@ def test_a_question_that_waits_ends_when_another_query_takes_the_state_over(stre
     assert time.monotonic() - began < _LONG / 2
 
 
+def test_no_question_waits_while_other_sources_of_the_query_have_batches(stream):
+    began = time.monotonic()
+    for _ in range(3):
+        assert stream.batch() == []
+        # Spark tells every source that a batch has ended, whosesoever rows it had.
+        stream.reader.commit(stream.at)
+    assert time.monotonic() - began < _LONG / 2
+
+
 def test_a_run_that_ends_does_not_wait_for_news(stream):
     began = time.monotonic()
     for _ in range(3):
