@@ -17,6 +17,8 @@ import pyarrow as pa
 Names = dict[str, int]
 """Names of fields, in the order in which they were first used, and their numbers."""
 
+NULL = b"\0"
+
 _VERSION = 1
 _PRIMITIVE, _SHORT_STRING, _OBJECT, _ARRAY = range(4)
 _TRUE, _FALSE, _INT8, _DOUBLE, _DECIMAL4 = 1, 2, 3, 7, 8
@@ -96,6 +98,50 @@ def array_of(parts: list[bytes]) -> bytes:
     width = _width(sum(map(len, parts)))
     head = (len(parts) > _FEW) << 4 | (width - 1) << 2 | _ARRAY
     return b"".join((bytes([head]), _count(len(parts)), _offsets(parts, width), *parts))
+
+
+def boolean_of(value: bool) -> bytes:
+    """A boolean."""
+    return _head(_TRUE if value else _FALSE)
+
+
+def integer_of(value: int) -> bytes:
+    """An integer of at most 64 bits, in as few bytes as hold it."""
+    for i, size in enumerate((1, 2, 4)):
+        if -(1 << (8 * size - 1)) <= value < 1 << (8 * size - 1):
+            return _fixed(_INT8 + i, value, size)
+    return _fixed(_INT8 + 3, value, 8)
+
+
+def decimal_of(value: Decimal) -> bytes:
+    """A decimal, with the scale that it is written with.
+
+    Raises:
+        ValueError: it has more than 38 digits.
+    """
+    sign, digits, exponent = value.as_tuple()
+    scale = -int(exponent)
+    unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+    precision = max(len(digits), scale)
+    for i, (size, most) in enumerate(((4, 9), (8, 18), (16, 38))):
+        if precision <= most:
+            stored = unscaled.to_bytes(size, "little", signed=True)
+            return _head(_DECIMAL4 + i) + bytes([scale]) + stored
+    reason = f"the decimal {value}, which has more than 38 digits"
+    raise ValueError(reason)
+
+
+def double_of(value: float) -> bytes:
+    """A double."""
+    return _head(_DOUBLE) + struct.pack("<d", value)
+
+
+def text_of(value: str) -> bytes:
+    """A string."""
+    data = value.encode()
+    if len(data) <= _MAX_SHORT_STRING:
+        return bytes([len(data) << 2 | _SHORT_STRING]) + data
+    return _head(_STRING) + _long(len(data)) + data
 
 
 def copied(value: bytes, old: list[str], names: Names, at: int = 0) -> bytes:
@@ -182,33 +228,6 @@ def _fixed(kind: int, value: int, size: int) -> bytes:
     return _head(kind) + value.to_bytes(size, "little", signed=True)
 
 
-def _integer(value: int) -> bytes:
-    for i, size in enumerate((1, 2, 4)):
-        if -(1 << (8 * size - 1)) <= value < 1 << (8 * size - 1):
-            return _fixed(_INT8 + i, value, size)
-    return _fixed(_INT8 + 3, value, 8)
-
-
-def _decimal(value: Decimal) -> bytes:
-    sign, digits, exponent = value.as_tuple()
-    scale = -int(exponent)
-    unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
-    precision = max(len(digits), scale)
-    for i, (size, most) in enumerate(((4, 9), (8, 18), (16, 38))):
-        if precision <= most:
-            stored = unscaled.to_bytes(size, "little", signed=True)
-            return _head(_DECIMAL4 + i) + bytes([scale]) + stored
-    reason = f"the decimal {value}, which has more than 38 digits"
-    raise ValueError(reason)
-
-
-def _text(value: str) -> bytes:
-    data = value.encode()
-    if len(data) <= _MAX_SHORT_STRING:
-        return bytes([len(data) << 2 | _SHORT_STRING]) + data
-    return _head(_STRING) + _long(len(data)) + data
-
-
 def _long(length: int) -> bytes:
     return length.to_bytes(4, "little")
 
@@ -252,18 +271,18 @@ def _as_micros(array: pa.Array) -> pa.Array:
 
 
 _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Scalar], ...] = (
-    (pa.types.is_boolean, Scalar(_same, lambda value: _head(_TRUE if value else _FALSE))),
-    (pa.types.is_signed_integer, Scalar(_same, _integer)),
+    (pa.types.is_boolean, Scalar(_same, boolean_of)),
+    (pa.types.is_signed_integer, Scalar(_same, integer_of)),
     (pa.types.is_float32, Scalar(_same, lambda value: _head(_FLOAT) + struct.pack("<f", value))),
-    (pa.types.is_float64, Scalar(_same, lambda value: _head(_DOUBLE) + struct.pack("<d", value))),
-    (pa.types.is_decimal128, Scalar(_same, _decimal)),
+    (pa.types.is_float64, Scalar(_same, double_of)),
+    (pa.types.is_decimal128, Scalar(_same, decimal_of)),
     (pa.types.is_date32, Scalar(_as_days, lambda value: _fixed(_DATE, value, 4))),
     (_is_instant, Scalar(_as_micros, lambda value: _fixed(_TIMESTAMP, value, 8))),
     (
         lambda found: found == pa.timestamp("us"),
         Scalar(_as_micros, lambda value: _fixed(_TIMESTAMP_NTZ, value, 8)),
     ),
-    (_is_text, Scalar(_same, _text)),
+    (_is_text, Scalar(_same, text_of)),
     (_is_bytes, Scalar(_same, lambda value: _head(_BINARY) + _long(len(value)) + value)),
     (lambda found: found == pa.binary(16), Scalar(_same, lambda value: _head(_UUID) + value)),
 )

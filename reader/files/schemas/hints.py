@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ....errors import OptionError
 from ..evolution.types import merged, wider
-from ..formats.json.variant import is_variant
+from ..formats.variants import is_variant
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
 _SIMPLE = {

@@ -23,7 +23,7 @@ from pyspark_sluice.errors import OptionError, SluiceError
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.evolution.options import SchemaOptions
 from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
-from pyspark_sluice.reader.files.formats.json.variant import is_variant
+from pyspark_sluice.reader.files.formats.variants import is_variant
 from pyspark_sluice.reader.files.known_options import INERT, formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader

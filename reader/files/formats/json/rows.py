@@ -16,6 +16,7 @@ from ...options import ParseMode, ReaderOptions
 from ..columns import empty_columns
 from ..records import malformed
 from ..times.temporal import Temporal
+from ..variants import is_variant
 from . import trees
 from .characters import MalformedText
 from .encodings import recoded
@@ -23,7 +24,6 @@ from .news import JsonNews
 from .scalars import Misfit, misfit
 from .tokens import TokenStream
 from .values import Partial, converters, rows_of, struct_of, variant_of
-from .variant import is_variant
 
 __all__ = ["JsonRows", "Row"]
 

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from ...options import ReaderOptions
 from ..times.temporal import Temporal
+from ..variants import is_variant
 from .characters import HALVES
 from .literals import has_long_number
 from .scalars import Number, clean, plain_base64, scalar
-from .variant import encode, is_variant
+from .variant import encode
 
 __all__ = ["REFUSALS", "Take", "keep_written", "parsed", "rows_of", "takers"]
 

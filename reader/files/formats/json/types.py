@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from ...evolution.types import merged, wider
+from ..variants import is_variant
 from .scalars import Number
-from .variant import is_variant
 
 _LONG = 1 << 63
 _INTEGER = re.compile(r"-?\d+\Z", re.ASCII)

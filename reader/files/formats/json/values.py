@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from ...options import ReaderOptions
 from ..times.temporal import Temporal
+from ..variants import is_variant
 from .scalars import Misfit, Number, clean, misfit, scalar
 from .tokens import TokenStream
-from .variant import encode, is_variant
+from .variant import encode
 
 __all__ = [
     "Convert",

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..times.temporal import Temporal
+from ..variants import is_variant
 from .base64_column import base64_column
-from .variant import is_variant
 
 _types = pa.types
 
