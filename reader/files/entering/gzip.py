@@ -33,6 +33,13 @@ from ..points import Point
 SPACING = 4 * 1024 * 1024
 """Compressed bytes between two points, at least: a point takes some 10 KB."""
 
+MOST = 2000
+"""Points of a file, at most: they are kept, and read, as one object."""
+
+PATIENCE = 300.0
+"""Seconds for the pass over a file, while which no batch is planned; the coordinator would fail the
+query after 600. What takes longer is read whole, as any gzip file is by Spark."""
+
 _FIND = """
 import pickle, sys
 import rapidgzip
@@ -54,19 +61,22 @@ def can_find_points() -> bool:
 
 
 def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[Point]:
-    """The points of `file`; none where it is no whole gzip file, which its reader will name."""
+    """The points of `file`.
+
+    None where it is no whole gzip file, which its reader will name, or where `PATIENCE` ends.
+    """
     local = is_local(file.path)
     path = (local_path(file.path) or file.path) if local else file.path
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "index"
         asked = pickle.dumps((path, None if local else dict(storage), str(out)))
-        done = subprocess.run(
-            [sys.executable, "-c", _FIND], input=asked, capture_output=True, check=False
-        )
-        if done.returncode:
+        finder = [sys.executable, "-c", _FIND]
+        try:
+            subprocess.run(finder, input=asked, capture_output=True, check=True, timeout=PATIENCE)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return []
         with out.open("rb") as index:
-            return list(_spread(_points(index)))
+            return list(_spread(_points(index), max(SPACING, file.size // MOST)))
 
 
 def _points(index: BinaryIO) -> Iterator[Point]:
@@ -82,10 +92,10 @@ def _points(index: BinaryIO) -> Iterator[Point]:
         yield Point(bit // 8, bit % 8, content, window)
 
 
-def _spread(points: Iterator[Point]) -> Iterator[Point]:
+def _spread(points: Iterator[Point], spacing: int) -> Iterator[Point]:
     last = 0
     for point in points:
-        if point.window and point.bit % 2 == 0 and point.start - last >= SPACING:
+        if point.window and point.bit % 2 == 0 and point.start - last >= spacing:
             yield point
             last = point.start
 

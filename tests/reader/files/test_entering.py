@@ -255,3 +255,31 @@ def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_pat
     path = tmp_path / "a.json.zst"
     path.write_bytes(bytes(pa.Codec("zstd").compress(data)))
     assert len(make_format(options, SCHEMA).blocks(version(path))) == 1
+
+
+def test_a_file_that_takes_too_long_to_look_through_is_read_whole(tmp_path, data, monkeypatch):
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(data, 6))
+    options = ReaderOptions(file_format="json").with_points(StoredPoints(_store(tmp_path)))
+    monkeypatch.setattr(points_of_gzip, "PATIENCE", 0.01)
+    assert len(make_format(options, SCHEMA).blocks(version(path))) == 1
+    monkeypatch.undo()
+    # It is not looked through again at each restart.
+    again = ReaderOptions(file_format="json").with_points(StoredPoints(_store(tmp_path)))
+    assert len(make_format(again, SCHEMA).blocks(version(path))) == 1
+    assert _read([whole(path)], again)[0]["id"].to_pylist() == list(range(COUNT))
+
+
+def test_a_file_has_so_many_points_at_most(tmp_path, data, monkeypatch):
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(data, 6))
+    counts = []
+    for most in (2000, 2):
+        monkeypatch.setattr(points_of_gzip, "MOST", most)
+        options = ReaderOptions(file_format="json").with_points(CarriedPoints())
+        counts.append(len(make_format(options, SCHEMA).blocks(version(path))))
+    assert counts[0] > 3 >= counts[1]
+
+
+def _store(root):
+    return LocalStateStore(str(root / "state"))
