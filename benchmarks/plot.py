@@ -16,24 +16,33 @@ _CURVES = (
     ("restore, CPU s", "later", "restore (CPU s)"),
     ("checkpoint, CPU ms", "later", "checkpoint with 1,000 new files (CPU ms)"),
     ("look-up of 1,000, ms", "later", "look-up of 1,000 names (CPU ms)"),
-    ("idle latestOffset, ms", "later", "idle latestOffset (CPU ms)"),
+    ("checkpoint, bytes", "later", "checkpoint with 1,000 new files (bytes)"),
+    ("written, bytes a file", "first", "written to the store for a new file (bytes)"),
+    ("idle latestOffset, CPU ms", "later", "idle latestOffset (CPU ms)"),
+    ("busy latestOffset with its checkpoint, ms", "later", "latestOffset with a checkpoint (ms)"),
 )
+"""What is drawn: its name, the step that measures it, and its title."""
+
 _WIDTH, _HEIGHT, _LEFT, _TOP = 260, 150, 60, 40
 
 
 def plot(found: Sequence[Mapping[str, Any]]) -> str:
     """One small drawing for each figure, over the number of files in powers of ten."""
     panels = [
-        _panel(index, title, [(of["files"], float(of[part][name])) for of in found])
+        _panel(index, title, [(of["files"], _sum(of[part][name])) for of in found])
         for index, (name, part, title) in enumerate(_CURVES)
     ]
-    width, height = 2 * (_WIDTH + _LEFT + 30), 3 * (_HEIGHT + _TOP + 40)
+    width, height = 2 * (_WIDTH + _LEFT + 30), -(-len(panels) // 2) * (_HEIGHT + _TOP + 40)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="sans-serif" font-size="11">'
     )
     back = f'<rect width="{width}" height="{height}" fill="white"/>'
     return "\n".join([head, back, *panels, "</svg>", ""])
+
+
+def _sum(value: Any) -> float:
+    return round(float(sum(value.values()) if isinstance(value, dict) else value), 4)
 
 
 def _panel(index: int, title: str, points: Sequence[tuple[int, float]]) -> str:

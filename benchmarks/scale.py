@@ -332,15 +332,19 @@ def scale(_: Bench) -> list[Result]:
     """What the state costs with 10 thousand, 1 million and 10 million files seen."""
     with tempfile.TemporaryDirectory() as directory:
         found = measure(SIZES, directory)
-    docs = Path(__file__).resolve().parents[1] / "docs"
-    (docs / "pictures" / "scale.svg").write_text(plot(found), encoding="utf-8")
-    print(table(found))
+    tell(found, Path(__file__).resolve().parents[1] / "docs" / "pictures" / "scale.svg")
     return [
         Result(f"{of['files']:,} files seen: {name}", float(value), None, "")
         for of in found
         for name, value in {**of["more"], **of["first"], **of["later"]}.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
+
+
+def tell(found: Sequence[dict[str, Any]], picture: Path) -> None:
+    """Draw what was found, and print it as a table."""
+    picture.write_text(plot(found), encoding="utf-8")
+    print(table(found))
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
@@ -365,10 +369,14 @@ def table(found: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """One step, in a process of its own; or all of them."""
+    """One step, in a process of its own; all of them; or what they have found (JSON lines) told."""
     step, *arguments = sys.argv[1:]
     if step == "all":
         measure([int(files) for files in arguments[1:]], arguments[0])
+        return
+    if step == "tell":
+        found, picture = map(Path, arguments)
+        tell([json.loads(line) for line in found.read_text().splitlines()], picture)
         return
     files, directory, *ref = arguments
     if step == "first_listing":

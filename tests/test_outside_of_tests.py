@@ -32,3 +32,8 @@ def test_the_steps_of_the_benchmark_of_scale_run_one_after_the_other(tmp_path):
     assert first["batches"] == 1
     later = json.loads(_said(*step, "later", 3000, tmp_path, *first["ref"]))
     assert 0 < later["checkpoint, bytes"] < 100_000
+    found, picture = tmp_path / "found", tmp_path / "scale.svg"
+    lines = [{"files": count, "first": first, "later": later, "more": {}} for count in (30, 3000)]
+    found.write_text("\n".join(map(json.dumps, lines)))
+    assert "| 30 files | 3,000 files |" in _said(*step, "tell", found, picture)
+    assert picture.read_text().count("<polyline") == 9
