@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -21,6 +21,13 @@ _LONG = 60.0
 """Seconds of patience; what takes half of them has waited them out."""
 
 
+@contextmanager
+def _soon():
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < _LONG / 2
+
+
 @pytest.fixture
 def stream(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "_IDLE_SECONDS", _LONG)
@@ -34,47 +41,41 @@ def stream(tmp_path, monkeypatch):
 def test_the_first_question_without_news_is_answered_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "_IDLE_SECONDS", _LONG)
     stream = Stream(tmp_path, {})
-    began = time.monotonic()
-    assert stream.batch() == []
-    assert time.monotonic() - began < _LONG / 2
+    with _soon():
+        assert stream.batch() == []
     stream.reader.stop()
 
 
 def test_a_question_that_waits_is_answered_when_a_file_comes(stream):
-    began = time.monotonic()
-    stream.batch()
-    threading.Timer(0.2, stream.land, ["b.json"]).start()
-    assert stream.batch() == [1]
-    assert time.monotonic() - began < _LONG / 2
+    with _soon():
+        stream.batch()
+        threading.Timer(0.2, stream.land, ["b.json"]).start()
+        assert stream.batch() == [1]
 
 
 def test_a_question_that_waits_ends_when_another_query_takes_the_state_over(stream, tmp_path):
-    began = time.monotonic()
-    stream.batch()
-    store = open_store(str(Path(tmp_path) / "state" / "source"), {})
-    with ThreadPoolExecutor(1) as threads:
+    store = open_store(str(tmp_path / "state" / "source"), {})
+    with _soon(), ThreadPoolExecutor(1) as threads:
+        stream.batch()
         asked = threads.submit(stream.batch)
         time.sleep(0.2)
         claim_epoch(store)
         with pytest.raises(FencedError):
             asked.result(timeout=_LONG)
-    assert time.monotonic() - began < _LONG / 2
 
 
 def test_no_question_waits_while_other_sources_of_the_query_have_batches(stream):
-    began = time.monotonic()
-    for _ in range(3):
-        assert stream.batch() == []
-        # Spark tells every source that a batch has ended, whosesoever rows it had.
-        stream.reader.commit(stream.at)
-    assert time.monotonic() - began < _LONG / 2
+    with _soon():
+        for _ in range(3):
+            assert stream.batch() == []
+            # Spark tells every source that a batch has ended, whosesoever rows it had.
+            stream.reader.commit(stream.at)
 
 
 def test_a_run_that_ends_does_not_wait_for_news(stream):
-    began = time.monotonic()
-    for _ in range(3):
-        assert stream.reader.latestOffset(stream.at, ReadAllAvailable()) == stream.at
-    assert time.monotonic() - began < _LONG / 2
+    with _soon():
+        for _ in range(3):
+            assert stream.reader.latestOffset(stream.at, ReadAllAvailable()) == stream.at
 
 
 def test_an_idle_query_is_asked_seldom(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -110,11 +111,12 @@ def _scalar(value: Any) -> bytes:
 
 
 def _number(digits: Number) -> bytes:
-    if digits.removeprefix("-").isdigit() and -(1 << 63) <= int(digits) < 1 << 63:
-        return integer_of(int(digits))
+    if digits.removeprefix("-").isdigit():
+        number = int(digits)
+        if -(1 << 63) <= number < 1 << 63:
+            return integer_of(number)
     if _PLAIN.fullmatch(digits):
-        try:
+        # Unless it has more than 38 digits.
+        with suppress(ValueError):
             return decimal_of(Decimal(str(digits)))
-        except ValueError:
-            pass  # More than 38 digits.
     return double_of(float(digits))
