@@ -140,11 +140,11 @@ class OpenCoordinator(Generic[SplitT, StateT]):
 
     def _await_news(self) -> None:
         # Spark asks a hundred times a second, which costs more than all that an idle query does.
-        deadline = time.monotonic() + self.settings.idle_patience
-        while not self._has_news and self.threads.failure is None:
-            if not self._lock.wait(max(0.0, deadline - time.monotonic())):
-                break
+        def is_over() -> bool:
             self._plan()
+            return self._has_news or self.threads.failure is not None
+
+        self._lock.wait_for(is_over, self.settings.idle_patience)
         self.threads.raise_failure()
 
     @property
