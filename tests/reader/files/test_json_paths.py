@@ -16,8 +16,8 @@ from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json import format as json_format
 from pyspark_sluice.reader.files.formats.json.borders import rows_by_file
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
-from pyspark_sluice.reader.files.formats.json.maps import MapColumns
-from pyspark_sluice.reader.files.formats.json.structs import FlatRecords
+from pyspark_sluice.reader.files.formats.json.nested import NestedRecords
+from pyspark_sluice.reader.files.formats.json.structs import REFUSALS, FlatRecords
 from pyspark_sluice.reader.files.formats.records import Source
 from pyspark_sluice.reader.files.options import ReaderOptions
 
@@ -122,16 +122,47 @@ def test_flat_records_take_the_path_of_msgspec_and_nested_ones_do_not() -> None:
     assert FlatRecords.of(pa.schema([("f", pa.float32())]), known_only=False) is None
 
 
-def test_maps_are_taken_by_the_fast_path_unless_a_key_may_stand_twice() -> None:
-    maps = MapColumns.of(MAPS)
-    assert maps is not None
-    once = b'{"m":{"x":"a:b","y":"c"},"n":{"z":1}}\n{"m":null}\n{"m":{}}\n'
-    columns = maps.columns(once)
-    assert columns is not None
-    assert columns["m"].to_pylist() == [[("x", "a:b"), ("y", "c")], None, []]
-    assert columns["n"].to_pylist() == [[("z", 1)], None, None]
-    for twice in (b'{"m":{"x":"a","x":"b"}}', b'{"m":{"x":"\\u003a","x":"b"}}'):
-        assert maps.columns(once + twice) is None
+def test_nested_records_take_the_path_of_arrow_json_and_maps_keep_every_entry() -> None:
+    nested = NestedRecords.of(MAPS, known_only=False)
+    assert nested is not None
+    columns, count = nested.columns(
+        b'{"o":{"x":1,"l":["p",null]},"unknown":1.5,"m":{"x":"a","x":"b"},"n":{"z":1}}\n{"m":{}}\n'
+    )
+    found = dict(zip(MAPS.names, columns, strict=True))
+    assert count == 2
+    assert found["o"].to_pylist() == [{"x": 1, "l": ["p", None]}, None]
+    assert found["m"].to_pylist() == [[("x", "a"), ("x", "b")], []]
+    assert found["n"].to_pylist() == [[("z", 1)], None]
+    assert NestedRecords.of(FLAT, known_only=False) is None
+
+
+LAX = [
+    '{"a":"1"}', '{"a":1.0}', '{"a":1e2}', '{"a":-9223372036854775809}', '{"f":"1.5"}',
+    '{"o":{"x":"1"}}', '{"o":{"x":1.5}}', '{"n":{"k":"1"}}', '{"n":{"k":1.5}}', '{"a":"1","a":1}',
+    '{"u":01}', '{"u":1 "a":2}', '{"u":1,,"a":2}', '{"u":[1,]}', '{"u":[1 2]}', '{"u":1,}',
+    '{,"a":1}', '{"u":1.2.3}', '{"u":1-2}', '{"u":-}', '{"u":"a\tb"}', '{"s":"a\tb"}',
+]  # fmt: skip
+"""What arrow-json by itself takes, or passes over, and Spark does not."""
+
+
+@pytest.mark.parametrize("record", LAX)
+def test_what_arrow_json_is_lax_with_is_refused(record: str) -> None:
+    nested = NestedRecords.of(MAPS, known_only=False)
+    assert nested is not None
+    good = b'{"a":1,"n":{"k":1}}\n'
+    assert nested.columns(good)[1] == 1
+    with pytest.raises((*REFUSALS, pa.ArrowException)):
+        nested.columns(good + record.encode() + b"\n")
+
+
+def test_records_with_fields_that_nobody_knows_are_refused_if_that_is_asked_for() -> None:
+    nested = NestedRecords.of(MAPS, known_only=True)
+    assert nested is not None
+    known = b'{"a":1,"s":"x","o":{"l":["p"]},"m":{"any":"x"}}\n{"o":null,"at":"2024-05-06"}\n'
+    assert nested.columns(known)[1] == 2
+    for unknown in (b'{"a":1,"unknown":1}\n', b'{"o":{"x":1,"unknown":"x"}}\n'):
+        with pytest.raises(REFUSALS):
+            nested.columns(known + unknown)
 
 
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\tb", "\0", "", "a b", "é", "class", "a.b"])

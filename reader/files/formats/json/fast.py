@@ -1,12 +1,10 @@
-"""Blocks of whole lines as columns, by the two fast parsers; each refuses what it is not sure of.
+"""Blocks of whole lines as columns, by the fast parsers; each refuses what it is not sure of.
 
-msgspec takes flat records (`structs.py`) and maps (`maps.py`), pyarrow's parser with an explicit
-schema all other nested ones.
+msgspec takes flat records (`structs.py`), arrow-json under its eyes nested ones (`nested.py`), and
+pyarrow's parser with an explicit schema what these two do not: numbers in columns of strings,
+decimals, records whose unknown fields are minded. It knows no maps (`maps.py`).
 What they are known to read otherwise than Spark is looked for here: a negative zero that is an
 integer, bytes that are not UTF-8, words for no number, numbers with too many digits.
-
-Why pyarrow for nested records: Rust's arrow-json (arro3-io) is no faster, takes text for numbers,
-cuts decimals, and accepts `01` and trailing commas, all without a word; pyarrow raises.
 
 Not here: whether each line held one record (`borders.py`).
 """
@@ -24,7 +22,7 @@ from ..columns import columns_of, empty_columns
 from ..strings import is_utf8
 from ..times.temporal import Temporal
 from .literals import has_long_number
-from .maps import MapColumns
+from .nested import NestedRecords
 from .structs import REFUSALS, FlatRecords
 from .wire import finish, wire_schema
 
@@ -45,24 +43,28 @@ class FastRecords:
         """`schema` is that of the batches, `data` that of what records hold."""
         self._schema, self._data = schema, data
         self._options, self._temporal = options, temporal
-        self._maps = MapColumns.of(data)
-        apart = self._maps.names if self._maps else ()
-        self._plain = pa.schema([field for field in data if field.name not in apart])
-        """What pyarrow's parser is to find: all columns but the maps."""
-        self._wire = wire_schema(self._plain)
+        maps = [field for field in data if "map<" in str(field.type)]
+        self._plain = pa.schema([field for field in data if field not in maps])
+        """What pyarrow's parser is to find: all columns without maps."""
+        self._maps = NestedRecords.of(pa.schema(maps), known_only=False)
+        self._map_names = [field.name for field in maps]
+        self._wire = wire_schema(self._plain) if self._maps or not maps else None
         self._plan = [
             (field, at, data.field(at).type if at >= 0 else None)
             for field in schema
             for at in [data.get_field_index(field.name)]
         ]
         self._floats = [at for at, kind in enumerate(data.types) if _holds_floats(kind)]
-        self._flat = FlatRecords.of(self._wire, known_only=options.minds_unknown_fields)
+        minds = options.minds_unknown_fields
+        self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(data, known_only=minds)
+        if self._strict is None and not maps:
+            self._strict = FlatRecords.of(self._wire, known_only=minds)
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
         """The records in `data`; None where a parser refuses or might be wrong."""
         if not is_utf8(data) or has_long_number(data):
             return None
-        parsed = self._by_msgspec(data) or self._by_pyarrow(data)
+        parsed = self._strictly(data) or self._by_pyarrow(data)
         if parsed is None:
             return None
         wire, rows = parsed
@@ -73,26 +75,26 @@ class FastRecords:
         except (ValueError, pa.ArrowException):
             return None
 
-    def _by_msgspec(self, data: bytes) -> tuple[list[pa.Array], int] | None:
-        if self._flat is None or self._maps is not None:
+    def _strictly(self, data: bytes) -> tuple[list[pa.Array], int] | None:
+        if self._strict is None:
             return None
         try:
-            return self._flat.columns(data)
-        except (*REFUSALS, pa.ArrowException):
+            return self._strict.columns(data)
+        except (*REFUSALS, ValueError, pa.ArrowException):
             return None
 
     def _by_pyarrow(self, data: bytes) -> tuple[list[pa.Array], int] | None:
         if self._wire is None or _has_word_for_no_number(data):
             return None
         try:
-            maps = self._maps.columns(data) if self._maps is not None else {}
             table = self._table(data, self._wire).select(self._plain.names)
+            maps, rows = self._maps.columns(data) if self._maps else ([], table.num_rows)
         except (*REFUSALS, ValueError, pa.ArrowException):
             return None
-        if maps is None or any(len(column) != table.num_rows for column in maps.values()):
+        if rows != table.num_rows:
             return None
-        found = columns_of(table) | maps
-        return [found[name] for name in self._data.names], table.num_rows
+        found = columns_of(table) | dict(zip(self._map_names, maps, strict=False))
+        return [found[name] for name in self._data.names], rows
 
     def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
         """Parse with `wire`, without the string columns that turn out to hold something else."""

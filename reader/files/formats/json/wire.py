@@ -1,4 +1,4 @@
-"""The schema that pyarrow's JSON parser is given, and the way from its columns to the target's.
+"""The schema that a parser of JSON is given, and the way from its columns to the target's.
 
 Dates, timestamps and binary are parsed as strings first, because Spark's reading of them depends on
 options. Not here: the exact path.
@@ -18,7 +18,7 @@ _types = pa.types
 
 def wire_schema(data: pa.Schema) -> pa.Schema | None:
     """What pyarrow is asked for; None if it cannot parse a type at all."""
-    fields = [_wire(child) for child in data]
+    fields = [_wire(child, maps=False) for child in data]
     known = [child for child in fields if child is not None]
     return (
         pa.schema(known)
@@ -27,21 +27,25 @@ def wire_schema(data: pa.Schema) -> pa.Schema | None:
     )
 
 
-def _wire(target: pa.Field) -> pa.Field | None:
-    kind = _wire_type(target.type)
+def _wire(target: pa.Field, *, maps: bool) -> pa.Field | None:
+    kind = wire_type(target.type, maps=maps)
     return None if kind is None else pa.field(target.name, kind)
 
 
-def _wire_type(kind: pa.DataType) -> pa.DataType | None:
+def wire_type(kind: pa.DataType, *, maps: bool) -> pa.DataType | None:
+    """What a parser is asked for; None if it cannot parse the type, as none but some can maps."""
     if is_variant(kind):
         return None
     if _types.is_struct(kind):
-        children = [_wire(child) for child in kind]
+        children = [_wire(child, maps=maps) for child in kind]
         known = [child for child in children if child is not None]
         return pa.struct(known) if children and len(known) == len(children) else None
     if _types.is_list(kind):
-        value = _wire_type(kind.value_type)
+        value = wire_type(kind.value_type, maps=maps)
         return None if value is None else pa.list_(pa.field(kind.value_field.name, value))
+    if _types.is_map(kind) and maps and _types.is_string(kind.key_type):
+        item = wire_type(kind.item_type, maps=maps)
+        return None if item is None else pa.map_(kind.key_type, item)
     if _types.is_date(kind) or _types.is_timestamp(kind) or _types.is_binary(kind):
         return pa.string()
     simple = _types.is_integer(kind) or _types.is_floating(kind) or _types.is_decimal(kind)
@@ -62,6 +66,11 @@ def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array
     if _types.is_list(target):
         values = finish(array.values, target.value_type, temporal)
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=_mask(array))
+    if _types.is_map(target):
+        items = finish(array.items, target.item_type, temporal)
+        return pa.MapArray.from_arrays(
+            array.offsets, array.keys, items, type=target, mask=_mask(array)
+        )
     if _types.is_binary(target):
         return base64_column(array)
     return temporal.column(array, target)

@@ -1,0 +1,125 @@
+"""Nested JSON records through two parsers at once: one proves, the other makes columns.
+
+arrow-json (Rust's, as arro3-io) makes structs, arrays and maps two to three times as fast as
+pyarrow's parser, and is lax: it takes text for numbers, 1.5 for the integer 1, `01`, commas that
+are missing or too many. msgspec is strict, and passes over what it is not asked for at a gigabyte
+a second. So it is asked for the numbers only: it proves that the text is JSON and that each number
+of the schema is a number of its kind, and drops them. For strings, booleans, structs, arrays and
+maps arrow-json takes nothing else by itself, and it keeps every entry of a map, as Spark does.
+
+Not here: whether each line held one record (`borders.py`), flat records (`structs.py`), for which
+the proof alone is half of the work.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Annotated, Any, Self
+
+import msgspec
+import pyarrow as pa
+
+from ..collection import without_collection
+from ..columns import columns_of
+from .structs import NAME_ESCAPED
+from .wire import wire_type
+
+_types = pa.types
+
+_CACHED = 400_000
+"""Bytes of text that are turned into columns at a time: what stays in a core's cache."""
+
+_LONG = Annotated[int, msgspec.Meta(ge=-(1 << 63))]
+"""arrow-json rounds what is just below to the least number."""
+
+
+class NestedRecords:
+    """Decodes lines of objects; every type but decimals and floats in maps."""
+
+    def __init__(self, wire: pa.Schema, proof: Any) -> None:
+        """`proof` is what msgspec decodes a record to; see `of`."""
+        from arro3.core import Schema
+
+        self._schema = Schema.from_arrow(wire)
+        self._decoder = msgspec.json.Decoder(proof)
+
+    @classmethod
+    def of(cls, data: pa.Schema, *, known_only: bool) -> Self | None:
+        """For the columns of `data`; None if they are flat, or cannot be had this way.
+
+        With `known_only`, records with other fields are refused.
+        """
+        kinds = [wire_type(field.type, maps=True) for field in data]
+        if None in kinds or not any(map(_types.is_nested, kinds)):
+            return None
+        wire = pa.schema(list(zip(data.names, kinds, strict=True)))
+        if len(set(wire.names)) < len(wire):
+            return None
+        try:
+            return cls(wire, _Proof(known_only).of(pa.struct(list(wire))) or msgspec.Raw)
+        except TypeError:
+            return None
+
+    def columns(self, data: bytes) -> tuple[list[pa.Array], int]:
+        """One array for each column of the schema, and the number of records.
+
+        Raises:
+            ArrowException: a value is not of its type.
+            Exception: one of `structs.REFUSALS`, for anything else that is not exactly JSON.
+        """
+        from arro3.io import read_json
+
+        with without_collection():
+            proven = len(self._decoder.decode_lines(data))
+        rows = max(1, proven * _CACHED // max(1, len(data)))
+        table = pa.table(read_json(data, self._schema, batch_size=rows))
+        if table.num_rows != proven:
+            raise pa.ArrowInvalid(f"{table.num_rows} records; expected {proven}")
+        return list(columns_of(table).values()), proven
+
+
+class _Proof:
+    """Types by which msgspec proves numbers, and with `known_only` that no field is unknown."""
+
+    def __init__(self, known_only: bool) -> None:
+        self._known_only = known_only
+        self._made = count()
+
+    def of(self, kind: pa.DataType) -> Any:
+        """The type for `kind`; None if nothing in it is to be proven.
+
+        Raises:
+            TypeError: it has numbers that arrow-json reads otherwise than Spark.
+        """
+        if _types.is_struct(kind):
+            return self._of_struct(kind)
+        if _types.is_list(kind):
+            value = self.of(kind.value_type)
+            return value and list[value | None]
+        if _types.is_map(kind):
+            if "double" in str(kind) or "float" in str(kind):
+                raise TypeError("floats in a map, where nobody looks whether one is -0")
+            value = self.of(kind.item_type)
+            return value and dict[str, value | None]
+        if _types.is_decimal(kind):
+            raise TypeError("decimals, which are cut instead of rounded")
+        if _types.is_integer(kind):
+            return _LONG if kind == pa.int64() else int
+        return float if _types.is_floating(kind) else None
+
+    def _of_struct(self, kind: pa.DataType) -> Any:
+        parts = [(field.name, self.of(field.type)) for field in kind]
+        if any(NAME_ESCAPED.search(name) for name, _ in parts):
+            raise TypeError("a name that is escaped")
+        if self._known_only:
+            asked = [(name, part | None if part else msgspec.Raw) for name, part in parts]
+        else:
+            asked = [(name, part | None) for name, part in parts if part]
+        own = [f"field_{at}" for at in range(len(asked))]
+        return asked and msgspec.defstruct(
+            f"Proof_{next(self._made)}",
+            [(name, part, None) for name, (_, part) in zip(own, asked, strict=True)],
+            rename={name: given for name, (given, _) in zip(own, asked, strict=True)},
+            forbid_unknown_fields=self._known_only,
+            gc=False,
+        )
