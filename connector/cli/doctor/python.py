@@ -35,6 +35,7 @@ _LEAST: Final = {
     "numpy": "1.26",
     "xxhash": "3.4",
     "msgspec": "0.19",
+    "arro3-io": "0.9",
     "isal": "1.7",
 }
 """As in setup.cfg, which a test holds against this."""

@@ -35,6 +35,17 @@ NESTED = FLAT.append(pa.field("o", pa.struct([("x", pa.int64()), ("l", pa.list_(
 MAPS = NESTED.append(pa.field("m", pa.map_(pa.string(), pa.string()))).append(
     pa.field("n", pa.map_(pa.string(), pa.int8()))
 )
+DEEP = pa.schema(
+    [
+        ("a", pa.list_(pa.float64())),
+        ("small", pa.struct([("x", pa.float32()), ("y", pa.float64()), ("k", pa.bool_())])),
+        ("s", pa.list_(pa.struct([("x", pa.int16()), ("at", pa.timestamp("us", "UTC"))]))),
+        ("b", pa.map_(pa.string(), pa.timestamp("us", "UTC"))),
+        ("o", pa.struct([("x", pa.map_(pa.string(), pa.int64())), ("l", pa.list_(pa.string()))])),
+        ("m", pa.map_(pa.string(), pa.struct([("x", pa.int64()), ("y", pa.string())]))),
+        ("n", pa.list_(pa.list_(pa.int32()))),
+    ]
+)
 
 VALUES = [
     "1", "-1", "0", "-0", "1.0", "1.5", "1e2", "1e-400", "1e400", "01", "+1", ".5", "5.", "0x1",
@@ -46,7 +57,10 @@ VALUES = [
     '{"x":1,"l":["p",null]}', '{"x":"1"}', '{"x":{"y":[1,{}]}}', "[1,]", "", "1 2", "1}{",
     '{"x":"a:b","y":null}', '{"x":"p","x":"q"}', '{"x":"p:","x" : "q"}', '{"\\u0078":"p","x":"q:"}',
     '{"x":"\\u003a","x":"q"}', '{"x":"q","x":"\\u003a"}', '{"x:":5,"y":127}', '{"x":1,"x":2}',
-    '{"x":128}', '{"x":-0}',
+    '{"x":128}', '{"x":-0}', "[-0]", "[-0.0,5]", '[{"x":1},{"x":"1"},null]', '[{"x":1.5}]',
+    '{"x":{"p":1,"p":2}}', '{"x":{"p":1.0}}', '{"k":{"x":1,"y":"t"},"k":null}', "[[1],[],null]",
+    '[[1.5]]', '{"k":"2024-05-06"}', '[{"at":"2024-05-06","x":1}]', '{"x":1e39,"y":1e39}',
+    '{"x":16777217,"y":-0}',
 ]  # fmt: skip
 NAMES = ["a", "small", "s", "f", "b", "at", "o", "m", "n", "unknown", "A", "\\u0061", ""]
 BLANKS = st.sampled_from(["", "", "", " ", "\t", "\r"])
@@ -79,7 +93,9 @@ def _comparable(value: Any) -> Any:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-@pytest.mark.parametrize("schema", [FLAT, NESTED, MAPS], ids=["flat", "nested", "maps"])
+@pytest.mark.parametrize(
+    "schema", [FLAT, NESTED, MAPS, DEEP], ids=["flat", "nested", "maps", "deep"]
+)
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
 @given(data=LINES)
 @example(data=b'{"a":\n1}\n{"a":1}{"a":2}\n')

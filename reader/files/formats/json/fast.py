@@ -1,8 +1,8 @@
 """Blocks of whole lines as columns, by the fast parsers; each refuses what it is not sure of.
 
 msgspec takes flat records (`structs.py`), arrow-json under its eyes nested ones (`nested.py`), and
-pyarrow's parser with an explicit schema what these two do not: numbers in columns of strings,
-decimals, records whose unknown fields are minded. It knows no maps (`maps.py`).
+pyarrow's parser with an explicit schema what these two do not: decimals, 32 bit floats in flat
+records, numbers in columns of strings. It knows no maps, which come by arrow-json even then.
 What they are known to read otherwise than Spark is looked for here: a negative zero that is an
 integer, bytes that are not UTF-8, words for no number, numbers with too many digits.
 

@@ -29,6 +29,9 @@ _types = pa.types
 _CACHED = 400_000
 """Bytes of text that are turned into columns at a time: what stays in a core's cache."""
 
+# Types that are put together while the program runs.
+_ARRAY: Any = list
+_OBJECT: Any = dict
 _LONG = Annotated[int, msgspec.Meta(ge=-(1 << 63))]
 """arrow-json rounds what is just below to the least number."""
 
@@ -38,9 +41,7 @@ class NestedRecords:
 
     def __init__(self, wire: pa.Schema, proof: Any) -> None:
         """`proof` is what msgspec decodes a record to; see `of`."""
-        from arro3.core import Schema
-
-        self._schema = Schema.from_arrow(wire)
+        self._schema = wire
         self._decoder = msgspec.json.Decoder(proof)
 
     @classmethod
@@ -95,12 +96,12 @@ class _Proof:
             return self._of_struct(kind)
         if _types.is_list(kind):
             value = self.of(kind.value_type)
-            return value and list[value | None]
+            return value and _ARRAY[value | None]
         if _types.is_map(kind):
             if "double" in str(kind) or "float" in str(kind):
                 raise TypeError("floats in a map, where nobody looks whether one is -0")
             value = self.of(kind.item_type)
-            return value and dict[str, value | None]
+            return value and _OBJECT[str, value | None]
         if _types.is_decimal(kind):
             raise TypeError("decimals, which are cut instead of rounded")
         if _types.is_integer(kind):
