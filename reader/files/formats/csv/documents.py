@@ -15,14 +15,15 @@ from ...lines import LineBlock, line_blocks
 from ...options import ReaderOptions
 from ..api import Parsed
 from ..records import Source
+from ..rows import Row
 from ..strings import is_utf8
+from ..two_paths import PIECE
 from .fast import CsvFast
 from .header import Header
-from .rows import CsvRows, Row
+from .rows import CsvRows
 from .shape import Marks
 from .tokens import CsvTokens, break_of, shown
 
-_SMALL = 64 * 1024
 _MAX_OPEN = 256 * 1024 * 1024
 
 
@@ -107,7 +108,7 @@ class CsvDocuments:
         if quick is not None:
             yield quick
             return
-        at, size = 0, _SMALL
+        at, size = 0, PIECE
         line_break = document.line_break.encode()
         while at < len(data):
             end = data.find(line_break, at + size)
@@ -119,7 +120,7 @@ class CsvDocuments:
                 piece, here, is_last=ends_here
             )
             if used:
-                at, size = at + used, _SMALL
+                at, size = at + used, PIECE
                 yield parsed, at
             elif end == len(data):
                 return

@@ -1,8 +1,7 @@
 """CSV by the rules of Spark's reader: headers, quotes, comments, what a bad record does.
 
-Blocks of whole records go to pyarrow's parser (`fast.py`); what it refuses is parsed again a
-few lines at a time, and what is refused again is parsed exactly (`tokens.py`, `rows.py`). Records
-that span lines are cut in `documents.py`.
+Blocks of whole records go to pyarrow's parser (`fast.py`), what it refuses is parsed exactly
+(`tokens.py`, `rows.py`). Records that span lines are cut in `documents.py`.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from ...evolution.types import merged
 from ...lines import line_blocks, without_mark
 from ...options import ReaderOptions
 from ..api import Decoded, Parsed
-from ..records import RecordFormat, Source, data_schema, malformed, source_of
+from ..records import Source, data_schema, malformed, source_of
+from ..rows import Row
 from ..strings import has_lone_return, is_utf8
 from ..times.temporal import Temporal
+from ..two_paths import PIECE, TwoPathFormat
 from .documents import CsvDocuments
 from .fast import CsvFast
 from .header import Header
 from .inference import csv_columns
 from .refusals import differs, refuse_unsupported
-from .rows import CsvRows, Row
+from .rows import CsvRows
 from .tokens import CsvTokens, shown
 from .types import text_leaf
 
-_SMALL = 64 * 1024
 
-
-class CsvFormat(RecordFormat):
+class CsvFormat(TwoPathFormat):
     """Records of fields. By position, or by the header's names with `enforceSchema` false."""
 
     @classmethod
@@ -111,26 +110,7 @@ class CsvFormat(RecordFormat):
         return super().decode_packed(files, contents)
 
     @override
-    def parse(self, data: bytes, source: Source) -> Parsed:
-        parsed = self._quick(data, source)
-        if parsed is not None:
-            return parsed
-        if len(data) <= _SMALL or len(source.files) > 1:
-            return self._exact(data, source)
-        batches, dropped, at = [], 0, 0
-        separator = self._separator or b"\n"
-        while at < len(data):
-            end = data.find(separator, at + _SMALL)
-            end = end + len(separator) if end >= 0 else len(data)
-            here = source.moved(at)
-            piece = data[at:end]
-            parsed = self._quick(piece, here) or self._exact(piece, here)
-            batches.append(parsed.batch)
-            dropped += parsed.dropped
-            at = end
-        return Parsed(pa.concat_batches(batches), dropped)
-
-    def _quick(self, data: bytes, source: Source) -> Parsed | None:
+    def quick(self, data: bytes, source: Source) -> Parsed | None:
         packed = len(source.files) > 1
         lines = _as_lines(data, self._separator)
         if lines is None or (self._comments is not None and (packed or has_lone_return(data))):
@@ -156,26 +136,8 @@ class CsvFormat(RecordFormat):
     def _has_extra(self) -> bool:
         return any(name not in self._data.names for name in self._names)
 
-    def _exact(self, data: bytes, source: Source) -> Parsed:
-        rows, dropped = list[Row](), 0
-        rows_of, dropped_of = [0] * len(source.files), [0] * len(source.files)
-        for offset, line in self._lines(data):
-            text = line.decode("utf-8", "replace")
-            tokens = self._tokens.line(text)
-            if tokens is None:
-                continue
-            index = source.locate(offset)[0]
-            row = self._rows.of_record(tokens, self._names, shown(text), _locate(source, offset))
-            if row is None:
-                dropped += 1
-                dropped_of[index] += 1
-            else:
-                rows.append(row)
-                rows_of[index] += 1
-        batch = self._rows.batch(rows)
-        return Parsed(batch, dropped, rows_of if len(source.files) > 1 else None, dropped_of)
-
-    def _lines(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+    @override
+    def records(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         offset = 0
         if self._separator:
             for line in data.split(self._separator):
@@ -186,9 +148,22 @@ class CsvFormat(RecordFormat):
             yield offset, line.rstrip(b"\r\n")
             offset += len(line)
 
+    @override
+    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
+        text = record.decode("utf-8", "replace")
+        tokens = self._tokens.line(text)
+        if tokens is None:
+            return (), 0
+        row = self._rows.of_record(tokens, self._names, shown(text), where)
+        return ((), 1) if row is None else ((row,), 0)
+
+    @override
+    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
+        return self._rows.batch(rows)
+
     def _after_header(self, file: FileVersion) -> int:
         """Where the first record stands in the file, or in its decompressed content."""
-        for block in line_blocks(FileSplit(file, 0, file.size), self.options, _SMALL):
+        for block in line_blocks(FileSplit(file, 0, file.size), self.options, PIECE):
             body = self._without_header(block.data, file)
             if body is not None:
                 return block.position + len(block.data) - len(body)
@@ -199,7 +174,7 @@ class CsvFormat(RecordFormat):
         if self._header and data.startswith(self._header):
             self._names = self._header_names
             return data[len(self._header) :]
-        for offset, line in self._lines(data):
+        for offset, line in self.records(data):
             tokens = self._tokens.line(line.decode("utf-8", "replace"))
             if tokens is None:
                 continue
@@ -211,10 +186,6 @@ class CsvFormat(RecordFormat):
                 self._header, self._header_names = data[: after + len(ending)], self._names
             return data[after + len(ending) :]
         return None
-
-
-def _locate(source: Source, offset: int) -> Callable[[], str]:
-    return lambda: source.locate(offset)[1]
 
 
 def _as_lines(data: bytes, separator: bytes) -> bytes | None:

@@ -15,32 +15,29 @@ import pyarrow as pa
 from ...evolution.seen import NewColumnsSeen
 from ...evolution.types import wider
 from ...options import ParseMode, ReaderOptions
-from ..columns import empty_columns
 from ..json.scalars import Number
 from ..json.types import type_of_json
 from ..records import malformed
+from ..rows import Row, Rows
 from ..times.temporal import Temporal
 from .tokens import Token
 from .values import converter
 
-Row = dict[str, Any]
 
-
-class CsvRows:
+class CsvRows(Rows):
     """Makes rows of records under the reader's mode."""
 
     def __init__(
         self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
     ) -> None:
         """Raises TypeError for a column type that CSV cannot be read into."""
+        super().__init__(schema, data)
         self._mode = options.mode
         self._null = options.null_value
         self._widens = options.mode_of_evolution.widens
         self._converters = {f.name: converter(f.type, options, temporal) for f in data}
-        self._corrupt = _string_column(schema, options.column_name_of_corrupt_record)
-        self._rescued = _string_column(schema, options.rescued_data_column)
-        known = {f.name: f for f in data}
-        self.out_schema = pa.schema([known.get(f.name, f.with_nullable(True)) for f in schema])
+        self._corrupt = self._string_column(options.column_name_of_corrupt_record)
+        self._rescued = self._string_column(options.rescued_data_column)
 
     def of_record(
         self, tokens: Sequence[Token], names: Sequence[str], text: str, where: Callable[[], str]
@@ -93,21 +90,9 @@ class CsvRows:
             if wider(kind, type_of_json(value, exact=True)) not in (None, kind):
                 raise NewColumnsSeen(where(), {name: value}, widens=True)
 
-    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        """Rows as Arrow."""
-        arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in self.out_schema]
-        if not arrays:
-            return empty_columns(self.out_schema, len(rows))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
-
     def _bad(self, row: Row, text: str, problem: str, where: Callable[[], str]) -> Row | None:
         if self._mode is ParseMode.FAILFAST:
             raise malformed(where(), problem, "a record that fits the schema")
         if self._mode is ParseMode.DROPMALFORMED:
             return None
         return {**row, self._corrupt: text} if self._corrupt else row
-
-
-def _string_column(schema: pa.Schema, name: str) -> str:
-    index = schema.get_field_index(name) if name else -1
-    return name if index >= 0 and pa.types.is_string(schema.field(index).type) else ""

@@ -2,13 +2,12 @@
 
 Three paths, each of which refuses whatever it is not sure of: the fast parsers over blocks of whole
 lines (`fast.py`), CPython's parser for records of which every value fits (`trees.py`), and tokens
-as Spark's own parser sees them (`tokens.py`, `values.py`), which is slow and exact. A refused block
-is tried again a few lines at a time, so that only the lines around a bad record go further down.
+as Spark's own parser sees them (`tokens.py`, `values.py`), which is slow and exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 from typing_extensions import override
@@ -18,20 +17,19 @@ from .....errors import OptionError
 from ...evolution.types import merged
 from ...options import ReaderOptions
 from ..api import Decoded, Parsed
-from ..records import RecordFormat, Source, data_schema
+from ..records import Source, data_schema
+from ..rows import Row
 from ..times.temporal import Temporal
+from ..two_paths import TwoPathFormat
 from .borders import lines, lines_by, parseable, rows_by_file
 from .documents import Documents
 from .fast import FastRecords
 from .inference import json_columns
-from .rows import JsonRows, Row
+from .rows import JsonRows
 from .types import json_leaf
 
-_SMALL = 64 * 1024
-"""Size of the pieces of a refused block that the fast path tries again."""
 
-
-class JsonFormat(RecordFormat):
+class JsonFormat(TwoPathFormat):
     """Records of JSON lines, or with `multiLine` the document of each file."""
 
     @classmethod
@@ -63,39 +61,15 @@ class JsonFormat(RecordFormat):
             yield Decoded(parsed.batch, parsed.dropped)
 
     @override
-    def parse(self, data: bytes, source: Source) -> Parsed:
-        parsed = self._fast(data, source) if self._feeds_are_borders(data) else None
-        if parsed is not None:
-            return parsed
-        if len(data) <= _SMALL or len(source.files) > 1 or not self._feeds_are_borders(data):
-            return self._exact(self._lines(data), source)
-        return self._piecewise(data, source)
-
-    def _feeds_are_borders(self, data: bytes) -> bool:
+    def quick(self, data: bytes, source: Source) -> Parsed | None:
         separator = self.options.line_sep
+        feeds_are_borders = separator in ("", "\n")
         if separator == "\r\n":
-            return data.count(b"\n") == data.count(b"\r\n")
-        return separator in ("", "\n")
-
-    def _lines(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        separator = self.options.line_sep.encode()
-        return lines_by(data, separator) if separator else lines(data)
-
-    def _piecewise(self, data: bytes, source: Source) -> Parsed:
-        """The fast path for the good pieces of a block, the exact one for the others."""
-        batches, dropped, at = [], 0, 0
-        while at < len(data):
-            end = data.find(b"\n", at + _SMALL) + 1 or len(data)
-            here = source.moved(at)
-            piece = data[at:end]
-            parsed = self._fast(piece, here) or self._exact(self._lines(piece), here)
-            batches.append(parsed.batch)
-            dropped += parsed.dropped
-            at = end
-        return Parsed(pa.concat_batches(batches), dropped)
+            feeds_are_borders = data.count(b"\n") == data.count(b"\r\n")
+        return self._fast(data, source) if feeds_are_borders else None
 
     def _fast(self, data: bytes, source: Source) -> Parsed | None:
-        """Rows by a fast parser; None where they refuse or might be wrong."""
+        """Rows of lines by a fast parser; None where they refuse or might be wrong."""
         batch = self._records.batch(data) if parseable(data) else None
         if batch is None:
             return None
@@ -104,20 +78,15 @@ class JsonFormat(RecordFormat):
             return None
         return Parsed(batch, rows_of=rows_of if len(source.files) > 1 else None)
 
-    def _exact(self, records: Iterable[tuple[int, bytes]], source: Source) -> Parsed:
-        rows, dropped = list[Row](), 0
-        rows_of = [0] * len(source.files)
-        dropped_of = [0] * len(source.files)
-        for offset, line in records:
-            index = source.locate(offset)[0] if len(source.files) > 1 else 0
-            found, bad = self._rows.of_record(line, _locate(source, offset))
-            rows.extend(found)
-            rows_of[index] += len(found)
-            dropped += bad
-            dropped_of[index] += bad
-        batch = self._rows.batch(rows)
-        return Parsed(batch, dropped, rows_of if len(source.files) > 1 else None, dropped_of)
+    @override
+    def records(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        separator = self.options.line_sep.encode()
+        return lines_by(data, separator) if separator else lines(data)
 
+    @override
+    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
+        return self._rows.of_record(record, where)
 
-def _locate(source: Source, offset: int) -> Callable[[], str]:
-    return lambda: source.locate(offset)[1]
+    @override
+    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
+        return self._rows.batch(rows)

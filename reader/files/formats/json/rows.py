@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from ...options import ParseMode, ReaderOptions
-from ..columns import empty_columns
 from ..records import malformed
+from ..rows import Row, Rows
 from ..times.temporal import Temporal
 from ..variants import is_variant
 from . import trees
@@ -25,31 +25,28 @@ from .scalars import Misfit, misfit
 from .tokens import TokenStream
 from .values import Partial, converters, rows_of, struct_of, variant_of
 
-__all__ = ["JsonRows", "Row"]
-
-Row = dict[str, Any]
+__all__ = ["JsonRows"]
 
 
-class JsonRows:
+class JsonRows(Rows):
     """Makes rows of records under the reader's mode."""
 
     def __init__(
         self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
     ) -> None:
         """Raises TypeError for columns that JSON cannot be read into."""
+        super().__init__(schema, data)
         self._options = options
         self._mode = options.mode
         self._news = JsonNews(data, options)
         self._fields = converters(data, options, temporal)
         self._takers = trees.takers(data, options, temporal)
         self._texts = [f.name for f in data if pa.types.is_string(f.type)]
-        self._corrupt = _string_column(schema, options.column_name_of_corrupt_record)
+        self._corrupt = self._string_column(options.column_name_of_corrupt_record)
         self._single = options.single_variant_column
         if self._single and (data.names != [self._single] or not is_variant(data.types[0])):
             raise TypeError(f"columns other than the one variant {self._single}")
-        self._rescued = _string_column(schema, options.rescued_data_column)
-        known = {f.name: f for f in data}
-        self.out_schema = pa.schema([known.get(f.name, f.with_nullable(True)) for f in schema])
+        self._rescued = self._string_column(options.rescued_data_column)
 
     @property
     def keeps_text(self) -> bool:
@@ -97,13 +94,6 @@ class JsonRows:
             raise
         self._require_end(stream)
         return row
-
-    def batch(self, rows: list[Row]) -> pa.RecordBatch:
-        """Rows as Arrow."""
-        arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in self.out_schema]
-        if not arrays:
-            return empty_columns(self.out_schema, len(rows))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
 
     def with_text(
         self, batch: pa.RecordBatch, text: str | None, most: int
@@ -198,8 +188,3 @@ class JsonRows:
             text = record.decode("utf-8", "replace")
             rows = [{**row, self._corrupt: text} for row in rows]
         return rows, 0
-
-
-def _string_column(schema: pa.Schema, name: str) -> str:
-    index = schema.get_field_index(name) if name else -1
-    return name if index >= 0 and pa.types.is_string(schema.field(index).type) else ""
