@@ -58,6 +58,14 @@ def overlaps_itself(separator: bytes) -> bool:
     return any(separator.startswith(separator[i:]) for i in range(1, len(separator)))
 
 
+def _end_of_last(data: bytes, separator: bytes) -> int:
+    """Where what follows the last separator begins; 0 without one. A record begins at `data`."""
+    if overlaps_itself(separator):
+        _, *records = data.split(separator)
+        return len(data) - len(records[-1]) if records else 0
+    return data.rfind(separator) + len(separator) if separator in data else 0
+
+
 def without_mark(data: bytes) -> bytes:
     """The bytes of a file from its beginning, in UTF-8, without a byte order mark."""
     return data.removeprefix(codecs.BOM_UTF8)
@@ -136,8 +144,8 @@ def _in_place(
         target = min(position + step, split.end)
         data = source.read_at(position, target - position)
         if target < split.end:
-            cut = data.rfind(separator) + width
-            if cut >= width:
+            cut = _end_of_last(data, separator)
+            if cut:
                 yield position, data[:cut]
                 position += cut
                 continue
@@ -237,8 +245,8 @@ def _from_stream(
         if length < step:
             continue
         whole = b"".join(parts)
-        cut = whole.rfind(separator) + len(separator)
-        if cut < len(separator):
+        cut = _end_of_last(whole, separator)
+        if not cut:
             _bounded(position, length)
             parts = [whole]
             continue

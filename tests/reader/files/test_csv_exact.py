@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,16 @@ def test_line_feeds_within_records_make_no_row_whatever_the_size(tmp_path, separ
     options = {"file_format": "csv", "line_sep": separator}
     expected = [{"a": str(number), "b": "x\ny"} for number in range(20_000)]
     assert read(cut(path, [70_000, 150_000]), SCHEMA, **options)[0].to_pylist() == expected
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_separator_that_can_overlap_itself_counts_from_the_beginning(tmp_path, name):
+    path = tmp_path / name
+    # Of many lengths, so that some cut comes to stand within three bars.
+    text = "||".join(f"|{n},{'x' * (n % 7)}\ny" for n in range(200_000)).encode()
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    table, _ = read([whole(path)], SCHEMA, file_format="csv", line_sep="||")
+    assert table.column("a").to_pylist() == [f"|{n}" for n in range(200_000)]
 
 
 def test_a_separator_of_lines_counts_outside_of_quotes_with_multi_line(tmp_path):
