@@ -171,6 +171,17 @@ def test_what_arrow_json_is_lax_with_is_refused(record: str) -> None:
         nested.columns(good + record.encode() + b"\n")
 
 
+def test_nested_records_of_many_columns_are_proven_too() -> None:
+    wide = pa.schema([(f"c{number}", pa.int64()) for number in range(100)])
+    nested = NestedRecords.of(wide.append(NESTED.field("o")), known_only=False)
+    assert nested is not None
+    good = b'{"c7":1,"unknown":"x","c99":null,"o":{"l":["p"],"unknown":1}}\n'
+    assert nested.columns(good)[0][7].to_pylist() == [1]
+    for lax in (b'{"c7":"1"}\n', b'{"c99":1.5}\n', b'{"o":{"x":"1"}}\n'):
+        with pytest.raises(REFUSALS):
+            nested.columns(good + lax)
+
+
 def test_records_with_fields_that_nobody_knows_are_refused_if_that_is_asked_for() -> None:
     nested = NestedRecords.of(MAPS, known_only=True)
     assert nested is not None

@@ -29,6 +29,9 @@ _types = pa.types
 _CACHED = 400_000
 """Bytes of text that are turned into columns at a time: what stays in a core's cache."""
 
+_MANY = 64
+"""Fields from which on msgspec is faster if it knows all of them, in their order."""
+
 # Types that are put together while the program runs.
 _ARRAY: Any = list
 _OBJECT: Any = dict
@@ -112,7 +115,7 @@ class _Proof:
         parts = [(field.name, self.of(field.type)) for field in kind]
         if any(NAME_ESCAPED.search(name) for name, _ in parts):
             raise TypeError("a name that is escaped")
-        if self._known_only:
+        if self._known_only or len(parts) > _MANY:
             asked = [(name, part | None if part else msgspec.Raw) for name, part in parts]
         else:
             asked = [(name, part | None) for name, part in parts if part]
