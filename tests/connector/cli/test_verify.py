@@ -48,6 +48,8 @@ def query(tmp_path_factory):
         else:
             made.batch()
         if at == 2:
+            # The second one begins with a batch, and not while this one is written.
+            made.await_base()
             made.restart()
     made.await_base(2)
     for version in range(3):
