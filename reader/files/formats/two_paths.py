@@ -15,7 +15,7 @@ from typing_extensions import override
 from ..lines import overlaps_itself
 from .api import Parsed
 from .records import RecordFormat, Source
-from .rows import Row
+from .rows import Row, Rows
 
 __all__ = ["PIECE", "TwoPathFormat"]
 
@@ -26,13 +26,24 @@ PIECE = 64 * 1024
 class TwoPathFormat(RecordFormat):
     """A format of lines, or of what another separator ends."""
 
+    _rows: Rows
+    """What makes Arrow of rows."""
+
     @abstractmethod
     def quick(self, data: bytes, source: Source) -> Parsed | None:
         """All of `data` by the fast parser; None if it refuses, or might be wrong."""
 
-    @abstractmethod
     def records(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Each record of `data`, with the offset at which it begins."""
+        offset, separator = 0, self.options.line_sep.encode()
+        if separator:
+            for record in data.split(separator):
+                yield offset, record
+                offset += len(record) + len(separator)
+            return
+        for line in data.splitlines(keepends=True):
+            yield offset, line.rstrip(b"\r\n")
+            offset += len(line)
 
     @abstractmethod
     def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
@@ -41,10 +52,6 @@ class TwoPathFormat(RecordFormat):
         Raises:
             SplitReadError: the record does not fit, and `mode` lets none pass.
         """
-
-    @abstractmethod
-    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        """Those rows as Arrow."""
 
     @override
     def parse(self, data: bytes, source: Source) -> Parsed:
@@ -74,7 +81,7 @@ class TwoPathFormat(RecordFormat):
             rows_of[index] += len(found)
             dropped_of[index] += dropped
         of_files = rows_of if packed else None
-        return Parsed(self.batch(rows), sum(dropped_of), of_files, dropped_of)
+        return Parsed(self._rows.batch(rows), sum(dropped_of), of_files, dropped_of)
 
 
 def _place(source: Source, offset: int) -> Callable[[], str]:

@@ -39,6 +39,8 @@ from .types import text_leaf
 class CsvFormat(TwoPathFormat):
     """Records of fields. By position, or by the header's names with `enforceSchema` false."""
 
+    _rows: CsvRows
+
     @classmethod
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
@@ -137,18 +139,6 @@ class CsvFormat(TwoPathFormat):
         return any(name not in self._data.names for name in self._names)
 
     @override
-    def records(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        offset = 0
-        if self._separator:
-            for line in data.split(self._separator):
-                yield offset, line
-                offset += len(line) + len(self._separator)
-            return
-        for line in data.splitlines(keepends=True):
-            yield offset, line.rstrip(b"\r\n")
-            offset += len(line)
-
-    @override
     def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
         text = record.decode("utf-8", "replace")
         tokens = self._tokens.line(text)
@@ -156,10 +146,6 @@ class CsvFormat(TwoPathFormat):
             return (), 0
         row = self._rows.of_record(tokens, self._names, shown(text), where)
         return ((), 1) if row is None else ((row,), 0)
-
-    @override
-    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        return self._rows.batch(rows)
 
     def _after_header(self, file: FileVersion) -> int:
         """Where the first record stands in the file, or in its decompressed content."""

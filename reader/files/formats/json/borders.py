@@ -7,7 +7,6 @@ and two objects on one line would be two; for Spark both are malformed. Not here
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -55,21 +54,3 @@ def _rows_by_line(data: bytes, source: Source, rows: int) -> list[int] | None:
             return None
         counts.append(len(records))
     return counts if sum(counts) == rows else None
-
-
-def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Every line that is not blank, with its offset; LF, CR or both end a line."""
-    offset = 0
-    for line in data.splitlines(keepends=True):
-        if not line.isspace():
-            yield offset, line.rstrip(b"\r\n")
-        offset += len(line)
-
-
-def lines_by(data: bytes, separator: bytes) -> Iterator[tuple[int, bytes]]:
-    """Every record that is not blank, with its offset, under a separator of its own."""
-    offset = 0
-    for line in data.split(separator):
-        if line and not line.isspace():
-            yield offset, line
-        offset += len(line) + len(separator)

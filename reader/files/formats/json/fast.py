@@ -24,7 +24,7 @@ from ..times.temporal import Temporal
 from .literals import has_long_number
 from .nested import NestedRecords
 from .structs import REFUSALS, FlatRecords
-from .wire import finish, wire_schema
+from .wire import finish, holds_floats, wire_schema, wire_type
 
 __all__ = ["FastRecords"]
 
@@ -43,7 +43,11 @@ class FastRecords:
         """`schema` is that of the batches, `data` that of what records hold."""
         self._schema, self._data = schema, data
         self._options, self._temporal = options, temporal
-        maps = [field for field in data if "map<" in str(field.type)]
+        maps = [
+            field
+            for field in data
+            if wire_type(field.type, maps=True) and not wire_type(field.type, maps=False)
+        ]
         self._plain = pa.schema([field for field in data if field not in maps])
         """What pyarrow's parser is to find: all columns without maps."""
         self._maps = NestedRecords.of(pa.schema(maps), known_only=False)
@@ -54,7 +58,7 @@ class FastRecords:
             for field in schema
             for at in [data.get_field_index(field.name)]
         ]
-        self._floats = [at for at, kind in enumerate(data.types) if _holds_floats(kind)]
+        self._floats = [at for at, kind in enumerate(data.types) if holds_floats(kind)]
         minds = options.minds_unknown_fields
         self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(data, known_only=minds)
         if self._strict is None and not maps:
@@ -169,11 +173,6 @@ def _has_word_for_no_number(data: bytes) -> bool:
         if ((raw[places + 1] == word[1]) & (raw[places + 2] == word[2])).any():
             return _NO_NUMBER.search(data) is not None
     return False
-
-
-def _holds_floats(kind: pa.DataType) -> bool:
-    children = [kind.field(at).type for at in range(kind.num_fields)]
-    return _types.is_floating(kind) or any(map(_holds_floats, children))
 
 
 def _has_minus_zero(array: pa.Array) -> bool:

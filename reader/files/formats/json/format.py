@@ -21,7 +21,7 @@ from ..records import Source, data_schema
 from ..rows import Row
 from ..times.temporal import Temporal
 from ..two_paths import TwoPathFormat
-from .borders import lines, lines_by, parseable, rows_by_file
+from .borders import parseable, rows_by_file
 from .documents import Documents
 from .fast import FastRecords
 from .inference import json_columns
@@ -31,6 +31,8 @@ from .types import json_leaf
 
 class JsonFormat(TwoPathFormat):
     """Records of JSON lines, or with `multiLine` the document of each file."""
+
+    _rows: JsonRows
 
     @classmethod
     @override
@@ -80,13 +82,8 @@ class JsonFormat(TwoPathFormat):
 
     @override
     def records(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        separator = self.options.line_sep.encode()
-        return lines_by(data, separator) if separator else lines(data)
+        return (each for each in super().records(data) if each[1] and not each[1].isspace())
 
     @override
     def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
         return self._rows.of_record(record, where)
-
-    @override
-    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        return self._rows.batch(rows)

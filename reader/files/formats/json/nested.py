@@ -13,7 +13,6 @@ the proof alone is half of the work.
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -21,8 +20,8 @@ import pyarrow as pa
 
 from ..collection import without_collection
 from ..columns import columns_of
-from .structs import NAME_ESCAPED
-from .wire import wire_type
+from .structs import NAME_ESCAPED, record_type
+from .wire import holds_floats, wire_type
 
 _types = pa.types
 
@@ -60,7 +59,7 @@ class NestedRecords:
         if len(set(wire.names)) < len(wire):
             return None
         try:
-            return cls(wire, _Proof(known_only).of(pa.struct(list(wire))) or msgspec.Raw)
+            return cls(wire, _proof(pa.struct(list(wire)), known_only=known_only) or msgspec.Raw)
         except TypeError:
             return None
 
@@ -82,48 +81,35 @@ class NestedRecords:
         return list(columns_of(table).values()), proven
 
 
-class _Proof:
-    """Types by which msgspec proves numbers, and with `known_only` that no field is unknown."""
+def _proof(kind: pa.DataType, *, known_only: bool) -> Any:
+    """The type by which msgspec proves all numbers in `kind`; None if nothing is to be proven.
 
-    def __init__(self, known_only: bool) -> None:
-        self._known_only = known_only
-        self._made = count()
+    With `known_only` it proves that no field is unknown, too.
 
-    def of(self, kind: pa.DataType) -> Any:
-        """The type for `kind`; None if nothing in it is to be proven.
-
-        Raises:
-            TypeError: it has numbers that arrow-json reads otherwise than Spark.
-        """
-        if _types.is_struct(kind):
-            return self._of_struct(kind)
-        if _types.is_list(kind):
-            value = self.of(kind.value_type)
-            return value and _ARRAY[value | None]
-        if _types.is_map(kind):
-            if "double" in str(kind) or "float" in str(kind):
-                raise TypeError("floats in a map, where nobody looks whether one is -0")
-            value = self.of(kind.item_type)
-            return value and _OBJECT[str, value | None]
-        if _types.is_decimal(kind):
-            raise TypeError("decimals, which are cut instead of rounded")
-        if _types.is_integer(kind):
-            return _LONG if kind == pa.int64() else int
-        return float if _types.is_floating(kind) else None
-
-    def _of_struct(self, kind: pa.DataType) -> Any:
-        parts = [(field.name, self.of(field.type)) for field in kind]
+    Raises:
+        TypeError: it has numbers that arrow-json reads otherwise than Spark.
+    """
+    if _types.is_struct(kind):
+        parts = [(field.name, _proof(field.type, known_only=known_only)) for field in kind]
         if any(NAME_ESCAPED.search(name) for name, _ in parts):
             raise TypeError("a name that is escaped")
-        if self._known_only or len(parts) > _MANY:
-            asked = [(name, part | None if part else msgspec.Raw) for name, part in parts]
-        else:
-            asked = [(name, part | None) for name, part in parts if part]
-        own = [f"field_{at}" for at in range(len(asked))]
-        return asked and msgspec.defstruct(
-            f"Proof_{next(self._made)}",
-            [(name, part, None) for name, (_, part) in zip(own, asked, strict=True)],
-            rename={name: given for name, (given, _) in zip(own, asked, strict=True)},
-            forbid_unknown_fields=self._known_only,
-            gc=False,
-        )
+        all_of_them = known_only or len(parts) > _MANY
+        asked = [
+            (name, part | None if part else msgspec.Raw)
+            for name, part in parts
+            if part or all_of_them
+        ]
+        return record_type(asked, known_only=known_only) if asked else None
+    if _types.is_list(kind):
+        value = _proof(kind.value_type, known_only=known_only)
+        return value and _ARRAY[value | None]
+    if _types.is_map(kind):
+        if holds_floats(kind):
+            raise TypeError("floats in a map, where nobody looks whether one is -0")
+        value = _proof(kind.item_type, known_only=known_only)
+        return value and _OBJECT[str, value | None]
+    if _types.is_decimal(kind):
+        raise TypeError("decimals, which are cut instead of rounded")
+    if _types.is_integer(kind):
+        return _LONG if kind == pa.int64() else int
+    return float if _types.is_floating(kind) else None

@@ -52,6 +52,12 @@ def wire_type(kind: pa.DataType, *, maps: bool) -> pa.DataType | None:
     return kind if simple or _types.is_string(kind) or _types.is_boolean(kind) else None
 
 
+def holds_floats(kind: pa.DataType) -> bool:
+    """True if a number in `kind` is a float, at any depth."""
+    children = [kind.field(at).type for at in range(kind.num_fields)]
+    return _types.is_floating(kind) or any(map(holds_floats, children))
+
+
 def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array:
     """A parsed column in its target type. Raises ValueError where the exact path has to decide."""
     if array.type == target:
