@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from urllib.parse import quote_plus
 
 import numpy as np
 import pytest
@@ -13,57 +12,15 @@ import pytest
 from pyspark_sluice.connector.file_source import make_discovery
 from pyspark_sluice.connector.options import parse_options
 from pyspark_sluice.enumerator.files.discovery.notifications import inbox as inboxes
-from pyspark_sluice.enumerator.files.discovery.notifications.messages import (
-    MalformedMessage,
-    Told,
-    objects_of,
-)
 from pyspark_sluice.errors import OptionError, SourceUnavailable
+from pyspark_sluice.tests.object_stores.s3_events import (
+    TEST_EVENT,
+    event,
+    in_event_bridge,
+    in_sns,
+    record,
+)
 from pyspark_sluice.tests.object_stores.server import as_json
-
-
-def record(bucket, key, name="ObjectCreated:Put"):
-    entity = {"bucket": {"name": bucket}, "object": {"key": quote_plus(key), "size": 1}}
-    return {"eventSource": "aws:s3", "eventName": name, "s3": entity}
-
-
-def event(*records):
-    return json.dumps({"Records": records})
-
-
-def in_sns(body):
-    return json.dumps({"Type": "Notification", "MessageId": "1", "Message": body})
-
-
-def in_event_bridge(bucket, key, kind="Object Created"):
-    detail = {"bucket": {"name": bucket}, "object": {"key": key}}
-    return json.dumps({"source": "aws.s3", "detail-type": kind, "detail": detail})
-
-
-TEST_EVENT = json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "b"})
-
-
-def test_every_form_of_an_event_is_understood():
-    key = "in/a b+c%20ä.json"
-    told = [Told("b", key)]
-    assert objects_of(event(record("b", key))) == told
-    assert objects_of(event(record("b", key, "s3:ObjectCreated:CompleteMultipartUpload"))) == told
-    assert objects_of(in_sns(event(record("b", key)))) == told
-    assert objects_of(in_event_bridge("b", key)) == told
-    assert objects_of(event(record("b", "x"), record("b", "y"))) == [("b", "x"), ("b", "y")]
-    assert objects_of(TEST_EVENT) == objects_of(in_sns(TEST_EVENT)) == []
-    assert objects_of(event(record("b", key, "ObjectRemoved:Delete"))) == []
-    assert objects_of(in_event_bridge("b", key, "Object Deleted")) == []
-
-
-@pytest.mark.parametrize(
-    "body",
-    ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Records": 1}', '{"Type": "Notification"}',
-     '{"Type": "Notification", "Message": "x"}', '{"source": "aws.s3", "detail": {}}'],
-)  # fmt: skip
-def test_what_is_no_event_is_malformed(body):
-    with pytest.raises(MalformedMessage):
-        objects_of(body)
 
 
 class Ledger:

@@ -38,7 +38,8 @@ from pyspark_sluice.reader.task import Assignment, ReaderTask
 from pyspark_sluice.reader.task import Attempt as AttemptName
 
 from .opened import opened
-from .rows import LedgerEnumerator, Row, RowSource, World, is_lane, reader_maker, rows_in
+from .row_reader import reader_maker, rows_in
+from .rows import LedgerEnumerator, Row, RowSource, World, is_lane
 from .spark_model import Attempt, Plan, Spark, Task
 
 MAX_ATTEMPTS = 2

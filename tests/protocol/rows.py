@@ -11,7 +11,7 @@ with its lane costs rows: that is what gateways are for.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,16 +35,7 @@ from pyspark_sluice.enumerator.files.ledger.state import FileState, FileStateSer
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
 from pyspark_sluice.enumerator.room import BatchRoom
-from pyspark_sluice.errors import MalformedDataError, SourceUnavailable
-from pyspark_sluice.reader.api import (
-    ReaderContext,
-    ReaderEvent,
-    Report,
-    SplitFinished,
-    SplitReader,
-    SplitReturned,
-    SplitUnfinished,
-)
+from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.listed import Listed
 
 Row = tuple[str, int]
@@ -64,8 +55,6 @@ POLICY = FilePolicy(
     interval=0.0, attempts=3, max_pending=10, portion=8, ledger=LedgerPolicy(sealing=SEALING)
 )
 """A pass comes in several portions, and rests."""
-
-SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64())])
 
 
 @dataclass
@@ -355,85 +344,3 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
 
 def _of_files(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.filter(pa.array([not is_lane(p) for p in batch.column("path").to_pylist()]))
-
-
-READ = "read"
-RETURN = "return"
-FAIL = "fail"
-PART = "part"
-
-
-class RowReader(SplitReader[FileSplit]):
-    """The executors' half: does with its splits what a script says, one word a split."""
-
-    def __init__(
-        self, context: ReaderContext, script: Sequence[str] = (), tell: str | None = None
-    ) -> None:
-        self._context = context
-        self._script = list(script)
-        self._tell = tell
-
-    def read(self, splits: Sequence[FileSplit]) -> Iterator[pa.RecordBatch | Report]:
-        for index, split in enumerate(splits):
-            read = self._read_lane if is_lane(split.file.path) else self._read
-            yield from read(split, self._word(index))
-        if self._tell is not None:
-            yield ReaderEvent("told", self._tell)
-
-    def _word(self, index: int) -> str:
-        word = self._script[index] if index < len(self._script) else READ
-        if word == FAIL or not self._context.must_finish:
-            return word
-        return READ
-
-    def _read_lane(self, split: FileSplit, word: str) -> Iterator[pa.RecordBatch | Report]:
-        name, end = split.file.path, split.end
-        for event in self._context.events:
-            if isinstance(event, list) and event[0] == name:
-                end = max(end, event[1])
-        stop = split.start + (end - split.start) // 2 if word == PART else end
-        remainder = self._context.until.get(split.split_id, split._replace(start=stop, end=end))
-        for row in range(split.start, remainder.start):
-            yield batch_of([(name, row)])
-        if word == FAIL:
-            raise MalformedDataError("the disk crackles", split.split_id)
-        yield SplitUnfinished(split.split_id, remainder.start - split.start, remainder)
-
-    def _read(self, split: FileSplit, word: str) -> Iterator[pa.RecordBatch | Report]:
-        if word == RETURN and self._context.may_return:
-            yield SplitReturned(split.split_id, "the disk crackles")
-            return
-        end = split.end
-        remainder = self._context.until.get(split.split_id)
-        if remainder is not None:
-            end = remainder.start
-        elif word == PART:
-            end = split.start + split.length // 2
-            remainder = split.from_position(end)
-        for row in range(split.start, end):
-            yield batch_of([(split.file.path, row)])
-        if word == FAIL:
-            raise MalformedDataError("the disk crackles", split.split_id)
-        rows = end - split.start
-        if remainder is not None:
-            yield SplitUnfinished(split.split_id, rows, remainder)
-        else:
-            yield SplitFinished(split.split_id, rows)
-
-
-def reader_maker(
-    script: Sequence[str] = (), tell: str | None = None
-) -> Callable[[ReaderContext], RowReader]:
-    """What a ReaderTask builds its readers with."""
-    return lambda context: RowReader(context, script, tell)
-
-
-def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
-    return pa.record_batch(
-        [pa.array([file for file, _ in rows]), pa.array([row for _, row in rows], pa.int64())],
-        schema=SCHEMA,
-    )
-
-
-def rows_in(batch: pa.RecordBatch) -> list[Row]:
-    return list(zip(batch.column("file").to_pylist(), batch.column("row").to_pylist(), strict=True))

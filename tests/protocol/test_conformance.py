@@ -5,27 +5,19 @@ Each docstring names Flink's case.
 
 from __future__ import annotations
 
-import ast
 import random
 import re
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from pyspark_sluice.checkpoint_meta.reader_commit import ReturnedSplit
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
-from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
-from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.room import UNLIMITED, BatchRoom
-from pyspark_sluice.enumerator.testing import HandCrankedContext
+from pyspark_sluice.enumerator.room import BatchRoom
 from pyspark_sluice.errors import ProtocolError, SourceUnavailable
-from pyspark_sluice.tests.enumerator.files.listed import Listed
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
 
@@ -400,93 +392,3 @@ def test_a_retried_task_follows_what_its_first_attempt_acknowledged(query):
     assert again.returned_indexes == [1]
     query.coordinator.latest(first)
     assert query.enumerator.returned == [(0, [2])]
-
-
-# 6.8 File source ----------------------------------------------------------------------------
-
-
-class _Anywhere:
-    def may_cut_anywhere(self, file):
-        return True
-
-    def blocks(self, file):
-        return None
-
-
-def _file_enumerator(context, files):
-    return FileSplitEnumerator(
-        context,
-        Listed(lambda: files),
-        SplitCutter(_Anywhere(), 100),
-        SplitSpreader(100, 1, 1),
-        FilePolicy(1.0),
-        None,
-    )
-
-
-def test_a_file_found_before_a_batch_is_planned_is_pending_in_the_snapshot():
-    """testDiscoverSplitWhenNoReaderRegistered, testRequestingReaderUnavailable..."""
-    context: HandCrankedContext[FileSplit] = HandCrankedContext()
-    file = FileVersion("f", 3, 0)
-    enumerator = _file_enumerator(context, [file])
-    enumerator.start()
-    context.run_calls()
-    assert list(enumerator.snapshot_state(1)) == [FileSplit(file, 0, 3)]
-    assert context.assigned == []
-
-
-def test_a_file_found_and_planned_is_assigned_and_not_in_the_snapshot():
-    """testDiscoverWhenReaderRegistered."""
-    context: HandCrankedContext[FileSplit] = HandCrankedContext(parallelism=1)
-    file = FileVersion("f", 3, 0)
-    enumerator = _file_enumerator(context, [file])
-    enumerator.start()
-    context.run_calls()
-    enumerator.plan_batch(BatchRoom(UNLIMITED))
-    assert context.assigned == [(0, FileSplit(file, 0, 3))]
-    assert list(enumerator.snapshot_state(1)) == []
-
-
-def test_every_split_of_a_file_found_by_a_later_scan_is_assigned():
-    """FLINK-29757: Flink loses all but the first split of a file found by a later scan."""
-    context: HandCrankedContext[FileSplit] = HandCrankedContext(parallelism=1)
-    files = [FileVersion("first", 250, 0)]
-    enumerator = _file_enumerator(context, files)
-    enumerator.start()
-    context.run_calls()
-    files.append(FileVersion("second", 250, 1))
-    context.run_calls()
-    enumerator.plan_batch(BatchRoom(UNLIMITED))
-    lengths = [(split.file.path, split.start, split.end) for _, split in context.assigned]
-    borders = [(0, 100), (100, 200), (200, 250)]
-    assert lengths == [(name, *border) for name in ("first", "second") for border in borders]
-
-
-# The table ----------------------------------------------------------------------------------
-
-_ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_every_test_that_the_table_of_conformance_names_exists():
-    table = (_ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", table)
-    assert len(named) > 50
-    functions: dict[str, set[str]] = {}
-    for path, name in named:
-        if path not in functions:
-            tree = ast.parse((_ROOT / path).read_text(encoding="utf-8"))
-            functions[path] = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
-        assert name in functions[path], f"{path} has no {name}"
-
-
-def test_every_row_of_the_table_says_where_it_passes_or_why_it_does_not_apply():
-    table = (_ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
-    scenarios = 0
-    for block in re.split(r"\n(?!\|)", table):
-        heading, *rows = [line for line in block.splitlines() if line.startswith("|")] or [""]
-        if not heading.startswith("| Flink's scenario"):
-            continue
-        for row in rows[1:]:
-            scenarios += 1
-            assert "::test_" in row or "does not apply: " in row, row
-    assert scenarios > 50

@@ -15,14 +15,13 @@ from pyspark_sluice.checkpoint_meta.store import LocalStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.protocol.opened import opened
+from pyspark_sluice.tests.protocol.row_reader import reader_maker, rows_in
 from pyspark_sluice.tests.protocol.rows import (
     Ledger,
     LedgerEnumerator,
     Row,
     RowSource,
     World,
-    reader_maker,
-    rows_in,
 )
 
 FILES = 150

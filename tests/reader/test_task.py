@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.testing import Fault, FaultyStateStore, Memo
 from pyspark_sluice.errors import MalformedDataError, ProtocolError, ReplayError
 from pyspark_sluice.reader.api import ReaderEvent, SplitFinished, SplitReader, SplitReturned
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
-from pyspark_sluice.tests.protocol.rows import RowReader, reader_maker, rows_in
+from pyspark_sluice.tests.protocol.row_reader import RowReader, reader_maker, rows_in
 
 REF = CheckpointRef(7, 2)
 A, B = (FileSplit(FileVersion(name, 4, 0), 0, 4) for name in "ab")

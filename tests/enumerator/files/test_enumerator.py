@@ -8,76 +8,23 @@ from collections import Counter
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.splits import FileSplit
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import FileOrder
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.room import BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import (
     FileChangedError,
-    MissingPathError,
     ProtocolError,
-    SourceUnavailable,
 )
+from pyspark_sluice.tests.enumerator.files.bench import AnyByte, Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
 from pyspark_sluice.tests.enumerator.files.listed import Listed
-
-
-class AnyByte:
-    def may_cut_anywhere(self, file):
-        return True
-
-    def blocks(self, file):
-        return None
-
-
-class Bench:
-    """An enumerator over a list of files."""
-
-    def __init__(self, *files, state=None, bounded=False, parallelism=2, grows=False, **policy):
-        self.files = list(files)
-        self.errors: list[Exception] = []
-        self.context: HandCrankedContext[FileSplit] = HandCrankedContext(
-            parallelism, bounded, grows
-        )
-        self.enumerator = FileSplitEnumerator(
-            self.context,
-            Listed(self.list, chunk=2),
-            SplitCutter(AnyByte(), 100),
-            SplitSpreader(1000, 1, 1),
-            FilePolicy(interval=7.0, attempts=3, **policy),
-            state,
-        )
-        self.enumerator.start()
-
-    def list(self):
-        if self.errors:
-            raise self.errors.pop(0)
-        return self.files
-
-    def snapshot(self, checkpoint_id):
-        return list(self.enumerator.snapshot_state(checkpoint_id))
-
-    def discover(self):
-        self.context.run_calls()
-
-    def plan(self, limits=UNLIMITED):
-        before = len(self.context.assigned)
-        self.enumerator.plan_batch(BatchRoom(limits))
-        return [split for _, split in self.context.assigned[before:]]
-
-
-def file(name, size=10, modified=0):
-    return FileVersion(name, size, modified)
-
-
-def whole(file):
-    return FileSplit(file, 0, file.size)
 
 
 def test_files_are_taken_oldest_first_then_by_path():
@@ -126,59 +73,6 @@ def test_a_bounded_run_discovers_once():
     bench = Bench(file("a"), bounded=True)
     bench.discover()
     assert bench.context.calls == []
-
-
-def test_a_listing_that_fails_is_retried_with_growing_delays_and_nothing_is_lost():
-    bench = Bench(file("a"))
-    bench.errors = [OSError("one"), OSError("two")]
-    delays = []
-    for _ in range(2):
-        bench.discover()
-        delays.append(bench.context.calls[0].delay)
-    assert 0.3 <= delays[0] <= 0.6
-    assert 0.9 <= delays[1] <= 1.8
-    bench.discover()
-    assert bench.plan() == [whole(file("a"))]
-    assert bench.context.calls[0].delay == 7.0
-
-
-def test_a_listing_that_keeps_failing_fails_the_query_with_its_cause():
-    bench = Bench()
-    bench.errors = [OSError(str(i)) for i in range(3)]
-    bench.discover()
-    bench.discover()
-    with pytest.raises(SourceUnavailable, match="discovery failed 3 times in a row; found OSError"):
-        bench.discover()
-
-
-def test_a_success_forgives_earlier_failures():
-    bench = Bench()
-    for _ in range(3):
-        bench.errors = [OSError("1"), OSError("2")]
-        for _ in range(3):
-            bench.discover()
-
-
-def test_an_error_of_the_lister_keeps_its_name():
-    bench = Bench()
-    bench.errors = [SourceUnavailable("no access", str(i)) for i in range(3)]
-    bench.discover()
-    bench.discover()
-    with pytest.raises(SourceUnavailable, match="no access: 2"):
-        bench.discover()
-
-
-def test_a_path_that_is_missing_at_the_start_fails_at_once_and_later_only_after_retries():
-    bench = Bench()
-    bench.errors = [MissingPathError("no path")]
-    with pytest.raises(MissingPathError):
-        bench.discover()
-    bench = Bench()
-    bench.discover()
-    bench.errors = [MissingPathError("gone")]
-    bench.discover()
-    bench.discover()
-    assert bench.errors == []
 
 
 def test_a_split_sent_back_is_pending_again_and_in_the_next_snapshot():
