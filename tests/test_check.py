@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 CHECK = Path(__file__).resolve().parent.parent / "tools" / "check.sh"
 FAILS_ON = '#!/bin/sh\ncase "$*" in *"$FAILING"*) exit 3;; esac\n'
 """A tool that fails on a certain argument."""
@@ -45,6 +47,6 @@ def test_the_run_fails_if_and_only_if_one_of_its_steps_does(clone, failing, expe
         env={**os.environ, "FAILING": failing},
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert ran.returncode == expected

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def _said(*command):
     done = subprocess.run(
         [sys.executable, *map(str, command)],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

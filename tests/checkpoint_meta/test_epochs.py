@@ -17,6 +17,7 @@ from pyspark_sluice.checkpoint_meta.epochs import (
 from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.testing import Fault, FaultyStateStore, MemoryStateStore
 from pyspark_sluice.errors import FencedError, StateCorruptError, StateError, StateVersionError
+from pyspark_sluice.tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_an_epoch_is_claimed_by_one_only(store):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert sorted(claimed) == list(range(1, 9))
 
 
@@ -137,7 +138,7 @@ def test_two_threads_never_take_one_another_s_claim_for_their_own(store):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert sorted(claimed) == list(range(1, 9))
 
 

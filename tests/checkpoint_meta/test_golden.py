@@ -27,6 +27,7 @@ from pyspark_sluice.connector.options import parse_options
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.files.ledger.reading import FilesAsOf
 from pyspark_sluice.enumerator.fresh_start import beginning
+from pyspark_sluice.tests.patience import PATIENCE
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -130,7 +131,7 @@ def test_version_1_is_carried_over_by_the_first_base(tmp_path):
     # a.json was assigned up to 50 and read up to 40; the batch need not wait for the listing.
     restored = {("a.json", 40, 50), ("a.json", 50, 100)}
     assert restored <= found <= restored | {("new.json", 0, 2)}
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not (state / "index").exists() or not list((state / "bases").glob(f"{after.name}*")):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -23,6 +23,7 @@ from pyspark_sluice.checkpoint_meta.store import (
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.object_stores.server import S3Server
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import NumberSource
 
 pytest.importorskip("s3fs")
@@ -178,7 +179,7 @@ def test_of_two_coordinators_that_start_at_once_one_stops(make_store):
     both = threading.Barrier(2)
 
     def begin(coordinator):
-        both.wait(10)
+        both.wait(PATIENCE)
         try:
             return coordinator.latest(NO_CHECKPOINT)
         except FencedError as error:

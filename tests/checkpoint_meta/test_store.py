@@ -22,6 +22,7 @@ from pyspark_sluice.checkpoint_meta.store import (
 )
 from pyspark_sluice.checkpoint_meta.testing import Fault, FaultyStateStore, MemoryStateStore
 from pyspark_sluice.errors import StateError
+from pyspark_sluice.tests.patience import PATIENCE
 
 
 class StateStoreSuite:
@@ -324,7 +325,7 @@ def test_without_hard_links_one_of_many_wins(monkeypatch, tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert sorted(claimed) == list(range(1, 9))
 
 

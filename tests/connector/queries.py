@@ -16,6 +16,7 @@ from pyspark_sluice.connector.file_source import FileSource
 from pyspark_sluice.connector.options import parse_options
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
+from pyspark_sluice.tests.patience import PATIENCE
 
 SCHEMA = pa.schema([("id", pa.int64())])
 
@@ -59,7 +60,7 @@ class Query:
 
     def plan(self) -> Any:
         """The next checkpoint, as Spark would put it into its offset log."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while (ref := self.coordinator.latest(self.done)) == self.done:
             assert time.monotonic() < deadline, "nothing was found"
             time.sleep(0.01)
@@ -96,7 +97,7 @@ class Query:
 
     def await_base(self, count: int = 1) -> None:
         """Until so many bases are there."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while len(self.store.list("bases")) < count:
             assert time.monotonic() < deadline, "no base was written"
             time.sleep(0.01)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
 from pyspark_sluice.connector.stream_reader import SluiceStreamReader
+from pyspark_sluice.tests.patience import PATIENCE
 
 SCHEMA = StructType([StructField("id", LongType())])
 LONG_AGO = 1_600_000_000
@@ -69,7 +70,7 @@ class Stream:
         self.at = end
         return rows
 
-    def until(self, count: int, seconds: float = 30.0) -> list[int]:
+    def until(self, count: int, seconds: float = PATIENCE) -> list[int]:
         """Batch after batch until so many rows are there."""
         rows, deadline = [], time.monotonic() + seconds
         while len(rows) < count:

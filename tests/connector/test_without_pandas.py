@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 PROGRAM = """
 import sys
 import pyarrow as pa
@@ -36,7 +38,7 @@ assert "fsspec" not in sys.modules
 
 def _run(program, *arguments):
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
 
 

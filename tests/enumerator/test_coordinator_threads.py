@@ -19,6 +19,7 @@ from pyspark_sluice.errors import (
     SourceUnavailable,
     WaitTimeoutError,
 )
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
 
@@ -112,7 +113,7 @@ def test_an_error_of_a_background_thread_fails_the_query_and_every_later_call_wi
         raise SourceUnavailable("the bucket is gone") from error
 
     opened(coordinator).context.call_async(lambda: 1 / 0, handler)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while coordinator._threads.failure is None and time.monotonic() < deadline:
         time.sleep(0.001)
     for _ in range(2):
@@ -132,7 +133,7 @@ def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
     with coordinator._threads.lock:
         opened(coordinator).enumerator.pending.append(1)
         opened(coordinator).context.request_planning()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while opened(coordinator).enumerator.pending and time.monotonic() < deadline:
         time.sleep(0.001)
     assert opened(coordinator).enumerator.pending == []
@@ -171,16 +172,16 @@ def _hanging(coordinator):
     def hang():
         with coordinator._threads.lock:
             busy.set()
-            done.wait(10)
+            done.wait(PATIENCE)
 
     thread = threading.Thread(target=hang, daemon=True)
     thread.start()
-    assert busy.wait(10)
+    assert busy.wait(PATIENCE)
     try:
         yield
     finally:
         done.set()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 def test_closing_does_not_wait_for_ever_for_an_enumerator_that_hangs(query):

@@ -14,6 +14,7 @@ from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
 from pyspark_sluice.errors import FencedError, ProtocolError, StateError
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
 
@@ -72,19 +73,19 @@ def test_spark_waits_for_a_checkpoint_that_is_being_published():
         def publish(self, name, data):
             if name.startswith("checkpoints/0000000002"):
                 entered.set()
-                assert go_on.wait(10)
+                assert go_on.wait(PATIENCE)
             super().publish(name, data)
 
     settings = CoordinatorSettings(BatchLimits(files=1), 1, background_interval=0.01)
     coordinator = Coordinator(NumberSource(range(3)), Slow(), settings)
     first = coordinator.latest(NO_CHECKPOINT)
-    assert entered.wait(10)
+    assert entered.wait(PATIENCE)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(coordinator.latest, first)
         with pytest.raises(Unfinished):
             asked.result(0.05)
         go_on.set()
-        assert asked.result(10) == CheckpointRef(2, 1)
+        assert asked.result(PATIENCE) == CheckpointRef(2, 1)
     coordinator.close()
 
 

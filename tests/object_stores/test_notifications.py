@@ -21,6 +21,7 @@ from pyspark_sluice.tests.object_stores.s3_events import (
     record,
 )
 from pyspark_sluice.tests.object_stores.server import as_json
+from pyspark_sluice.tests.patience import PATIENCE
 
 
 class Ledger:
@@ -58,7 +59,7 @@ class Stream:
         self.ledger.paths += [file.path for file in files]
         return [file.path.removeprefix(f"s3://{self.bucket}/") for file in files]
 
-    def found_within(self, seconds=10.0, count=1):
+    def found_within(self, seconds=PATIENCE, count=1):
         found, deadline = [], time.monotonic() + seconds
         while len(found) < count:
             assert time.monotonic() < deadline, f"only {found}"
@@ -76,7 +77,7 @@ class Stream:
 
     def until(self, **figures):
         """Wait until the figures are these."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while not figures.items() <= {**dict.fromkeys(figures, 0), **self.figures}.items():
             assert time.monotonic() < deadline, f"{self.figures}, not {figures}"
             self.found()
@@ -302,7 +303,7 @@ def test_an_unreachable_queue_is_tried_again_and_then_named(
     server.fault = None
     _put(server, bucket, "in/after")
     sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/after")))
-    deadline, found = time.monotonic() + 30, []
+    deadline, found = time.monotonic() + PATIENCE, []
     while not found:
         assert time.monotonic() < deadline
         try:

@@ -18,6 +18,7 @@ from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.room import BatchRoom
 from pyspark_sluice.errors import ProtocolError, SourceUnavailable
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
 
@@ -106,7 +107,7 @@ def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_a
     thread = threading.Thread(target=send, daemon=True)
     thread.start()
     ref, last, seen = NO_CHECKPOINT, 0, []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while len(seen) < 400 and time.monotonic() < deadline:
         end = coordinator.latest(ref)
         if end == ref:
@@ -120,7 +121,7 @@ def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_a
         seen.extend(events)
         ref, last = end, last + 1
     stop.set()
-    thread.join(5)
+    thread.join(PATIENCE)
     coordinator.close()
     assert last > 1
     assert seen == list(range(1, len(seen) + 1))
@@ -257,14 +258,14 @@ def test_a_call_that_ends_after_the_close_is_heard_by_nobody():
 
     def call():
         started.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
         raise InterruptedError
 
     opened(coordinator).context.call_async(call, lambda *outcome: heard.append(outcome))
-    assert started.wait(10)
+    assert started.wait(PATIENCE)
     coordinator.close()
     go_on.set()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while _call_threads() and time.monotonic() < deadline:
         time.sleep(0.001)
     assert heard == []

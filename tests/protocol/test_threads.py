@@ -14,6 +14,7 @@ from pyspark_sluice.checkpoint_meta.splits import FileSplit
 from pyspark_sluice.checkpoint_meta.store import LocalStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.opened import opened
 from pyspark_sluice.tests.protocol.row_reader import reader_maker, rows_in
 from pyspark_sluice.tests.protocol.rows import (
@@ -63,7 +64,7 @@ class Query:
         for reader, batch in checkpoint.assigned:
             shares.setdefault(reader, []).extend(FileSplitSerializer().read(1, batch))
         for task in [pool.submit(self._read, end, reader, of) for reader, of in shares.items()]:
-            name, rows = task.result(30)
+            name, rows = task.result(PATIENCE)
             self.told.append(name)
             self.sink.update(rows)
         self.start = end
@@ -93,7 +94,7 @@ def test_rows_and_events_are_exact_while_files_land_and_all_threads_run(tmp_path
         landed.set()
 
     threading.Thread(target=land, daemon=True).start()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     try:
         with ThreadPoolExecutor(3) as pool:
             while len(query.sink) < len(query.world.rows()) or not landed.is_set():

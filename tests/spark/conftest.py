@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 SCHEMA = "id long, text string"
 
 
@@ -63,7 +65,7 @@ class Lake:
         self._queries.append(query)
         return query
 
-    def drain(self, seconds: float = 240, **options: Any) -> Any:
+    def drain(self, seconds: float = PATIENCE, **options: Any) -> Any:
         """An AvailableNow run to its end; raises what the query raised."""
         query = self.start({"availableNow": True}, **options)
         assert query.awaitTermination(seconds), "the run did not end in time"
@@ -107,7 +109,7 @@ def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
 def until() -> Callable[..., None]:
     """Wait for a condition, with a bound."""
 
-    def wait(condition: Callable[[], object], what: str, seconds: float = 120.0) -> None:
+    def wait(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"no {what} after {seconds} s"

@@ -28,6 +28,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from pyspark_sluice.examples.demo.driver import Driver
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.soak_grounds import Cluster, Ground, OneMachine
 
 PROGRAM = Path(__file__).parent / "programs" / "soak_query.py"
@@ -87,7 +88,7 @@ class Lander(threading.Thread):
     def finish(self) -> None:
         """Nothing lands after this returns."""
         self._stop_asked.set()
-        self.join(10)
+        self.join(PATIENCE)
 
 
 class Soak:
@@ -131,7 +132,7 @@ class Soak:
 
     def _kill_something(self, driver: Driver) -> Driver:
         # Start-up is not what is tested: wait for the incarnation that the last kill called for.
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + PATIENCE
         while self._ground.newest_epoch() <= self._epochs_killed and driver.ended() is None:
             if time.monotonic() > deadline:
                 message = "no new epoch after 180 s; last lines:\n" + "\n".join(driver.tail)
@@ -162,7 +163,7 @@ class Soak:
                 driver = self._start()
             # What has piled up may take long; standing still may not.
             if (count := len(list((self._root / "sink").iterdir()))) > batches or not deadline:
-                batches, deadline = count, time.monotonic() + 600
+                batches, deadline = count, time.monotonic() + PATIENCE
             if time.monotonic() > deadline:
                 message = "no batch for 600 s; last lines:\n" + "\n".join(driver.tail)
                 raise TimeoutError(message)

@@ -23,9 +23,9 @@ from typing import Any
 import pyspark
 
 from pyspark_sluice.examples.demo.driver import descendants
+from pyspark_sluice.tests.patience import PATIENCE
 
 BUCKET = "lake"
-_PATIENCE = 180.0
 
 
 class Daemon:
@@ -54,7 +54,7 @@ class Daemon:
 
     def wait_for(self, ready: Callable[[], bool], what: str) -> None:
         """Return once `ready`; raise if that takes too long or the process ends before."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while not ready():
             if not self.runs or time.monotonic() > deadline:
                 tail = self._log.read_text(errors="replace")[-2000:]
@@ -68,7 +68,7 @@ class Daemon:
         for pid in (self.pid, *below):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._process.wait(30)
+        self._process.wait(PATIENCE)
 
 
 class StandaloneCluster:

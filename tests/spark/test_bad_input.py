@@ -9,6 +9,8 @@ import traceback
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 
 def _fails(lake, *parts, **options):
     with pytest.raises(Exception) as caught:  # noqa: PT011 - Spark wraps it in its own
@@ -58,7 +60,7 @@ def test_a_file_that_vanishes_between_discovery_and_reading(lake):
         writer = lake.frame(maxFilesPerTrigger=1).writeStream.foreachBatch(sink)
         writer = writer.trigger(availableNow=True)
         query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-        assert query.awaitTermination(240)
+        assert query.awaitTermination(PATIENCE)
 
     with pytest.raises(Exception, match="FileVanishedError") as caught:
         run()
@@ -160,7 +162,7 @@ def test_options_are_checked_when_load_is_called_and_at_the_start_where_there_is
             return frame.collect()
         writer = frame.writeStream.format("noop").trigger(availableNow=True)
         query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-        return query.awaitTermination(240)
+        return query.awaitTermination(PATIENCE)
 
     for call in (lambda: loaded(None), run):
         with pytest.raises(Exception, match="did you mean maxFilesPerTrigger") as error:

@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.store import open_store
+from pyspark_sluice.tests.patience import PATIENCE
 
 LIMIT = 50_000
 
@@ -63,8 +64,8 @@ def test_a_restore_goes_on_in_the_middle_of_a_file(lake):
         return lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
 
     with pytest.raises(Exception, match="the sink is down"):
-        run().awaitTermination(240)
-    assert run().awaitTermination(240)
+        run().awaitTermination(PATIENCE)
+    assert run().awaitTermination(PATIENCE)
     assert Counter(i for rows in stored.values() for i in rows) == lake.landed
     assert [rows[0] for rows in stored.values()] == sorted(rows[0] for rows in stored.values())
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 pytestmark = pytest.mark.drivers
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
@@ -47,7 +49,7 @@ def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_pat
         env=environment,
         capture_output=True,
         text=True,
-        timeout=420,
+        timeout=PATIENCE,
         start_new_session=True,
         check=False,
     )

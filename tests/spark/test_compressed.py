@@ -31,7 +31,7 @@ def test_a_compressed_file_is_read_in_batches_and_goes_on_in_its_middle(lake, da
     until(lambda: not query.isActive or first.exists(), "first batch", 120)
     query.stop()
     assert query.exception() is None
-    lake.drain(seconds=180, **limits)
+    lake.drain(**limits)
     lake.check_exactly_once()
     assert len(lake.batches()) >= 2
     batch = lake.spark.read.format("sluice").schema("id long, text string")

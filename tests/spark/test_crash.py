@@ -17,11 +17,11 @@ import pytest
 from pyspark_sluice.examples.demo import query
 from pyspark_sluice.examples.demo.driver import Driver
 from pyspark_sluice.examples.demo.watch import Watch
+from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.drivers
 FILES = 48
 ROWS = 25
-PATIENCE = 300.0
 
 
 def discovering(watch: Watch) -> bool:

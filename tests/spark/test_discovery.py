@@ -8,6 +8,8 @@ from collections import Counter
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 SCHEMA = "id long, day int"
 FILES = {
     "plain/a.json": 100,
@@ -86,7 +88,7 @@ def test_a_stream_takes_several_paths_with_wildcards_once_each_and_waits_for_mar
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(240)
+        assert query.awaitTermination(PATIENCE)
         return taken, query.lastProgress
 
     (tree / "more" / "day=2" / "_READY").touch()

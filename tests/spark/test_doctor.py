@@ -8,13 +8,15 @@ import sys
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 
 @pytest.mark.spark
 @pytest.mark.drivers
 def test_executors_are_asked_whether_they_share_the_state(tmp_path):
     command = [sys.executable, "-m", "pyspark_sluice", "doctor", str(tmp_path / "ck"), "--spark"]
     done = subprocess.run(
-        [*command, "--json"], capture_output=True, text=True, check=False, timeout=420
+        [*command, "--json"], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = {each["what"]: each for each in json.loads(done.stdout)["findings"]}

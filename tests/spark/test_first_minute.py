@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
@@ -68,7 +70,7 @@ def run(program: str, home: Path, python: str, path: str) -> subprocess.Complete
     environment = {**kept, **here, "PATH": path, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
     return subprocess.run(
         [python, str(script)],
-        env=environment, cwd=home, check=False, capture_output=True, text=True, timeout=420,
+        env=environment, cwd=home, check=False, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
 
 

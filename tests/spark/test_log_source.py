@@ -6,6 +6,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.store import open_store
+from pyspark_sluice.tests.patience import PATIENCE
 
 SOURCE = "pyspark_sluice.examples.log_source.log_source:LogSource"
 SCHEMA = "partition string, position long, line string"
@@ -57,7 +58,7 @@ def test_slices_new_partitions_and_another_parallelism_at_restart(log, lake, unt
     for p in range(4):
         log.append(f"p{p}", [f"line {i}" for i in range(120)])
     query = log.start({"availableNow": True}, parallelism=2)
-    assert query.awaitTermination(240)
+    assert query.awaitTermination(PATIENCE)
     assert sorted(log.ingested()) == sorted(log.landed)
     # Slices of 50 lines: three batches, and every partition stayed with its reader.
     assert len(lake.batches()) == 3

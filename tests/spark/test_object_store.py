@@ -12,6 +12,7 @@ from collections import Counter
 import pytest
 
 from pyspark_sluice.tests.object_stores.server import as_json
+from pyspark_sluice.tests.patience import PATIENCE
 
 MARK = "MARKED/secret+of=the&test"
 """Looked for wherever anybody could read it; its marks are written in other ways in URLs."""
@@ -51,7 +52,7 @@ class Bucket:
 
     def drain(self, **options):
         query = self.start({"availableNow": True}, **options)
-        assert query.awaitTermination(240)
+        assert query.awaitTermination(PATIENCE)
         return query
 
     def objects(self, prefix):
@@ -105,7 +106,7 @@ def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(
     for options in ({}, {"storageOptions": as_json({**on.options, "sekret": MARK})}):
         query = on.start({"availableNow": True}, **options)
         with pytest.raises(Exception, match=r"broken\.json|sekret") as caught:
-            query.awaitTermination(240)
+            query.awaitTermination(PATIENCE)
         told += [str(caught.value), str(query.exception()), _explained_query(query)]
     told += [data.decode(errors="replace") for data in on.objects("state/").values()]
     told += [

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.tests.patience import PATIENCE
 
 OPTIONS = {"mode": "FAILFAST", "onSplitError": "return"}
 
@@ -20,7 +21,7 @@ def run(capsys, *arguments, code=0):
 
 def order(capsys, lake, command, *arguments):
     """As soon as the Python process of the query that has ended is gone."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     said = [command, str(lake.checkpoint), *arguments, "--yes", "--json"]
     while (code := main(said)) == 4 and time.monotonic() < deadline:
         assert "a query holds this state" in capsys.readouterr().err

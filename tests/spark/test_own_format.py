@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 CLASS = "pyspark_sluice.examples.fixed_width.fixed_width:FixedWidthFormat"
 SCHEMA = "id long, text string, day date, part int"
 
@@ -29,7 +31,7 @@ def test_a_registered_format_is_ingested_exactly_once_with_its_options(lake):
     reader = reader.option("maxBytesPerTrigger", "20k")
     writer = reader.load(str(lake.source)).writeStream.format("parquet").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(lake.checkpoint))
-    assert lake.run(writer, str(lake.sink)).awaitTermination(240)
+    assert lake.run(writer, str(lake.sink)).awaitTermination(PATIENCE)
     assert len(lake.batches()) == 6
     found = lake.spark.read.parquet(str(lake.sink))
     batch = (

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.tests.pages import Block, blocks, pages
+from pyspark_sluice.tests.patience import PATIENCE
 
 RUN = [block for page in pages() for block in blocks(page) if block.is_run]
 PAGES = {page: list(group) for page, group in itertools.groupby(RUN, lambda block: block.page)}
@@ -34,7 +35,7 @@ def _shell(block: Block, places: dict[str, str]) -> None:
     ran = subprocess.run(
         ["/bin/bash", "-euo", "pipefail", "-c", block.code],
         env={**os.environ, **places, "PATH": path},
-        check=False, capture_output=True, text=True, timeout=240,
+        check=False, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert ran.returncode == 0, f"{block}: {ran.stderr}"
     assert ran.stdout.strip(), f"{block}: it said nothing"

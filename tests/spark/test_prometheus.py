@@ -8,6 +8,7 @@ import prometheus_client
 import pytest
 
 from pyspark_sluice.connector.prometheus import PrometheusListener
+from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -50,4 +51,4 @@ def test_a_running_query_s_figures_are_scraped_and_go_with_it(lake, until):
         lake.spark.streams.removeListener(listener)
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(PATIENCE)

@@ -9,6 +9,8 @@ from collections import Counter
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 
 def test_two_queries_on_one_state_stop_the_older_one_with_both_epochs_named(lake, until, tmp_path):
     lake.land("0.json", range(10))
@@ -48,7 +50,7 @@ def test_two_sources_in_one_query_need_names_of_their_own(lake):
     writer = both.writeStream.format("noop").trigger(availableNow=True)
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
     with pytest.raises(Exception, match="distinct sourceName"):
-        query.awaitTermination(240)
+        query.awaitTermination(PATIENCE)
 
 
 def test_two_sources_with_names_of_their_own_each_read_everything(lake):
@@ -56,7 +58,7 @@ def test_two_sources_with_names_of_their_own_each_read_everything(lake):
     both = lake.frame(sourceName="left").union(lake.frame(sourceName="right"))
     writer = both.writeStream.format("parquet").trigger(availableNow=True)
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink))
-    assert query.awaitTermination(240)
+    assert query.awaitTermination(PATIENCE)
     assert set(lake.ingested().values()) == {2}
 
 
@@ -71,7 +73,7 @@ def test_a_new_query_starts_from_a_retained_checkpoint_of_another(lake, tmp_path
     frame = lake.frame(checkpointLocation=str(new_checkpoint), startingState=f"{lake.state}@1")
     writer = frame.writeStream.format("parquet").trigger(availableNow=True)
     query = lake.run(writer.option("checkpointLocation", str(new_checkpoint)), str(new_sink))
-    assert query.awaitTermination(240)
+    assert query.awaitTermination(PATIENCE)
     ids = sorted(row.id for row in lake.spark.read.parquet(str(new_sink)).collect())
     assert ids == list(range(20, 60))
     assert sorted(p for p in lake.state.rglob("*") if p.is_file()) == before
@@ -92,14 +94,14 @@ def test_a_savepoint_that_nobody_has_read_is_read_and_not_needed_after_the_first
     writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(refuse)
     writer = writer.option("checkpointLocation", str(lake.checkpoint)).trigger(availableNow=True)
     with pytest.raises(Exception, match="the sink is down"):
-        lake.run(writer).awaitTermination(240)
+        lake.run(writer).awaitTermination(PATIENCE)
     checkpoint, sink = str(tmp_path / "checkpoint2"), str(tmp_path / "sink2")
 
     def drain():
         frame = lake.frame(checkpointLocation=checkpoint, startingState=f"{lake.state}@1")
         writer = frame.writeStream.format("parquet").trigger(availableNow=True)
         query = lake.run(writer.option("checkpointLocation", checkpoint), sink)
-        assert query.awaitTermination(240)
+        assert query.awaitTermination(PATIENCE)
         return Counter(row.id for row in lake.spark.read.parquet(sink).collect())
 
     assert drain() == lake.landed
@@ -115,7 +117,7 @@ def test_an_unknown_savepoint_is_refused_with_those_retained(lake, tmp_path):
     frame = lake.frame(startingState=f"{lake.state}@7", checkpointLocation=other)
     writer = frame.writeStream.format("noop").option("checkpointLocation", other)
     with pytest.raises(Exception, match="checkpoints retained there: 1 to 1"):
-        lake.run(writer.trigger(availableNow=True)).awaitTermination(240)
+        lake.run(writer.trigger(availableNow=True)).awaitTermination(PATIENCE)
 
 
 def test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine(lake):
@@ -153,7 +155,7 @@ def test_a_split_sent_back_and_repaired_is_read_once(lake):
     writer = lake.frame(onSplitError="return", maxSplitAttempts=5).writeStream.foreachBatch(sink)
     writer = writer.trigger(availableNow=True)
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    assert query.awaitTermination(240)
+    assert query.awaitTermination(PATIENCE)
     folders = [str(path) for path in sorted(lake.sink.iterdir())]
     ids = sorted(row.id for row in lake.spark.read.parquet(*folders).collect())
     assert ids == [*range(10), *range(100, 110)]
@@ -173,7 +175,7 @@ def test_a_wrong_checkpoint_location_is_found_out_after_the_first_batch(lake, tm
     writer = writer.format("noop").trigger(processingTime="0 seconds")
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
     with pytest.raises(Exception, match="Spark's checkpoint is not there") as caught:
-        query.awaitTermination(240)
+        query.awaitTermination(PATIENCE)
     assert str(tmp_path / "elsewhere" / "offsets") in str(caught.value)
 
 
@@ -184,7 +186,7 @@ def test_the_checkpoint_of_another_query_is_found_out(lake, tmp_path):
     writer = writer.format("noop").trigger(processingTime="0 seconds")
     query = lake.run(writer.option("checkpointLocation", str(tmp_path / "own")))
     with pytest.raises(Exception, match="belongs to another query"):
-        query.awaitTermination(240)
+        query.awaitTermination(PATIENCE)
 
 
 def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):
@@ -238,7 +240,7 @@ def test_a_batch_that_is_read_again_is_shaped_as_it_was_acknowledged(lake):
         frame = reader.options(mode="DROPMALFORMED", **options).load(str(lake.source))
         writer = frame.writeStream.foreachBatch(sink).trigger(availableNow=True)
         query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-        return query.awaitTermination(240)
+        return query.awaitTermination(PATIENCE)
 
     with pytest.raises(Exception, match="the sink is down"):
         run(filter="id < 5")

@@ -20,6 +20,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice.examples.recipes import database, delta, iceberg, parquet_table, spark_readers
+from pyspark_sluice.tests.patience import PATIENCE
 
 LATE = 3
 """Row of the second file that is older than the one of the first."""
@@ -77,7 +78,7 @@ class Runs:
         query = recipe.start(
             self.spark, str(landing), str(table), str(self.home / "checkpoints" / table.name)
         )
-        assert query.awaitTermination(240), "the run did not end in time"
+        assert query.awaitTermination(PATIENCE), "the run did not end in time"
 
     def crash(self, recipe, function: str) -> None:
         """A run that ends right behind its first write."""

@@ -19,6 +19,7 @@ from nbclient import NotebookClient
 from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice.examples.recipes import delta
+from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 RECIPES = Path(delta.__file__).parent
@@ -37,7 +38,7 @@ def run(command: list[str], **variables: str) -> None:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
     environment = {**inherited, **QUICK, **variables}
     ran = subprocess.run(
-        command, env=environment, check=False, capture_output=True, text=True, timeout=420
+        command, env=environment, check=False, capture_output=True, text=True, timeout=PATIENCE
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
 
@@ -56,7 +57,7 @@ def test_a_query_that_died_goes_on_with_spark_connect_and_repeats_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(delta, "append", append_and_die)
         with pytest.raises(StreamingQueryException, match="InterruptedError"):
-            delta.start(spark, *places).awaitTermination(240)
+            delta.start(spark, *places).awaitTermination(PATIENCE)
     land(landing, "2.json", range(10, 15))
     # Connect's usual port may be taken on a machine that runs tests.
     run(
@@ -78,7 +79,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     notebook = nbformat.read(RECIPES / "first_look.ipynb", as_version=4)
     place = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
+    NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=place).execute()
     said = [output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", [])]
     assert "500 rows in" in "".join(said)
     assert "600 rows" in "".join(said)

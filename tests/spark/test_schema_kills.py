@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from pyspark_sluice.examples.demo.driver import Driver
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.programs import evolving
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
-PATIENCE = 240.0
-"""For a machine that does much else; it takes a tenth of that."""
 
 
 def run(root: Path) -> Driver:

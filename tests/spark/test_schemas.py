@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice import run_with_evolution
+from pyspark_sluice.tests.patience import PATIENCE
 
 TABLES = (
     pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]}),
@@ -83,15 +84,15 @@ def ingested(lake):
 
 def test_a_new_column_stops_the_query_once_and_a_restart_has_all_of_it(lake):
     land(lake, "0.json", {"id": 1, "at": {"zip": "a"}})
-    start(lake).awaitTermination(240)
+    start(lake).awaitTermination(PATIENCE)
     land(lake, "1.json", {"id": 2, "new": True, "at": {"zip": "b", "city": "x"}})
     land(lake, "2.json", {"id": 3, "other": [1]})
     with pytest.raises(Exception, match="SchemaEvolvedError") as caught:
-        start(lake, parallelism=1).awaitTermination(240)
+        start(lake, parallelism=1).awaitTermination(PATIENCE)
     for name in ("new string", "at.city string", "other list", "version 1 of the schema"):
         assert name in str(caught.value)
     assert "run_with_evolution" in str(caught.value).split("SQLSTATE")[0]
-    start(lake).awaitTermination(240)
+    start(lake).awaitTermination(PATIENCE)
     assert ingested(lake) == [
         {"id": "1", "at": {"zip": "a"}},
         {"id": "2", "at": {"zip": "b", "city": "x"}, "new": "true"},
@@ -103,11 +104,11 @@ def test_a_new_column_stops_the_query_once_and_a_restart_has_all_of_it(lake):
 def test_the_helper_starts_a_query_again_until_it_ends_and_only_for_new_columns(lake):
     for number in range(2):
         land(lake, f"{number}.json", {"id": number, f"column{number}": "x"})
-        run_with_evolution(lambda: start(lake), timeout=240)
+        run_with_evolution(lambda: start(lake), timeout=PATIENCE)
     assert Counter(row["id"] for row in ingested(lake)) == Counter("01")
     (lake.source / "bad.json").write_text('{"id": 3')
     with pytest.raises(Exception, match="MalformedDataError"):
-        run_with_evolution(lambda: start(lake), timeout=240)
+        run_with_evolution(lambda: start(lake), timeout=PATIENCE)
 
 
 def test_rescue_keeps_what_is_new_and_none_leaves_it_out(lake):
@@ -115,9 +116,9 @@ def test_rescue_keeps_what_is_new_and_none_leaves_it_out(lake):
     os.utime(lake.source / "0.json", (1, 1))
     land(lake, "1.json", {"id": 2, "new": 1, "at": {"zip": "b", "city": "x"}})
     # The schema is that of the oldest file.
-    start(lake, schemaEvolutionMode="rescue", inferSampleFiles=1).awaitTermination(240)
+    start(lake, schemaEvolutionMode="rescue", inferSampleFiles=1).awaitTermination(PATIENCE)
     land(lake, "2.json", {"id": 3, "new": 1})
-    start(lake, schemaEvolutionMode="none").awaitTermination(240)
+    start(lake, schemaEvolutionMode="none").awaitTermination(PATIENCE)
     assert ingested(lake) == [
         {"id": "1", "at": {"zip": "a"}},
         {"id": "2", "at": {"zip": "b"}, "_rescued_data": '{"new":1,"at":{"city":"x"}}'},

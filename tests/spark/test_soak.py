@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.soak import Soak
 from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 
@@ -11,7 +12,7 @@ from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 @pytest.mark.spark
 @pytest.mark.drivers
 def test_five_random_kills_lose_nothing_and_repeat_nothing(tmp_path):
-    figures = Soak(OneMachine(tmp_path / "soak"), kills=5, seconds=600, seed=11).run()
+    figures = Soak(OneMachine(tmp_path / "soak"), kills=5, seconds=PATIENCE, seed=11).run()
     print(figures)
     assert figures.kills.total() == 5
     assert figures.landed > 0

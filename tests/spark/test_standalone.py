@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import BUCKET, standalone
 
 RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
@@ -32,7 +33,7 @@ def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[st
         env=environment,
         capture_output=True,
         text=True,
-        timeout=420,
+        timeout=PATIENCE,
         start_new_session=True,
         check=False,
     )
@@ -60,7 +61,7 @@ def _submit(master: str, recipe: str, *arguments: Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=420,
+        timeout=PATIENCE,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
 

@@ -9,6 +9,8 @@ from collections import Counter
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 
 def _sources(query):
     return json.loads(query.lastProgress.json)["sources"][0]
@@ -37,7 +39,7 @@ def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
     writer = lake.frame(maxFilesPerTrigger=1, discoveryInterval="100ms").writeStream
     writer = writer.foreachBatch(sink).trigger(availableNow=True)
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    assert query.awaitTermination(240)
+    assert query.awaitTermination(PATIENCE)
     assert sorted(seen) == list(range(40))
 
 
@@ -45,7 +47,7 @@ def test_once_ignores_the_limits(lake):
     for i in range(12):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
     query = lake.start({"once": True}, maxFilesPerTrigger=5)
-    assert query.awaitTermination(240)
+    assert query.awaitTermination(PATIENCE)
     assert lake.batches() == [12]
     lake.check_exactly_once()
 
@@ -116,7 +118,7 @@ def test_two_actions_in_one_foreach_batch_see_the_same_rows(lake):
 
     writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(sink)
     writer = writer.trigger(availableNow=True).option("checkpointLocation", str(lake.checkpoint))
-    assert lake.run(writer).awaitTermination(240)
+    assert lake.run(writer).awaitTermination(PATIENCE)
     assert first == second == lake.landed
 
 
@@ -130,7 +132,7 @@ def test_a_batch_abandoned_by_a_limit_does_not_hold_up_the_stream(lake):
 
     writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(sink)
     writer = writer.trigger(availableNow=True).option("checkpointLocation", str(lake.checkpoint))
-    assert lake.run(writer).awaitTermination(240)
+    assert lake.run(writer).awaitTermination(PATIENCE)
     assert counts == [1, 1]
 
 
@@ -153,9 +155,9 @@ def test_a_failing_sink_and_a_restart_lose_nothing_and_repeat_nothing(lake):
         return lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
 
     with pytest.raises(Exception, match="the sink is down"):
-        run().awaitTermination(240)
+        run().awaitTermination(PATIENCE)
     assert list(stored) == [0]
-    assert run().awaitTermination(240)
+    assert run().awaitTermination(PATIENCE)
     assert list(stored) == [0, 1, 2]
     assert Counter(i for rows in stored.values() for i in rows) == lake.landed
 
@@ -211,7 +213,7 @@ def test_whole_records_arrive_in_spark_as_variants(lake):
     frame = reader.option("checkpointLocation", str(lake.checkpoint)).load(str(lake.source))
     writer = frame.selectExpr("v:id::long AS id", "v:text::string AS text").writeStream
     writer = writer.format("parquet").option("checkpointLocation", str(lake.checkpoint))
-    assert lake.run(writer.trigger(availableNow=True), str(lake.sink)).awaitTermination(240)
+    assert lake.run(writer.trigger(availableNow=True), str(lake.sink)).awaitTermination(PATIENCE)
     lake.check_exactly_once()
     rows = lake.spark.read.parquet(str(lake.sink)).collect()
     assert all(row.text == f"row {row.id}" for row in rows)
@@ -244,7 +246,7 @@ def test_the_files_that_are_read_are_those_that_spark_reads(lake, tmp_path):
             reader = reader.options(recursiveFileLookup="true")
         writer = reader.load(str(lake.source)).writeStream.trigger(availableNow=True)
         writer = writer.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
-        assert lake.run(writer.option("checkpointLocation", checkpoint)).awaitTermination(240)
+        assert lake.run(writer.option("checkpointLocation", checkpoint)).awaitTermination(PATIENCE)
         return sorted(row.value for row in rows)
 
     for given in ({}, {"pathGlobFilter": "*.{json,csv}"}):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +26,7 @@ def test_what_sparks_file_source_has_read_is_not_read_again(spark, lake, capsys)
         frame = frame.option("maxFilesPerTrigger", 2).load(str(lake.source))
         writer = frame.writeStream.format("parquet").option("checkpointLocation", str(old))
         query = lake.run(writer.trigger(availableNow=True), str(old.with_name("table")))
-        assert query.awaitTermination(240)
+        assert query.awaitTermination(PATIENCE)
     finally:
         spark.conf.unset(interval)
     assert (old / "sources" / "0" / "1.compact").exists()

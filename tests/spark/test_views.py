@@ -8,6 +8,7 @@ import time
 import pytest
 
 from pyspark_sluice.connector.views.catalogue import VIEWS
+from pyspark_sluice.tests.patience import PATIENCE
 
 
 def test_every_view_is_a_table_of_spark_beside_the_running_query(spark, tmp_path):
@@ -20,7 +21,7 @@ def test_every_view_is_a_table_of_spark_beside_the_running_query(spark, tmp_path
     writer = stream.writeStream.format("noop").option("checkpointLocation", checkpoint)
     query = writer.start()
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         while sum(p.numInputRows for p in query.recentProgress) < 3:
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -52,7 +53,7 @@ def test_a_view_is_no_stream(spark, tmp_path):
     stream = reader.option("checkpointLocation", str(tmp_path / "ck")).load()
     writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "ck"))
     with pytest.raises(Exception, match="a view is no stream"):
-        writer.start().awaitTermination(240)
+        writer.start().awaitTermination(PATIENCE)
 
 
 def _of(spark, checkpoint, name):

@@ -7,6 +7,7 @@ import time
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.offsets import to_offset
+from pyspark_sluice.tests.patience import PATIENCE
 
 
 def run(capsys, *arguments, code=0):
@@ -40,7 +41,7 @@ def land(query, **files):
 
 
 def await_checkpoint(query, number):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not any(leaf.startswith(f"{number:010d}") for leaf in query.store.list("checkpoints")):
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -20,6 +20,7 @@ from pyspark_sluice.enumerator.room import BatchLimits
 from pyspark_sluice.errors import StateVersionError
 from pyspark_sluice.tests.connector.cli.ordering import drained, land, quarantine, run
 from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.patience import PATIENCE
 
 
 def test_orders_do_not_travel_with_a_savepoint(query, tmp_path, capsys):
@@ -104,7 +105,7 @@ def test_cleaning_up_waits_until_a_file_was_read_once_more(query, capsys):
 
 
 def await_gone(query, name):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while (query.data / name).exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -34,6 +34,7 @@ from pyspark_sluice.reader.files.points import object_of
 from pyspark_sluice.tests.connector.cli.test_compact import in_memory
 from pyspark_sluice.tests.connector.cli.test_fork import drained
 from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.patience import PATIENCE
 
 GOLDEN = Path(__file__).parents[2] / "checkpoint_meta" / "golden"
 
@@ -226,7 +227,7 @@ def test_retention_lets_a_seed_go_when_a_base_stands_for_it(old, tmp_path):
     query = Query(tmp_path, state=str(tmp_path / "new"))
     query.settings |= {"deltas_per_base": 2, "retained_checkpoints": 2}
     query.restart()
-    deadline, at = time.monotonic() + 20, 0
+    deadline, at = time.monotonic() + PATIENCE, 0
     while CheckpointRef(1, 1) in CheckpointHistory(store).checkpoints():
         assert time.monotonic() < deadline
         query.land(f"more-{at}.json", rows=1)
@@ -253,7 +254,7 @@ def test_what_a_seed_has_for_read_is_never_cleaned_up_by_its_query(tmp_path, cap
         query.land(name, rows=1)
         assert query.batch() == [0]
         query.coordinator.commit(query.done)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while (first.data / "c.json").exists():
         assert time.monotonic() < deadline
         query.coordinator.latest(query.done)

@@ -18,6 +18,7 @@ from pyspark_sluice.enumerator.coordinator import Coordinator
 from pyspark_sluice.enumerator.room import BatchLimits
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
+from pyspark_sluice.tests.patience import PATIENCE
 
 
 def ingest(root: Path, batches: int, files: int = 4) -> StateStore:
@@ -51,7 +52,7 @@ def ingest(root: Path, batches: int, files: int = 4) -> StateStore:
             hidden.write_text(torn or lines)
             hidden.rename(landing / f"{landed:05}.json")
             landed += 1
-        before, deadline = ref, time.monotonic() + 30
+        before, deadline = ref, time.monotonic() + PATIENCE
         while (ref := coordinator.latest(before)) == before and time.monotonic() < deadline:
             time.sleep(0.02)
         (checkpoint,) = coordinator.assignments(before, ref)

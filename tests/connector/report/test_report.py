@@ -17,6 +17,7 @@ from pyspark_sluice.connector.report.figures import figures_of
 from pyspark_sluice.connector.report.writing import write_report
 from pyspark_sluice.connector.views.catalogue import table_of
 from pyspark_sluice.tests.connector.report.ingested import ingest
+from pyspark_sluice.tests.patience import PATIENCE
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None
@@ -98,11 +99,11 @@ def test_the_page_stands_alone_and_shows_what_it_is_told_as_text(written):
 def test_it_is_written_from_the_command_line_too(state, tmp_path):
     target = tmp_path / "out.html"
     called = [sys.executable, "-m", "pyspark_sluice.connector.report", state.location, str(target)]
-    done = subprocess.run(called, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (0, f"{target}\n"), done.stderr
     assert Page(target.read_text()).tags.count("svg") == 6
     called[3] = str(tmp_path / "nothing")
-    done = subprocess.run(called, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
     assert "there is no state" in done.stderr
 
@@ -129,7 +130,7 @@ def _browse(page: Path, *asked: str) -> subprocess.CompletedProcess[str]:
         [BROWSER, *usual, *asked, page.as_uri()],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=True,
     )
 

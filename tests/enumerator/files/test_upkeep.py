@@ -21,6 +21,7 @@ from pyspark_sluice.enumerator.files.ledger.reading import FilesAsOf
 from pyspark_sluice.enumerator.files.ledger.sealing import SealingPolicy
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.opened import opened
 
 
@@ -74,7 +75,7 @@ class Query:
             coordinator.commit(self.ref)
             self.ref = end
             batches += 1
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while to_the_end and opened(coordinator).upkeep.is_busy:
             assert time.monotonic() < deadline
             time.sleep(0.01)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 _READ = """
 import json, resource, sys
 import pyarrow as pa
@@ -56,7 +58,7 @@ def test_resident_memory_does_not_follow_the_size_of_the_file(tmp_path, suffix, 
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     rows, grown = json.loads(done.stdout)
     assert rows == ROWS

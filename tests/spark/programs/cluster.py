@@ -15,6 +15,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 
 def children(pid: int) -> list[int]:
     """Processes below `pid`, all generations."""
@@ -60,7 +62,7 @@ def in_the_middle_of_a_batch(checkpoint: Path) -> bool:
 
 
 def kill_one_executor(checkpoint: Path) -> None:
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if in_the_middle_of_a_batch(checkpoint):
             time.sleep(0.3)  # the tasks are under way
@@ -127,7 +129,7 @@ def main(root: Path, archive: str) -> None:
     )
     killer = threading.Thread(target=kill_one_executor, args=(checkpoint,), daemon=True)
     killer.start()
-    if not query.awaitTermination(240):
+    if not query.awaitTermination(PATIENCE):
         raise SystemExit("the run did not end in time")
     spark.stop()
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pyspark_sluice.tests.patience import PATIENCE
+
 SCHEMA = "id long, text string"
 
 
@@ -43,7 +45,7 @@ def _run(spark: SparkSession, query: dict[str, Any]) -> dict[str, Any]:
     running = writer.start(query["sink"])
     error, report = "", None
     try:
-        if not running.awaitTermination(240):
+        if not running.awaitTermination(PATIENCE):
             error = "the run did not end in time"
     except Exception as failure:  # noqa: BLE001 - it is what the caller asks for
         error = str(failure)

@@ -18,6 +18,7 @@ from pyspark_sluice.enumerator.coordinator import Coordinator
 from pyspark_sluice.enumerator.room import BatchLimits
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import OptionError
+from pyspark_sluice.tests.patience import PATIENCE
 
 
 def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_them(tmp_path):
@@ -50,7 +51,7 @@ def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_the
             )
         )  # fmt: skip
         coordinator.commit(ref)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     # A mark follows whenever nothing more is due.
     while [mark.checkpoint for mark in CleanedMarks(store, 0).found()][:1] != [5]:
         assert time.monotonic() < deadline

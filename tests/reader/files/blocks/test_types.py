@@ -19,6 +19,7 @@ from pyspark_sluice.checkpoint_meta.splits import FileVersion
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.parquet.footer import bound
+from pyspark_sluice.tests.patience import PATIENCE
 
 UTC = pa.timestamp("us", "UTC")
 DAY = 86_400_000_000
@@ -250,7 +251,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     pq.write_table(parts[0].slice(0, 100), small)
     del parts
     command = [sys.executable, "-c", MEMORY, str(small), str(large)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     found, grown = map(int, done.stdout.split())
     assert found == rows
     # Arrow itself holds 20 MB at most; the rest is code, and pages its allocator keeps.
