@@ -26,9 +26,6 @@ ELSEWHERE = {
     "object_stores/test_notifications.py": {
         "test_a_malformed_message_goes_to_the_dead_letters_or_stays": ["deadLetterQueueUrl"],
     },
-    "spark/test_bad_input.py": {
-        "test_a_directory_that_cannot_be_listed_is_named": ["discoveryAttempts"],
-    },
     "spark/test_bounded.py": {
         "test_max_rows_holds_where_the_metadata_counts_rows": ["maxRowsPerTrigger"],
     },
@@ -184,6 +181,28 @@ def test_the_first_listing_is_waited_for_as_long_as_is_said(begin, tmp_path):
             stream.batch()
     finally:
         Stuck.may_end.set()
+
+
+class Failing(LocalFileSystem):  # type: ignore[misc]
+    """A file system that cannot be listed."""
+
+    protocol = "failing"
+    cachable = False
+    listings = 0
+
+    def ls(self, path, detail=False, **rest):
+        Failing.listings += 1
+        raise OSError("no answer")
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_listing_is_tried_so_often(begin, tmp_path, attempts):
+    fsspec.register_implementation("failing", Failing, clobber=True)
+    Failing.listings = 0
+    stream = begin(path=f"failing://{tmp_path}/in", discoveryAttempts=str(attempts))
+    with pytest.raises(SluiceError, match="no answer"):
+        stream.batch()
+    assert Failing.listings == attempts
 
 
 @pytest.mark.parametrize("limit", ["10", "1000"])

@@ -17,7 +17,7 @@ from pyspark_sluice.tests.protocol.numbers import Harness
 @pytest.fixture
 def query():
     made = Harness([0, 1, 2, 3])
-    made.restart(commit_patience=5.0)
+    made.restart(commit_patience=60.0)
     return made
 
 
@@ -65,7 +65,7 @@ def test_nothing_is_waited_for_where_every_reader_has_said_how_it_ended(query):
     abandon(query, ref, 1)
     began = time.monotonic()
     assert query.coordinator.latest(ref) == ref
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 30
     assert query.enumerator.abandoned == [(1, [1, 3])]
 
 
@@ -75,7 +75,7 @@ def test_what_was_abandoned_is_counted_and_reported(query):
     query.acknowledge(ref, 0)
     began = time.monotonic()
     query.coordinator.latest(ref)
-    assert 0.2 <= time.monotonic() - began < 2
+    assert 0.2 <= time.monotonic() - began < 30
     report = query.coordinator.report()
     assert (report["abandonedReaders"], report["abandonedSplits"]) == (1, 2)
 

@@ -4,7 +4,6 @@ restart loses nothing."""
 from __future__ import annotations
 
 import os
-import time
 import traceback
 
 import pytest
@@ -34,9 +33,7 @@ def test_a_directory_that_cannot_be_listed_is_named(lake):
     # As root every directory can be read, but nobody can resolve a loop of links.
     loop = lake.source / "loop"
     loop.symlink_to(loop)
-    began = time.monotonic()
     _fails(lake, "SourceUnavailable", str(loop), "Repair access", discoveryAttempts=1)
-    assert time.monotonic() - began < 15, "one attempt waits for no other"
     loop.unlink()
     lake.drain()
     lake.check_exactly_once()
