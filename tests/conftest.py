@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pyspark_sluice.tests.spark_home import use_a_quick_home
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 # Machines that live for seconds or minutes: thorough compilation does not pay. Frames are larger
 # without it.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -Xss4m")
+use_a_quick_home()
 
 # dev: a person waits. ci: the same examples every time, as a regression test. nightly: a search.
 # A strategy that filters much is a matter of the strategy's speed as well.

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyspark
+from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.tests.patience import PATIENCE
@@ -83,7 +83,7 @@ class StandaloneCluster:
         }
         self._environment = {
             **inherited,
-            "SPARK_HOME": str(Path(pyspark.__file__).parent),
+            "SPARK_HOME": _find_spark_home(),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(home / "local"),
             "SPARK_DAEMON_MEMORY": "256m",

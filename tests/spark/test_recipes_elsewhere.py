@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 from nbclient import NotebookClient
 from pyspark.errors import StreamingQueryException
+from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.examples.recipes import delta
 from pyspark_sluice.tests.patience import PATIENCE
@@ -24,7 +25,11 @@ from pyspark_sluice.tests.patience import PATIENCE
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 RECIPES = Path(delta.__file__).parent
 # Machines that live for seconds: thorough compilation does not pay.
-QUICK = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+QUICK = {
+    "SPARK_HOME": _find_spark_home(),
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+}
 
 
 def land(folder: Path, name: str, ids: range) -> None:
