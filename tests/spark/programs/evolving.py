@@ -22,7 +22,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pyspark_sluice import run_with_evolution
+from pyspark_sluice import register, run_with_evolution
 
 ROWS = 50
 BLOCKED = "-blocked"
@@ -97,23 +97,11 @@ class Stream:
         """Go on where the kill has left everything, to the end."""
         start = partial(self.start, hold=False, availableNow=True)
         try:
-            _to_the_end(start)
+            run_with_evolution(start)
         except StreamingQueryException as error:
             (self._home / "failed again").write_text(str(error))
             # As the user would: let the columns in.
-            _to_the_end(partial(start, mode="addNewColumns"))
-
-
-def _to_the_end(start: Callable[[], StreamingQuery]) -> None:
-    while True:
-        try:
-            run_with_evolution(start)
-        except StreamingQueryException as error:
-            # Spark's scheduler, which writes a task down while another query of the session starts.
-            if "Task serialization failed" in str(error):
-                continue
-            raise
-        return
+            run_with_evolution(partial(start, mode="addNewColumns"))
 
 
 def _land(home: Path, name: str, *columns: dict[str, Any]) -> None:
@@ -144,6 +132,8 @@ def main(root: Path) -> None:
     builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
     spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    # Streams that start at the same time.
+    register(spark)
     streams = [Stream(spark, root / name) for name in STREAMS]
     # Spark waits seconds for a source's process to start: not for all at once on a busy machine.
     with ThreadPoolExecutor(2) as few, ThreadPoolExecutor(len(streams)) as all_of_them:
