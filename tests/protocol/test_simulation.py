@@ -19,7 +19,7 @@ def test_every_row_is_read_exactly_once_whatever_happens():
     is_search = profile.max_examples > 100
     examples = settings(
         profile,
-        max_examples=(20 if is_search else 8) * profile.max_examples,
+        max_examples=(20 if is_search else 5) * profile.max_examples,
         stateful_step_count=50 if is_search else 20,
         suppress_health_check=_CHECKS,
     )
@@ -30,7 +30,7 @@ def _search(simulation, broken):
     planted = type("Planted", (simulation,), {"make_coordinator": broken})
     search = settings(
         max_examples=1000,
-        stateful_step_count=30,
+        stateful_step_count=25,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
