@@ -14,7 +14,7 @@ from .connector.interpreter import use_this_interpreter
 
 if TYPE_CHECKING:
     from .connector.data_source import SluiceDataSource as DefaultSource
-    from .connector.interpreter import register
+    from .connector.registering import register
     from .connector.restarting import run_with_evolution
 
 __all__ = ["DefaultSource", "register", "run_with_evolution"]
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
 
         return SluiceDataSource
     if name == "register":
-        from .connector.interpreter import register
+        from .connector.registering import register
 
         return register
     if name == "run_with_evolution":

@@ -1,15 +1,10 @@
-"""Which Python Spark's own processes run, and with what: this one, unless somebody says otherwise.
+"""Which Python Spark's own processes run: this one, unless somebody has said otherwise.
 
 Spark looks for sources with the interpreter that PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON name in
 the environment of its virtual machine, else with the first `python3` of the PATH. Where a virtual
 environment is not activated that is another one, which does not have this package.
 
-Spark keeps one environment for all processes of a source, and each stream that starts writes four
-names into it without a lock. Two that write them for the first time at once can spoil the map; then
-no query of the session can use the source any more (`Illegal size 5 of collection, expected 6`).
-Where the names are there already only values change, to the same ones.
-
-Not here: the data source itself.
+Not here: making the source known (`registering.py`).
 """
 
 from __future__ import annotations
@@ -17,19 +12,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 _SAID = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-
-_WRITTEN_BY_STREAMS = (
-    "SPARK_AUTH_SOCKET_TIMEOUT",
-    "SPARK_BUFFER_SIZE",
-    "SPARK_LOCAL_DIRS",
-    "SPARK_PYTHON_RUNTIME",
-)
-"""See Spark's PythonStreamingSourceRunner; every process is started with values of its own."""
 
 _BEFORE = {name: os.environ[name] for name in _SAID if os.environ.get(name)}
 
@@ -50,38 +36,11 @@ def said_before() -> Mapping[str, str]:
     return _BEFORE
 
 
-def register(spark: Any) -> None:
-    """Make `format("sluice")` known to a session that is already there.
-
-    Needed for what `import pyspark_sluice` came too late for, such as the session of a notebook,
-    and where streams of one session start at the same time; does no harm elsewhere.
-
-    Args:
-        spark: a session, classic or of Spark Connect. A Connect server needs the package as well.
-    """
-    from .data_source import SluiceDataSource
-
-    context = getattr(spark, "_sc", None)
-    if context is not None and context.master.startswith("local") and not _is_said(context):
+def run_this_interpreter_in(context: Any) -> None:
+    """Let Python processes that a local SparkContext starts from now on run this interpreter."""
+    if context.master.startswith("local") and not _is_said(context):
         # The context keeps the name that it hands to all Python processes.
         context.pythonExec = sys.executable
-    if context is None:
-        spark.dataSource.register(SluiceDataSource)
-        return
-    with _names_of_streams(context):
-        spark.dataSource.register(SluiceDataSource)
-
-
-@contextmanager
-def _names_of_streams(context: Any) -> Iterator[None]:
-    """Functions that are handed to Spark within have the names in their environment."""
-    missing = [name for name in _WRITTEN_BY_STREAMS if name not in context.environment]
-    context.environment.update(dict.fromkeys(missing, ""))
-    try:
-        yield
-    finally:
-        for name in missing:
-            del context.environment[name]
 
 
 def _is_said(context: Any) -> bool:

@@ -1,0 +1,57 @@
+"""Makes the source known to a session that is there, so that its streams may start together.
+
+Spark keeps one environment for all processes of a source, and each stream that starts writes four
+names into it without a lock. Two that write them for the first time at once can spoil the map; then
+no query of the session can use the source any more (`Illegal size 5 of collection, expected 6`).
+Where the names are there already, only values change.
+
+Not here: which Python the processes run (`interpreter.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .interpreter import run_this_interpreter_in
+
+_WRITTEN_BY_STREAMS = (
+    "SPARK_AUTH_SOCKET_TIMEOUT",
+    "SPARK_BUFFER_SIZE",
+    "SPARK_LOCAL_DIRS",
+    "SPARK_PYTHON_RUNTIME",
+)
+"""See Spark's PythonStreamingSourceRunner; every process is started with values of its own."""
+
+
+def register(spark: Any) -> None:
+    """Make `format("sluice")` known to a session that is already there.
+
+    Needed for what `import pyspark_sluice` came too late for, such as the session of a notebook,
+    and where streams of one session start at the same time; does no harm elsewhere.
+
+    Args:
+        spark: a session, classic or of Spark Connect. A Connect server needs the package as well.
+    """
+    from .data_source import SluiceDataSource
+
+    context = getattr(spark, "_sc", None)
+    if context is None:
+        spark.dataSource.register(SluiceDataSource)
+        return
+    run_this_interpreter_in(context)
+    with _names_of_streams(context):
+        spark.dataSource.register(SluiceDataSource)
+
+
+@contextmanager
+def _names_of_streams(context: Any) -> Iterator[None]:
+    """Functions that are handed to Spark within have the names in their environment."""
+    missing = [name for name in _WRITTEN_BY_STREAMS if name not in context.environment]
+    context.environment.update(dict.fromkeys(missing, ""))
+    try:
+        yield
+    finally:
+        for name in missing:
+            del context.environment[name]
