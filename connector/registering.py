@@ -37,21 +37,20 @@ def register(spark: Any) -> None:
     from .data_source import SluiceDataSource
 
     context = getattr(spark, "_sc", None)
-    if context is None:
-        spark.dataSource.register(SluiceDataSource)
-        return
-    run_this_interpreter_in(context)
-    with _names_of_streams(context):
+    if context is not None:
+        run_this_interpreter_in(context)
+    # The environment of Spark Connect is out of reach.
+    with _names_of_streams({} if context is None else context.environment):
         spark.dataSource.register(SluiceDataSource)
 
 
 @contextmanager
-def _names_of_streams(context: Any) -> Iterator[None]:
+def _names_of_streams(environment: dict[str, str]) -> Iterator[None]:
     """Functions that are handed to Spark within have the names in their environment."""
-    missing = [name for name in _WRITTEN_BY_STREAMS if name not in context.environment]
-    context.environment.update(dict.fromkeys(missing, ""))
+    missing = [name for name in _WRITTEN_BY_STREAMS if name not in environment]
+    environment.update(dict.fromkeys(missing, ""))
     try:
         yield
     finally:
         for name in missing:
-            del context.environment[name]
+            del environment[name]
