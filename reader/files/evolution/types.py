@@ -5,6 +5,7 @@ Not here: where the types are found.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow as pa
 from ....errors import SchemaMismatchError
 
 _types = pa.types
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 Merge = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
 """Two different types that are not nested as one; None where there is none."""
@@ -190,20 +192,25 @@ def news(current: pa.Schema, found: pa.Schema, *, widen: bool) -> list[str]:
     return _differences(pa.struct(list(current)), pa.struct(list(after)), "")
 
 
+def quoted(name: str) -> str:
+    """A name as Spark's DDL has it: in backticks where it is not a plain word."""
+    return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
 def _differences(before: pa.DataType, after: pa.DataType, prefix: str) -> list[str]:
     if before == after:
         return []
     if _types.is_list(before):
         return _differences(before.value_type, after.value_type, prefix)
     if not _types.is_struct(before):
-        return [f"{prefix.rstrip('.')} {after}"]
+        return [f"{prefix.removesuffix('.')} {after}"]
     names = []
     known = {field.name: field.type for field in before}
     for field in after:
         if field.name in known:
-            names += _differences(known[field.name], field.type, f"{prefix}{field.name}.")
+            names += _differences(known[field.name], field.type, f"{prefix}{quoted(field.name)}.")
         else:
-            names.append(f"{prefix}{field.name} {field.type}")
+            names.append(f"{prefix}{quoted(field.name)} {field.type}")
     return names
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from ....checkpoint_meta.splits import FileVersion
 from ....errors import SchemaMismatchError
-from ..evolution.types import fitted, merged, wider
+from ..evolution.types import fitted, merged, quoted, wider
 
 
 def spark_columns(found: pa.Schema, file: FileVersion) -> pa.DataType:
@@ -25,7 +25,8 @@ def spark_columns(found: pa.Schema, file: FileVersion) -> pa.DataType:
                 file.path,
                 str(err),
                 "a type of Spark's",
-                f"Give it one: .option('schemaHints', '{field.name} string'), or give a schema.",
+                f"Give it one: .option('schemaHints', '{quoted(field.name)} string'), or give a "
+                "schema.",
             ) from None
     return pa.struct(fields)
 
@@ -48,6 +49,7 @@ def merged_blocks(one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa
                 file.path,
                 str(field.type),
                 f"{before}, as in files before",
-                f"Choose one: .option('schemaHints', '{field.name} string'), or give a schema.",
+                f"Choose one: .option('schemaHints', '{quoted(field.name)} string'), or give "
+                "a schema.",
             )
     raise AssertionError

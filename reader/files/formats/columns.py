@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from .convert import Convert, Misfit, converter, find_name, require_nullable, same
+from .leaves import Path
 from .variants import is_variant
 
 _ROWS = 65_536
@@ -38,10 +39,10 @@ class ColumnFitter:
         """
         return sorted({index for index, _ in self._plan_for(found, path) if index >= 0})
 
-    def paths(self, found: pa.Schema, path: str) -> list[str]:
-        """The same as dotted paths, which leave out unwanted fields of structs as well."""
+    def paths(self, found: pa.Schema, path: str) -> list[Path]:
+        """The same as paths of names, which leave out unwanted fields of structs as well."""
         plan = self._plan_for(found, path)
-        wanted: dict[str, None] = {}
+        wanted: dict[Path, None] = {}
         for (index, _), field in zip(plan, self.schema, strict=True):
             if index >= 0:
                 wanted |= dict.fromkeys(_struct_paths(found.field(index), field.type))
@@ -109,18 +110,18 @@ def columns_of(table: pa.Table) -> dict[str, pa.Array]:
     return dict(zip(table.column_names, batches[0].columns, strict=True))
 
 
-def _struct_paths(found: pa.Field, target: pa.DataType) -> list[str]:
+def _struct_paths(found: pa.Field, target: pa.DataType) -> list[Path]:
     both = pa.types.is_struct(found.type) and pa.types.is_struct(target)
     if not both or is_variant(target):
-        return [found.name]
+        return [(found.name,)]
     names = [found.type.field(i).name for i in range(found.type.num_fields)]
-    below: list[str] = []
+    below: list[Path] = []
     for field in target:
         index = find_name(names, field.name)
         if index >= 0:
             below += _struct_paths(found.type.field(index), field.type)
     # With none of its fields wanted, the struct is still read to know where it is null.
-    return [f"{found.name}.{path}" for path in below] or [found.name]
+    return [(found.name, *path) for path in below] or [(found.name,)]
 
 
 def _plan_column(

@@ -82,6 +82,8 @@ class FilterParser:
         name = self._token
         if self._kind == "quoted":
             name = name[1:-1].replace("``", "`")
+        elif "." in name:
+            self._fail(f"the name of a whole column; one that has a dot in it is written `{name}`")
         known = name if name in self._schema.names else self._names.get(name.lower())
         if known is None and self._others is not None and name.lower() not in self._others:
             self._fail(f"a column of the schema: {', '.join(self._schema.names)}")

@@ -17,7 +17,7 @@ from ..api import Block
 from ..blocks import BlockFormat, contiguous, in_bounds, malformed, opened, reading, starting_in
 from ..child_process import ChildDecoder, ChildDied, Produce
 from ..columns import ColumnFitter, only_rows
-from ..leaves import on_columns
+from ..leaves import Path, on_columns
 from .meaning import UTC_NAMES, as_meant, changes, has_timestamps, unscaled_decimals
 from .patched import patched
 from .tail import Tail, read_tail, writer_zone
@@ -86,30 +86,36 @@ def _stripes(
     path = split.file.path
     tail = read_tail(source)
     if tail is None:
-        found = "compression with LZO or Brotli, which Arrow does not decode"
-        raise malformed(split.file, OrcFormat.what, found)
-    names = _by_position(tail, fitter.schema, path)
+        codec = "compression with LZO or Brotli, which Arrow does not decode"
+        raise malformed(split.file, OrcFormat.what, codec)
+    numbered = any("." in name for kind in tail.types for name in kind.names)
     chosen = starting_in(split, _layout(tail, split.file.size), len(tail.stripes))
     zones = _zones(source, tail, chosen, options)
     instants = any(zone not in UTC_NAMES for zone in zones.values())
-    if names is not None or instants:
-        source = patched(source, tail, names, instants=instants)
+    if numbered or instants:
+        source = patched(source, tail, numbered=numbered, instants=instants)
     source.seek(0)
     reader = orc.ORCFile(source)
     rows = sum(stripe.rows for stripe in tail.stripes)
     if (len(tail.stripes), rows) != (reader.nstripes, reader.nrows):
         counted = f"stripes of other than the {reader.nrows} rows of the file"
         raise malformed(split.file, OrcFormat.what, counted)
-    made = {zone: changes(reader.schema, tail, zone, path) for zone in set(zones.values())}
-    meant = as_meant(reader.schema, next(iter(made.values()))) if made else reader.schema
+    found = _named(reader.schema, tail, fitter.schema, path)
+    made = {zone: changes(found, tail, zone, path) for zone in set(zones.values())}
+    meant = as_meant(found, next(iter(made.values()))) if made else found
     paths = fitter.paths(meant, path)
-    _refuse_unscaled(tail, reader.schema, paths, path)
+    _refuse_unscaled(tail, found, paths, path)
+    tops = sorted({found.names.index(names[0]) for names in paths})
+    shown = dict(zip(found.names, reader.schema.names, strict=True))
+    # The names below a number may still have dots, so such a column is read whole.
+    parts = [(shown[names[0]], *(() if numbered else names[1:])) for names in paths]
     for index in chosen:
         stripe = tail.stripes[index]
         if not paths:
             yield from only_rows(stripe.rows)
             continue
-        batch = _read(reader, index, paths, path)
+        batch = _read(reader, index, [".".join(names) for names in parts], path)
+        batch = batch.rename_columns([found.names[top] for top in tops])
         if batch.num_rows != stripe.rows:
             counted = f"{batch.num_rows} rows where the footer says {stripe.rows}"
             raise malformed(split.file, OrcFormat.what, counted)
@@ -126,16 +132,16 @@ def _zones(
     return {i: writer_zone(source, tail, tail.stripes[i]) or session for i in chosen}
 
 
-def _by_position(tail: Tail, schema: pa.Schema, path: str) -> list[str] | None:
-    """Names for the columns of a file of Hive, which says `_col0`, `_col1`; else None.
+def _named(shown: pa.Schema, tail: Tail, schema: pa.Schema, path: str) -> pa.Schema:
+    """The file's columns by their names; by the schema's where Hive says `_col0`, `_col1`.
 
     Raises:
         SchemaMismatchError: more columns than the schema has, so nobody knows which those are.
     """
-    found = tail.types[0].names if tail.types else ()
-    if not found or not all(name.startswith(_POSITION) for name in found):
-        return None
-    if len(found) > len(schema):
+    found = names = tail.types[0].names if tail.types else ()
+    if found and all(name.startswith(_POSITION) for name in found):
+        names = tuple(schema.names)
+    if len(found) > len(names):
         raise SchemaMismatchError(
             "columns that are named by position do not fit the schema",
             path,
@@ -143,15 +149,16 @@ def _by_position(tail: Tail, schema: pa.Schema, path: str) -> list[str] | None:
             f"at most {len(schema)}: {', '.join(schema.names)}",
             "Give all columns of the file in .schema(...), in the order in which Hive has them.",
         )
-    return list(schema.names[: len(found)])
+    pairs = zip(shown, names[: len(found)], strict=True)
+    return pa.schema([field.with_name(name) for field, name in pairs])
 
 
-def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[str], path: str) -> None:
-    for at in unscaled_decimals(tail):
-        name = ".".join((found.field(int(at[0])).name, *at[1:]))
-        if any(name == wanted or name.startswith(f"{wanted}.") for wanted in paths):
+def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[Path], path: str) -> None:
+    for index, *below in unscaled_decimals(tail):
+        at = (found.field(int(index)).name, *below)
+        if any(at[: len(wanted)] == wanted for wanted in paths):
             raise SchemaMismatchError(
-                f"column {name!r} cannot be read without loss",
+                f"column {'.'.join(at)!r} cannot be read without loss",
                 path,
                 "a decimal without precision and scale, as Hive 0.11 wrote it",
                 "a decimal that says how many digits it has",
@@ -159,9 +166,9 @@ def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[str], path: str) 
             )
 
 
-def _read(reader: orc.ORCFile, stripe: int, paths: list[str], path: str) -> pa.RecordBatch:
+def _read(reader: orc.ORCFile, stripe: int, columns: list[str], path: str) -> pa.RecordBatch:
     try:
-        return reader.read_stripe(stripe, paths)
+        return reader.read_stripe(stripe, columns)
     except pa.ArrowInvalid as err:
         if _RANGE not in str(err):
             raise

@@ -2,12 +2,11 @@
 
 Arrow turns ORC's timestamps into wall clocks by the writer's zone, after which the two hours of a
 clock set back are one. As a timestamp of an instant, which differs by one number in the footer, the
-same bytes come out as they are stored. And names that stand for positions are given in the footer.
+same bytes come out as they are stored. And it selects columns by dotted names, which say too little
+where names have dots: then columns are called by their number in the footer.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import pyarrow as pa
 from typing_extensions import override
@@ -23,18 +22,17 @@ _TYPES = 4
 _NAMES = 3
 
 
-def patched(
-    source: pa.NativeFile, tail: Tail, names: Sequence[str] | None, *, instants: bool
-) -> pa.NativeFile:
-    """The file with its columns called `names`, and its timestamps as instants if so asked."""
+def patched(source: pa.NativeFile, tail: Tail, *, numbered: bool, instants: bool) -> pa.NativeFile:
+    """The file with its columns called "0", "1" and so on, and with its timestamps as instants."""
     found: list[Field] = []
     root = True
     for field, value in tail.footer:
         if field == _TYPES and isinstance(value, bytes):
             pairs = list(fields(value))
-            if root and names is not None:
+            if root and numbered:
+                count = sum(number == _NAMES for number, _ in pairs)
                 pairs = [pair for pair in pairs if pair[0] != _NAMES]
-                pairs += [(_NAMES, name.encode()) for name in names]
+                pairs += [(_NAMES, str(index).encode()) for index in range(count)]
             root = False
             found.append((field, message(_type(pairs) if instants else pairs)))
         else:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from ...varints import read_varint, unzigzag
+from ..leaves import Path
 
 MAGIC = b"PAR1"
 _STRUCT = 12
@@ -36,8 +37,8 @@ class RowGroup:
 
     start: int
     rows: int
-    columns: dict[str, Statistics]
-    """Statistics by the column's dotted path."""
+    columns: dict[Path, Statistics]
+    """Statistics by the path of the column's names."""
 
 
 def row_groups(source: pa.NativeFile) -> list[RowGroup]:
@@ -78,12 +79,14 @@ def footer_of(source: pa.NativeFile) -> bytes:
 
 def _row_group(group: dict[int, Any], *, ordered: bool) -> RowGroup:
     chunks = [chunk[3] for chunk in group[1] if 3 in chunk]
-    columns = {_path(meta): _statistics(meta.get(12, {})) for meta in chunks} if ordered else {}
+    columns: dict[Path, Statistics] = {}
+    if ordered:
+        columns = {_path(meta): _statistics(meta.get(12, {})) for meta in chunks}
     return RowGroup(_start(chunks[0]) if chunks else -1, int(group[3]), columns)
 
 
-def _path(meta: dict[int, Any]) -> str:
-    return b".".join(meta[3]).decode()
+def _path(meta: dict[int, Any]) -> Path:
+    return tuple(name.decode() for name in meta[3])
 
 
 def _start(meta: dict[int, Any]) -> int:

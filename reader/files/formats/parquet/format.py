@@ -15,7 +15,7 @@ from ..api import Block
 from ..blocks import BlockFormat, contiguous, malformed, rows_within, starting_in
 from ..columns import only_rows
 from ..filter.predicate import Predicate, Range
-from ..leaves import Change, on_columns
+from ..leaves import Change, Path, on_columns
 from . import int96 as int96s
 from .calendars import rebasing
 from .footer import RowGroup, Statistics, bound, footer_of, row_groups
@@ -113,7 +113,7 @@ class ParquetFormat(BlockFormat):
         return self._known[1]
 
     def _batch_rows(
-        self, parquet: pq.ParquetFile, index: int, group: RowGroup, paths: list[str]
+        self, parquet: pq.ParquetFile, index: int, group: RowGroup, paths: list[Path]
     ) -> int:
         """Rows a batch, from the width of the first rows: the footer does not tell it.
 
@@ -131,14 +131,15 @@ class ParquetFormat(BlockFormat):
             # Bounds that are rebased may come out in another order.
             if source is None or source.name in rebased:
                 continue
-            if source.name in group.columns:
+            known = group.columns.get((source.name,))
+            if known is not None:
                 target = self.schema.field(name).type
-                ranges[name] = _range(group.columns[source.name], source.type, target, group.rows)
+                ranges[name] = _range(known, source.type, target, group.rows)
         return self._predicate.may_hold(ranges)
 
 
 def _read(
-    parquet: pq.ParquetFile, group: int, rows: int, paths: list[str]
+    parquet: pq.ParquetFile, group: int, rows: int, paths: list[Path]
 ) -> Iterator[pa.RecordBatch]:
     """Batches of one row group.
 
@@ -146,7 +147,7 @@ def _read(
         ValueError: a column does not decode; it is named.
     """
     try:
-        yield from parquet.iter_batches(rows, row_groups=[group], columns=paths, use_threads=False)
+        yield from _selected(parquet, group, rows, paths)
     except (pa.ArrowException, OSError) as err:
         # Arrow's own errors have no number; those of the store are not about a column.
         if getattr(err, "errno", None) is None:
@@ -154,20 +155,34 @@ def _read(
         raise
 
 
-def _name_column(parquet: pq.ParquetFile, group: int, paths: list[str]) -> None:
+def _selected(
+    parquet: pq.ParquetFile, group: int, rows: int, paths: list[Path]
+) -> Iterator[pa.RecordBatch]:
+    # `ParquetFile` itself takes dotted names only, which stand for several paths at once.
+    reader, wanted = parquet.reader, set(paths)
+    leaves = [
+        index
+        for index, names in enumerate(reader.column_paths)
+        if any(tuple(names[:depth]) in wanted for depth in range(1, len(names) + 1))
+    ]
+    yield from reader.iter_batches(
+        rows, row_groups=[group], column_indices=leaves, use_threads=False
+    )
+
+
+def _name_column(parquet: pq.ParquetFile, group: int, paths: list[Path]) -> None:
     """Raise an error for the column that does not decode by itself, if there is one."""
     for path in paths:
         try:
-            for _ in parquet.iter_batches(
-                _PROBE_ROWS, row_groups=[group], columns=[path], use_threads=False
-            ):
+            for _ in _selected(parquet, group, _PROBE_ROWS, [path]):
                 pass
         except (pa.ArrowException, OSError) as err:
             if getattr(err, "errno", None) is not None:
                 raise
             reason = (
-                f"column {path!r}, which does not decode in row group {group} ({err}); if others "
-                "can read it, have it written with another encoding, or leave it out of the schema"
+                f"column {'.'.join(path)!r}, which does not decode in row group {group} ({err}); "
+                "if others can read it, have it written with another encoding, or leave it out of "
+                "the schema"
             )
             raise ValueError(reason) from err
 
