@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyspark_sluice.reader.files.formats import records as records_module
 from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, whole
 
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.string())])
@@ -95,3 +96,29 @@ def test_thirty_eight_nines_are_a_decimal_on_the_exact_path_too(tmp_path):
     schema = pa.schema([("a", pa.decimal128(38, 0)), ("b", pa.int64())])
     path.write_text(f"{'9' * 38},1\n{'9' * 38},+1\n")
     assert {str(row["a"]) for row in read_rows([path], schema, file_format="csv")} == {"9" * 38}
+
+
+MARK = "\ufeff".encode()
+
+
+@pytest.mark.parametrize("odd", [b"", b'x"y,z\n'], ids=["clean", "beside an odd record"])
+@pytest.mark.parametrize("multi_line", [False, True])
+def test_a_byte_order_mark_behind_the_beginning_is_text_wherever_a_block_begins(
+    tmp_path, monkeypatch, odd, multi_line
+):
+    records = [b"%s%d,%s\n" % (MARK, n, b"v" * 20) for n in range(5000)]
+    path = tmp_path / "a.csv"
+    path.write_bytes(MARK + b"a,b\n" + odd + b"".join(records))
+    monkeypatch.setattr(records_module, "BLOCK_BYTES", 1000)
+    borders = [] if multi_line else [1000 * n for n in range(1, 30)]
+    options = {"file_format": "csv", "header": True, "multi_line": multi_line}
+    rows = read(cut(path, borders), SCHEMA, **options)[0].to_pylist()
+    assert [row["a"] for row in rows][bool(odd) :] == [f"\ufeff{n}" for n in range(5000)]
+
+
+def test_a_byte_order_mark_alone_in_a_line_is_a_record(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(MARK + b"a\n" + MARK + b"\n" + MARK + MARK + b"\n")
+    one = pa.schema([("a", pa.string())])
+    rows = read_rows([path], one, file_format="csv", header=True)
+    assert [row["a"] for row in rows] == ["\ufeff", "\ufeff\ufeff"]

@@ -5,6 +5,7 @@ Refuses (returns None) wherever Spark's parser might see something else.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 
@@ -66,6 +67,9 @@ class CsvFast:
                 data = self._blanks.sub(b"", data)
             elif self._blanks.search(data):
                 return None
+        if data.startswith(codecs.BOM_UTF8):
+            # Arrow drops one, wherever in a file the block begins.
+            data = codecs.BOM_UTF8 + data
         in_doubt = bool(self._numbers) and marks.has_doubtful_numbers()
         wire = self._wire | dict.fromkeys(self._numbers if in_doubt else (), pa.string())
         kept = [f.name for f in self._data if f.name in wire and f.name in names]

@@ -10,8 +10,20 @@ from collections.abc import Sequence
 from .....checkpoint_meta.splits import FileVersion
 from ...evolution.seen import NewColumnsSeen
 from ...options import ParseMode, ReaderOptions
-from .refusals import header_misfit
+from .refusals import header_misfit, named_twice
 from .scan import Token
+
+
+def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:
+    """The names in a header by which columns are found; `_c0`, `_c1` for empty ones.
+
+    Raises:
+        SchemaMismatchError: two fields have one name, in any case.
+    """
+    names = [(token or "").strip() or f"_c{i}" for i, token in enumerate(tokens)]
+    if len({name.lower() for name in names}) < len(names):
+        raise named_twice(file, names)
+    return names
 
 
 class Header:
@@ -28,17 +40,12 @@ class Header:
             SchemaMismatchError: header and schema do not belong together.
             NewColumnsSeen: a name is no column of the schema, and that stops the query.
         """
-        names = [(token or "").strip() for token in tokens]
-        if self._options.schema_is_inferred:
-            return self._by_name([name or f"_c{i}" for i, name in enumerate(names)], file)
         expected, options = self.columns, self._options
-        folded, wanted = [n.lower() for n in names], [n.lower() for n in expected]
-        if not options.enforce_schema:
-            if missing := [n for n in expected if n.lower() not in folded]:
-                raise header_misfit(file, names, expected, f"it lacks {', '.join(missing)}")
-            given = {n.lower(): n for n in expected}
-            return [given.get(n.lower(), n) for n in names]
+        if options.schema_is_inferred or not options.enforce_schema:
+            return self._by_name(field_names(tokens, file), file)
         if options.mode is ParseMode.FAILFAST and not options.rescued_data_column:
+            names = [(token or "").strip() for token in tokens]
+            folded, wanted = [n.lower() for n in names], [n.lower() for n in expected]
             if len(names) != len(expected):
                 raise header_misfit(file, names, expected, "the number of columns differs")
             if folded != wanted and sorted(folded) == sorted(wanted):
@@ -46,9 +53,16 @@ class Header:
         return list(expected)
 
     def _by_name(self, names: Sequence[str], file: FileVersion) -> list[str]:
-        """The header's names as the schema spells them; columns may be new, or not there."""
+        """The header's names as the schema spells them.
+
+        With an inferred schema columns may be new, or not there.
+        """
         given = {name.lower(): name for name in self.columns}
-        if self._options.mode_of_evolution.stops:
+        if not self._options.schema_is_inferred:
+            folded = {name.lower() for name in names}
+            if missing := [name for name in self.columns if name.lower() not in folded]:
+                raise header_misfit(file, names, self.columns, f"it lacks {', '.join(missing)}")
+        elif self._options.mode_of_evolution.stops:
             known = {name.lower() for name in self._options.all_columns} | set(given)
             if any(name.lower() not in known for name in names):
                 raise NewColumnsSeen(file.path)

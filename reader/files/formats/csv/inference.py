@@ -14,19 +14,24 @@ from ...evolution.types import merged
 from ...options import ReaderOptions
 from ..records import beginning
 from ..times.temporal import Temporal
+from .header import field_names
 from .tokens import CsvTokens
 from .types import TextTypes, text_leaf
 
 
 def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-    """The struct of the records in the first `limit` bytes; null if there are none."""
+    """The struct of the records in the first `limit` bytes; null if there are none.
+
+    Raises:
+        SchemaMismatchError: the header names a column twice.
+    """
     tokens = CsvTokens(options)
     types = TextTypes(Temporal(options))
     names: list[str] = []
     kinds: list[pa.DataType] = []
     for record in _csv_records(file, options, tokens, limit):
         if not names and options.header:
-            names = [(name or "").strip() for name in record]
+            names = field_names(record, file)
             kinds = [pa.null()] * len(names)
             continue
         for index, text in enumerate(record):
@@ -36,10 +41,7 @@ def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.Dat
                 kind = types.of(text) if options.infer_column_types else pa.string()
                 kinds[index] = merged(kinds[index], kind, text_leaf)
     names = names or [f"_c{index}" for index in range(len(kinds))]
-    named = [
-        (name or f"_c{i}", kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
-    ]
-    return pa.struct(named) if named else pa.null()
+    return pa.struct(list(zip(names, kinds, strict=True))) if names else pa.null()
 
 
 def _csv_records(

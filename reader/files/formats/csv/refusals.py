@@ -37,6 +37,18 @@ def header_misfit(
     )
 
 
+def named_twice(file: FileVersion, names: Sequence[str]) -> SchemaMismatchError:
+    """The error for a header by which one of two values would be lost."""
+    return SchemaMismatchError(
+        "the header names a column twice",
+        f"{file.path}, byte 0",
+        ", ".join(names)[:500],
+        "names that differ in more than case",
+        "Rename one of the two in the file. To read by position, give .schema(...) and leave "
+        "enforceSchema true.",
+    )
+
+
 def differs(
     file: FileVersion, names: Sequence[str], expected: Sequence[str]
 ) -> SchemaMismatchError:
