@@ -80,12 +80,14 @@ def evolved(
     from ..reader.files.evolution.types import grown, news
 
     mode = options.mode_of_evolution
-    found = _aligned(_found(seen, files, options), schema, options)
+    found = _aligned(_found(seen, files, options, schema), schema, options)
     names = news(schema, found, widen=mode.widens)
     shown = ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
     if not names:
         raise ProtocolError(
-            "a reader has met a new column that is none", seen.where, f"columns {found.names}"
+            "a reader has met a new column that the schema has",
+            seen.where,
+            f"columns {found.names}",
         )
     if not mode.adds or store is None:
         return NewColumnsError(
@@ -115,27 +117,29 @@ def evolved(
     )
 
 
-def _found(seen: NewColumnsSeen, files: Sequence[FileVersion], options: SluiceOptions) -> pa.Schema:
-    from ..reader.files.evolution.types import grown
-    from ..reader.files.formats.json.types import type_of_json, without_nulls
+def _found(
+    seen: NewColumnsSeen, files: Sequence[FileVersion], options: SluiceOptions, schema: pa.Schema
+) -> pa.Schema:
+    """What the reader met, and what else the files that it was given have."""
+    from ..reader.files.evolution.types import grown, merged
+    from ..reader.files.formats.json.types import json_leaf
     from ..reader.files.schemas.inference import found_columns, partition_columns
 
-    if seen.record is not None:
-        kind = type_of_json(seen.record, exact=options.infer_column_types or seen.widens)
-        found = pa.schema(list(kind))
-        rest = files
+    if seen.found is not None:
+        found, rest = pa.schema(list(seen.found)), files
     else:
         found = found_columns([file for file in files if file.path == seen.where][:1], options)
         rest = [file for file in files if file.path != seen.where]
     found = grown(found, partition_columns(files, options), widen=False)
     try:
-        more = found_columns(rest[: options.infer_sample_files], options)
-        found = grown(found, more, widen=options.mode_of_evolution.widens)
+        more = found_columns(rest[: options.infer_sample_files], options, schema)
     except SluiceError:
         # Files that cannot be read are named when it is their turn.
-        pass
-    fields = [field for field in found if not pa.types.is_null(field.type)]
-    return pa.schema(list(without_nulls(pa.struct(fields))))
+        return found
+    if options.file_format == FileFormatName.JSON:
+        both = merged(pa.struct(list(found)), pa.struct(list(more)), json_leaf)
+        return pa.schema(list(both or ()))
+    return grown(found, more, widen=options.mode_of_evolution.widens)
 
 
 def _aligned(found: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa.Schema:

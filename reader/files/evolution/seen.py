@@ -5,22 +5,17 @@ Not an error of the tree: whoever runs the reader stores the new schema first, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import pyarrow as pa
 
 
 class NewColumnsSeen(Exception):
     """Raised before any row of its block is handed out; what was read does not count.
 
-    `record` is the part of a record that the schema does not have, as parsed; None where the
-    file's own metadata says what its columns are. `widens` is true if it is the type of a column
-    that does not have it.
+    `found` is the struct of what the schema does not have, or has with narrower types, in types for
+    all that the reader looked at; None where the file's own metadata says what its columns are.
     """
 
-    def __init__(
-        self, where: str, record: Mapping[str, Any] | None = None, *, widens: bool = False
-    ) -> None:
-        super().__init__(where, record, widens)
+    def __init__(self, where: str, found: pa.DataType | None = None) -> None:
+        super().__init__(where, found)
         self.where = where
-        self.record = record
-        self.widens = widens
+        self.found = found

@@ -27,6 +27,13 @@ _UNSIGNED = {
 }
 
 
+def is_variant(kind: pa.DataType) -> bool:
+    """True for the struct, marked in its metadata, as which Spark hands variants to Arrow."""
+    if not _types.is_struct(kind) or {child.name for child in kind} != {"value", "metadata"}:
+        return False
+    return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
+
+
 def fitted(kind: pa.DataType) -> pa.DataType:
     """The narrowest type of Spark's that takes every value of `kind`.
 
@@ -80,6 +87,8 @@ def merged(one: pa.DataType, other: pa.DataType, leaf: Merge) -> pa.DataType | N
         return one
     if _types.is_null(one):
         return other
+    if is_variant(one) or is_variant(other):
+        return leaf(one, other)
     if _types.is_struct(one) and _types.is_struct(other):
         return _merged_struct(one, other, leaf)
     if _types.is_list(one) and _types.is_list(other):
@@ -137,9 +146,11 @@ def aligned(found: pa.DataType, current: pa.DataType) -> pa.DataType:
 
     For formats whose columns are found without regard to case.
     """
-    if pa.types.is_list(found) and pa.types.is_list(current):
+    if _types.is_list(found) and _types.is_list(current):
         return pa.list_(pa.field("element", aligned(found.value_type, current.value_type)))
-    if not (pa.types.is_struct(found) and pa.types.is_struct(current)):
+    if _types.is_map(found) and _types.is_map(current):
+        return pa.map_(found.key_type, aligned(found.item_type, current.item_type))
+    if not (_types.is_struct(found) and _types.is_struct(current)):
         return found
     known = {field.name: field for field in current}
     folded = {field.name.lower(): field for field in current}
@@ -166,7 +177,6 @@ def grown(current: pa.Schema, found: pa.Schema, *, widen: bool) -> pa.Schema:
         SchemaMismatchError: two columns differ only in case, which Spark cannot tell apart.
     """
     before = pa.struct(list(current))
-    found = pa.schema([field for field in found if not _types.is_null(field.type)])
 
     def leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return (wider(one, other) if widen else None) or one
@@ -179,10 +189,17 @@ def grown(current: pa.Schema, found: pa.Schema, *, widen: bool) -> pa.Schema:
 
 
 def _without_nulls(kind: pa.DataType) -> pa.DataType:
-    """A field that has only been null is no news: its type is not known yet."""
-    if _types.is_struct(kind):
-        kept = [field for field in kind if not _types.is_null(field.type)]
-        return pa.struct([(field.name, _without_nulls(field.type)) for field in kept])
+    """Without fields that have only been null: null at every depth where no type is known yet."""
+    if _types.is_struct(kind) and not is_variant(kind):
+        fields = [field.with_type(_without_nulls(field.type)) for field in kind]
+        kept = [field for field in fields if not _types.is_null(field.type)]
+        return pa.struct(kept) if kept else pa.null()
+    if _types.is_map(kind):
+        item = _without_nulls(kind.item_type)
+        return item if _types.is_null(item) else pa.map_(kind.key_type, item)
+    if _types.is_list(kind):
+        value = _without_nulls(kind.value_type)
+        return value if _types.is_null(value) else pa.list_(pa.field("element", value))
     return kind
 
 
@@ -200,6 +217,8 @@ def quoted(name: str) -> str:
 def _differences(before: pa.DataType, after: pa.DataType, prefix: str) -> list[str]:
     if before == after:
         return []
+    if _types.is_map(before):
+        return _differences(before.item_type, after.item_type, prefix)
     if _types.is_list(before):
         return _differences(before.value_type, after.value_type, prefix)
     if not _types.is_struct(before):

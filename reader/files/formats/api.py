@@ -157,6 +157,14 @@ class FileFormat(ABC):
         )
 
     @classmethod
+    def new_columns_of(
+        cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
+    ) -> pa.DataType:
+        """The same, of which columns that `known` has may be left out; for schema evolution."""
+        del known
+        return cls.columns_of(file, options, limit)
+
+    @classmethod
     def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
         """One struct for the columns of files before and those of `file`, in types for both."""
         raise NotImplementedError

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from ....checkpoint_meta.splits import FileSplit, FileVersion
 from ....errors import MalformedDataError
 from ..codecs import codec_of
 from ..entering.entry import anywhere, at_starts, starts
+from ..evolution.seen import NewColumnsSeen
 from ..lines import (
     LineBlock,
     is_ascii_superset,
@@ -125,8 +127,12 @@ class RecordFormat(FileFormat):
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """The records whose first byte lies in `split`; see `FileFormat.decode`."""
         try:
-            for block in line_blocks(split, self.options, self._block_bytes):
-                parsed = self.parse(block.data, source_of(block))
+            blocks = line_blocks(split, self.options, self._block_bytes)
+            for block in blocks:
+                try:
+                    parsed = self.parse(block.data, source_of(block))
+                except NewColumnsSeen as seen:
+                    raise self.all_new_columns(seen, chain([block], blocks)) from None
                 yield Decoded(parsed.batch, parsed.dropped)
         except ValueError as err:
             raise malformed(split.file.path, str(err), "records of a bounded size") from err
@@ -147,6 +153,11 @@ class RecordFormat(FileFormat):
             parts.append(whole)
             offset += len(whole)
         return self.parse(b"".join(parts), Source(files, begins))
+
+    def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[LineBlock]) -> NewColumnsSeen:
+        """`seen` with types for all that `blocks` hold; they begin with the one it was seen in."""
+        del blocks
+        return seen
 
     @abstractmethod
     def parse(self, data: bytes, source: Source) -> Parsed:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..evolution.types import is_variant
 from .casts import plain
 from .variant_bytes import (
     Names,
@@ -29,13 +30,6 @@ from .variant_bytes import (
 __all__ = ["is_shredded", "is_variant", "reassembler"]
 
 Build = Callable[[int, list[str], Names], bytes | None]
-
-
-def is_variant(kind: pa.DataType) -> bool:
-    """True for the struct, marked in its metadata, as which Spark hands variants to Arrow."""
-    if not pa.types.is_struct(kind) or {child.name for child in kind} != {"value", "metadata"}:
-        return False
-    return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
 
 
 def is_shredded(found: pa.DataType) -> bool:

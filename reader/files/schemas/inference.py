@@ -77,11 +77,16 @@ def completed(schema: pa.Schema, options: ReaderOptions, *, has_grown: bool = Fa
     return schema
 
 
-def found_columns(files: Sequence[FileVersion], options: ReaderOptions) -> pa.Schema:
-    """The columns in files and paths as they are found, with null types where only nulls are."""
+def found_columns(
+    files: Sequence[FileVersion], options: ReaderOptions, known: pa.Schema | None = None
+) -> pa.Schema:
+    """The columns in files and paths as they are found, with null types where only nulls are.
+
+    Columns that `known` has may be left out.
+    """
     if not files:
         return pa.schema([])
-    kind = _of_contents(files, options)
+    kind = _of_contents(files, options, known)
     data = pa.schema(list(kind) if pa.types.is_struct(kind) else [])
     partitions = partition_columns(files, options)
     place = [field for field in partitions if field.name.lower() not in _lowered(data)]
@@ -91,7 +96,9 @@ def found_columns(files: Sequence[FileVersion], options: ReaderOptions) -> pa.Sc
     return pa.schema([*kept, *place])
 
 
-def _of_contents(files: Sequence[FileVersion], options: ReaderOptions) -> pa.DataType:
+def _of_contents(
+    files: Sequence[FileVersion], options: ReaderOptions, known: pa.Schema | None
+) -> pa.DataType:
     # A file that goes or changes meanwhile says nothing here; its reader will judge it.
     made = format_class(options.file_format)
     kind: pa.DataType = pa.null()
@@ -101,7 +108,11 @@ def _of_contents(files: Sequence[FileVersion], options: ReaderOptions) -> pa.Dat
         if left <= 0:
             break
         with suppress(FileVanishedError, FileChangedError):
-            found = made.columns_of(file, options, min(share, left))
+            limit = min(share, left)
+            if known is None:
+                found = made.columns_of(file, options, limit)
+            else:
+                found = made.new_columns_of(file, options, limit, known)
             found = aligned(found, kind) if made.says_columns else found
             kind = found if pa.types.is_null(kind) else made.common_columns(kind, found, file)
         if not made.says_columns:

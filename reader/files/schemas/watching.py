@@ -16,9 +16,9 @@ from typing_extensions import override
 from ....checkpoint_meta.splits import FileSplit, FileVersion
 from ..evolution.seen import NewColumnsSeen
 from ..evolution.types import aligned, grown, news
+from ..evolution.unknown import KnownFields, written
 from ..formats.api import Decoded, FileFormat, Splittability
 from ..formats.columns import ColumnFitter
-from ..formats.json.types import KnownFields
 from ..formats.registry import make_format
 from ..options import ReaderOptions
 
@@ -97,10 +97,12 @@ class _KeepingFormat(FileFormat):
 
 
 def _text(part: Any) -> str | None:
-    if part is None:
-        return None
-    return json.dumps(part, ensure_ascii=False, separators=(",", ":"), default=_written)
+    return None if part is None else written(part, _leaf)
 
 
-def _written(value: Any) -> str:
+def _leaf(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -85,10 +85,10 @@ class CsvRows(Rows):
 
     def _refuse_wider(self, name: str, token: str, where: Callable[[], str]) -> None:
         if self._widens and token.lstrip("+-").isdigit():
-            value = Number(token.removeprefix("+"))
+            found = type_of_json([Number(token.removeprefix("+"))], exact=True)
             kind = self.out_schema.field(name).type
-            if wider(kind, type_of_json(value, exact=True)) not in (None, kind):
-                raise NewColumnsSeen(where(), {name: value}, widens=True)
+            if wider(kind, found) not in (None, kind):
+                raise NewColumnsSeen(where(), pa.struct([(name, found)]))
 
     def _bad(self, row: Row, text: str, problem: str, where: Callable[[], str]) -> Row | None:
         if self._mode is ParseMode.FAILFAST:

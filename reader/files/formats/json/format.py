@@ -7,14 +7,17 @@ as Spark's own parser sees them (`tokens.py`, `values.py`), which is slow and ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
-from .....errors import OptionError
+from .....errors import OptionError, SluiceError
+from ...evolution.seen import NewColumnsSeen
 from ...evolution.types import merged
+from ...lines import LineBlock
 from ...options import ReaderOptions
 from ..api import Decoded, Parsed
 from ..records import Source, data_schema
@@ -24,7 +27,8 @@ from ..two_paths import TwoPathFormat
 from .borders import parseable, rows_by_file
 from .documents import Documents
 from .fast import FastRecords
-from .inference import json_columns
+from .inference import json_columns, json_texts
+from .news import JsonNews
 from .rows import JsonRows
 from .types import json_leaf
 
@@ -38,6 +42,14 @@ class JsonFormat(TwoPathFormat):
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
         return json_columns(file, options, limit)
+
+    @classmethod
+    @override
+    def new_columns_of(
+        cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
+    ) -> pa.DataType:
+        news = JsonNews(data_schema(known, options), options)
+        return news.of_records(json_texts(file, options, limit))
 
     @classmethod
     @override
@@ -61,6 +73,18 @@ class JsonFormat(TwoPathFormat):
             return
         for parsed in self._documents.read(split.file):
             yield Decoded(parsed.batch, parsed.dropped)
+
+    @override
+    def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[LineBlock]) -> NewColumnsSeen:
+        found, left = seen.found, self.options.infer_sample_bytes
+        with suppress(ValueError, SluiceError):  # What cannot be read is named when it is its turn.
+            for block in blocks:
+                records = (record for _, record in self.records(block.data))
+                found = merged(found, self._rows.news.of_records(records), json_leaf)
+                left -= len(block.data)
+                if left <= 0:
+                    break
+        return NewColumnsSeen(seen.where, found)
 
     @override
     def quick(self, data: bytes, source: Source) -> Parsed | None:

@@ -11,25 +11,22 @@ import msgspec
 import pyarrow as pa
 
 from .....checkpoint_meta.splits import FileVersion
-from ...evolution.types import merged
 from ...lines import whole_content
 from ...options import ReaderOptions
 from ..records import beginning
 from .news import tree_of_record
-from .types import json_leaf, type_of_json
+from .types import type_of_json
 
 
 def json_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
     """The struct of the records in the first `limit` bytes; null if there are none."""
     exact = options.infer_column_types and not options.primitives_as_string
-    kind: pa.DataType = pa.null()
-    for text in _json_texts(file, options, limit):
-        for record in _records(text, options):
-            kind = merged(kind, type_of_json(record, exact=exact), json_leaf)
-    return kind
+    records = (r for text in json_texts(file, options, limit) for r in _records(text, options))
+    return type_of_json(records, exact=exact)
 
 
-def _json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
+def json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
+    """The text of each record in the first `limit` bytes."""
     if options.multi_line:
         yield whole_content(file, options)
         return

@@ -6,22 +6,23 @@ Not here: what is done about it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from ...evolution.seen import NewColumnsSeen
-from ...evolution.types import wider
+from ...evolution.types import merged, wider
+from ...evolution.unknown import KnownFields, written
 from ...options import ReaderOptions
 from . import trees
 from .encodings import recoded
 from .scalars import Number
 from .tokens import TokenStream
-from .types import KnownFields, type_of_json
+from .types import as_maps, json_leaf, type_of_json
 from .values import tree_of
 
-__all__ = ["JsonNews", "tree_of_record", "written"]
+__all__ = ["JsonNews", "tree_of_record"]
 
 
 class JsonNews:
@@ -30,7 +31,8 @@ class JsonNews:
     def __init__(self, data: pa.Schema, options: ReaderOptions) -> None:
         self._options = options
         self._evolution = options.mode_of_evolution
-        self._known = KnownFields(pa.struct(list(data)))
+        self._whole = pa.struct(list(data))
+        self._known = KnownFields(self._whole)
         self._kinds = dict(zip(data.names, data.types, strict=True))
 
     def look(self, record: bytes, where: Callable[[], str]) -> None:
@@ -39,16 +41,24 @@ class JsonNews:
         Raises:
             NewColumnsSeen: a field that the schema does not have, and that stops the query.
         """
-        if not self._evolution.stops:
-            return
-        value = tree_of_record(record, self._options)
-        for one in value if isinstance(value, list) else [value]:
-            unknown = self._known.unknown_part(one) or {}
-            news = {name: part for name, part in unknown.items() if self._is_news(name)}
-            if news:
-                raise NewColumnsSeen(where(), news)
-            if self._evolution.widens and isinstance(one, dict):
-                self._look_for_wider(one, where)
+        if self._evolution.stops:
+            found = self.of_records([record])
+            if not pa.types.is_null(found):
+                raise NewColumnsSeen(where(), found)
+
+    def of_records(self, records: Iterable[bytes]) -> pa.DataType:
+        """What these records have and the schema does not, in types for all; null if nothing."""
+        new, longer = list[Any](), list[Any]()
+        for record in records:
+            value = tree_of_record(record, self._options)
+            for one in value if isinstance(value, list) else [value]:
+                unknown = self._known.unknown_part(one) or {}
+                new.append({name: v for name, v in unknown.items() if self._is_news(name)})
+                if self._evolution.widens and isinstance(one, dict):
+                    longer.append(dict(self._longer(one)))
+        found = type_of_json(new, exact=self._options.infer_column_types)
+        found = merged(found, type_of_json(longer, exact=True), json_leaf)
+        return as_maps(found, self._whole)
 
     def nested(self, name: str, value: bytes) -> str | None:
         """What the struct in a column does not have, as JSON; None if nothing."""
@@ -62,7 +72,7 @@ class JsonNews:
         except ValueError:
             # A name stands twice in it, both times with a value: no part would hold both.
             return value.decode("utf-8", "replace")
-        return written(part[name])
+        return written(part[name], _leaf)
 
     def anything(self, value: Any) -> bool:
         """True if a parsed record has anything that the schema does not have."""
@@ -71,13 +81,13 @@ class JsonNews:
     def _is_news(self, name: str) -> bool:
         return name in self._kinds or name not in self._options.all_columns
 
-    def _look_for_wider(self, record: Mapping[str, Any], where: Callable[[], str]) -> None:
+    def _longer(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Number]]:
         for name, value in record.items():
             kind = self._kinds.get(name)
             if type(value) is Number and kind is not None:
-                found = wider(kind, type_of_json(value, exact=True))
+                found = wider(kind, type_of_json([value], exact=True))
                 if found not in (None, kind) and not _fits(value, kind):
-                    raise NewColumnsSeen(where(), {name: value}, widens=True)
+                    yield name, value
 
 
 def _fits(value: Number, kind: pa.DataType) -> bool:
@@ -118,13 +128,5 @@ def _together(one: Any, other: Any) -> Any:
     return one if other is None else other
 
 
-def written(value: Any) -> str:
-    """Parsed values as compact JSON, numbers as they were written."""
-    if type(value) is Number:
-        return str(value)
-    if isinstance(value, dict):
-        inner = (f"{json.dumps(k, ensure_ascii=False)}:{written(v)}" for k, v in value.items())
-        return "{" + ",".join(inner) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(written, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+def _leaf(value: Any) -> str:
+    return str(value) if type(value) is Number else json.dumps(value, ensure_ascii=False)

@@ -38,7 +38,7 @@ class JsonRows(Rows):
         super().__init__(schema, data)
         self._options = options
         self._mode = options.mode
-        self._news = JsonNews(data, options)
+        self.news = JsonNews(data, options)
         self._fields = converters(data, options, temporal)
         self._takers = trees.takers(data, options, temporal)
         self._texts = [f.name for f in data if pa.types.is_string(f.type)]
@@ -60,7 +60,7 @@ class JsonRows(Rows):
             MalformedDataError: the record does not parse or fit, under `FAILFAST`.
             NewColumnsSeen: it has fields that the schema does not have, if that stops the query.
         """
-        self._news.look(record, where)
+        self.news.look(record, where)
         try:
             return self._plain(record), 0
         except trees.REFUSALS:
@@ -80,7 +80,7 @@ class JsonRows(Rows):
             ValueError: it is no object, or none by itself.
             NewColumnsSeen: as for a record.
         """
-        self._news.look(element, where)
+        self.news.look(element, where)
         if element.lstrip()[:1] != b"{":
             raise MalformedText("an element that is no object")
         with suppress(*trees.REFUSALS):
@@ -120,7 +120,7 @@ class JsonRows(Rows):
 
     def _may_rescue(self, value: Any) -> bool:
         unknown = type(value) is list or not value.keys() <= self._takers.keys()
-        return unknown or self._news.anything(value)
+        return unknown or self.news.anything(value)
 
     def _read(self, record: bytes) -> list[Row]:
         stream = TokenStream(recoded(record)[0], self._options)
@@ -165,7 +165,7 @@ class JsonRows(Rows):
             value.next()
             try:
                 row[name] = self._fields[name](value)
-                if (more := self._news.nested(name, raw)) is not None:
+                if (more := self.news.nested(name, raw)) is not None:
                     rescued[name] = more
             except Misfit as err:
                 row[name] = err.value if isinstance(err, Partial) else None

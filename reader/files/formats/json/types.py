@@ -1,4 +1,4 @@
-"""The types of JSON values, and what of a record a schema does not have.
+"""The types of JSON values.
 
 Not here: values as values of a schema (`values.py`).
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from ...evolution.types import merged, wider
-from ..variants import is_variant
 from .scalars import Number
 
 _LONG = 1 << 63
@@ -27,25 +27,35 @@ def json_leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return wider(one, other) or pa.string()
 
 
-def type_of_json(value: Any, *, exact: bool) -> pa.DataType:
-    """The type of a parsed value; with `exact` false, numbers and booleans are strings."""
-    if isinstance(value, Mapping):
-        fields = [(name, type_of_json(v, exact=exact)) for name, v in value.items()]
-        # Spark's sinks have no structs without fields.
-        return pa.struct(fields) if fields else pa.null()
-    if isinstance(value, list):
-        kind: pa.DataType = pa.null()
-        for inner in value:
-            kind = merged(kind, type_of_json(inner, exact=exact), json_leaf) or pa.string()
-        return pa.list_(pa.field("element", kind))
-    if value is None:
-        return pa.null()
+def type_of_json(values: Iterable[Any], *, exact: bool) -> pa.DataType:
+    """The one type that takes all of these parsed values; null if there are none.
+
+    With `exact` false, numbers and booleans are strings.
+    """
+    values = [value for value in values if value is not None]
+    objects = [value for value in values if isinstance(value, Mapping)]
+    arrays = [value for value in values if isinstance(value, list)]
+    leaves = (value for value in values if not isinstance(value, (Mapping, list)))
+    kinds = list(dict.fromkeys(_leaf(value, exact=exact) for value in leaves))
+    if arrays:
+        element = type_of_json(chain.from_iterable(arrays), exact=exact)
+        kinds.append(pa.list_(pa.field("element", element)))
+    fields: dict[str, list[Any]] = {}
+    for value in objects:
+        for name, inner in value.items():
+            fields.setdefault(name, []).append(inner)
+    # Spark's sinks have no structs without fields.
+    if fields:
+        kinds.append(pa.struct([(n, type_of_json(v, exact=exact)) for n, v in fields.items()]))
+    kind: pa.DataType = pa.null()
+    for found in kinds:
+        kind = merged(kind, found, json_leaf)
+    return kind
+
+
+def _leaf(value: Any, *, exact: bool) -> pa.DataType:
     if not exact or (isinstance(value, str) and type(value) is not Number):
         return pa.string()
-    return _simple(value)
-
-
-def _simple(value: Any) -> pa.DataType:
     if isinstance(value, bool):
         return pa.bool_()
     if type(value) is Number:
@@ -58,6 +68,22 @@ def _simple(value: Any) -> pa.DataType:
     return pa.float64()
 
 
+def as_maps(found: pa.DataType, known: pa.DataType) -> pa.DataType:
+    """`found` with a map wherever `known` has one: by itself any object is a struct."""
+    if pa.types.is_map(known) and pa.types.is_struct(found):
+        item: pa.DataType = pa.null()
+        for field in found:
+            item = merged(item, as_maps(field.type, known.item_type), json_leaf)
+        return pa.map_(pa.string(), item)
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return pa.list_(pa.field("element", as_maps(found.value_type, known.value_type)))
+    if pa.types.is_struct(known) and pa.types.is_struct(found):
+        kinds = {field.name: field.type for field in known}
+        fields = [(f.name, as_maps(f.type, kinds.get(f.name, f.type))) for f in found]
+        return pa.struct(fields)
+    return found
+
+
 def without_nulls(kind: pa.DataType) -> pa.DataType:
     """Where only nulls were seen, strings, as in Spark."""
     if pa.types.is_null(kind):
@@ -67,47 +93,3 @@ def without_nulls(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(pa.field("element", without_nulls(kind.value_type)))
     return kind
-
-
-class KnownFields:
-    """The names of a schema, at every depth."""
-
-    def __init__(self, kind: pa.DataType) -> None:
-        """`kind` is a struct, or whatever may hold some."""
-        self._fields: dict[str, KnownFields] | None = None
-        self._elements: KnownFields | None = None
-        if pa.types.is_struct(kind) and not is_variant(kind):
-            self._fields = {field.name: KnownFields(field.type) for field in kind}
-        elif pa.types.is_list(kind):
-            self._elements = KnownFields(kind.value_type)
-        elif pa.types.is_map(kind):
-            self._elements = KnownFields(kind.item_type)
-
-    def unknown_part(self, value: Any) -> Any:
-        """What of `value` the schema does not have, in its place; None if nothing.
-
-        A null or an empty object under an unknown name is nothing: it is seen when it has a value.
-        """
-        if self._fields is not None and isinstance(value, dict):
-            found = {}
-            for name, inner in value.items():
-                known = self._fields.get(name)
-                part = _content(inner) if known is None else known.unknown_part(inner)
-                if part is not None:
-                    found[name] = part
-            return found or None
-        if self._elements is not None and isinstance(value, list):
-            parts = [self._elements.unknown_part(inner) for inner in value]
-            return parts if any(part is not None for part in parts) else None
-        if self._elements is not None and isinstance(value, dict):
-            return {k: p for k, v in value.items() if (p := self._elements.unknown_part(v))} or None
-        return None
-
-
-def _content(value: Any) -> Any:
-    """`value`, or None if no value is in it."""
-    if isinstance(value, dict):
-        return value if any(_content(inner) is not None for inner in value.values()) else None
-    if isinstance(value, list):
-        return value if any(_content(inner) is not None for inner in value) else None
-    return value
