@@ -145,10 +145,12 @@ class RecordFormat(FileFormat):
         Raises:
             SplitReadError: as for single files; parse them singly to learn which one it is.
         """
+        return self._parse_packed(files, [without_mark(content) for content in contents])
+
+    def _parse_packed(self, files: Sequence[FileVersion], bodies: Sequence[bytes]) -> Parsed:
         begins, offset, parts = [], 0, []
-        for content in contents:
+        for data in bodies:
             begins.append(offset)
-            data = without_mark(content)
             whole = data if data.endswith(b"\n") or not data else data + b"\n"
             parts.append(whole)
             offset += len(whole)

@@ -30,6 +30,7 @@ CORRUPT = "_corrupt_record string"
 THREE = f"a string, b string, c string, {CORRUPT}"
 MULTI = {"multiLine": "true"}
 DOUBLED = {"escape": '"'}
+TRIMMED = {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
 _NIGHTLY = settings().max_examples > 1000
 SEED = random.SystemRandom().getrandbits(32) if _NIGHTLY else 20_240_102
 
@@ -100,10 +101,33 @@ FILES: list[tuple[str, dict[str, str], list[bytes]]] = [
         {"lineSep": "|"},
         [b"1,2,3|4,5,6|", b'"a|b",2,3|x', b"1,2|3,4,5,6| |\t|"],
     ),
+    (
+        "separators of records over lines",
+        MULTI | {"lineSep": "|"},
+        [
+            b"first,second,value\n|\n|first,second,other\n|",
+            b"\n|\n|\n",
+            b"1,2,3|\r\n|4,5\r|6,7\n",
+            b'"a|b\n",2,3|"a"|"b""c"|"d"x|\n"e",1,2',
+            b"1,2,3\n",
+        ],
+    ),
+    (
+        "line ends in what does not fit",
+        MULTI,
+        [b"1,2,3\n4,5\r\n6,7\r8,9\n10\r", b"1\r2\n3\r\n\r4", b'1,2,3\n"4\r",5\r\n'],
+    ),
+    ("carriage returns before line feeds", {"lineSep": "\n"}, [b"1,2,3\r\n4,5\r\n6\r\r\n7\r"]),
+    ("two marks", MULTI, ["\ufeff\ufeff1,2,3\n\ufeff4,5,6\n".encode()]),
+    (
+        "marks behind headers",
+        {"header": "true"},
+        ["\ufeffa,b,c\n\ufeff1,2,3\n\ufeff4,5,6\n".encode(), '\ufeff\n\ufeff"1",2,3\n'.encode()],
+    ),
 ]
 
 
-def _options(title: str) -> list[tuple[str, dict[str, str], str]]:
+def _options(title: str) -> list[tuple[str, dict[str, str], str | tuple[str, ...]]]:
     """Option sets for generated files, each with the characters that matter under it."""
     plain = 'ab"",,\\ \té'
     return [
@@ -114,21 +138,22 @@ def _options(title: str) -> list[tuple[str, dict[str, str], str]]:
         ("tabs", {"sep": "\t"}, 'ab""\t\t\\ é'),
         ("long", {"sep": "||"}, 'ab""||||\\ ,'),
         ("nulls", {"nullValue": "a", "emptyValue": "b"}, plain),
-        (
-            "trimmed",
-            {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"},
-            'ab""\\,, \x01é',
-        ),
+        ("trimmed", TRIMMED, 'ab""\\,, \x01é'),
         ("lines", MULTI, plain + "\n\n"),
         ("windows lines", MULTI | DOUBLED, plain + "\r\n"),
+        ("own ends of records", MULTI | {"lineSep": "|"}, 'ab""||,,\n\n \t'),
+        ("own ends, trimmed", MULTI | TRIMMED | {"lineSep": "|"}, "ab||,,\n "),
+        ("mixed lines", MULTI, ('"', *"ab,, \n\r", "\r\n")),
         ("lines with headers", MULTI | {"header": "true", "comment": "#"}, 'ab"",,\n\n#'),
     ]
 
 
-def _generated(options: dict[str, str], characters: str, count: int) -> list[bytes]:
+def _generated(options: dict[str, str], characters: Sequence[str], count: int) -> list[bytes]:
     chance = random.Random(SEED)
-    ending = "\r\n" if "\r" in characters else "\n"
-    kinds = [ending if character in "\r\n" else character for character in characters]
+    ending = options.get("lineSep", "\r\n" if "\r\n" in characters else "\n")
+    kinds = list(characters)
+    if isinstance(characters, str) and ending == "\r\n":
+        kinds = [ending if character in "\r\n" else character for character in characters]
     files = []
     for _ in range(count):
         # The parser takes files of four bytes for something else than longer ones.

@@ -100,16 +100,15 @@ class CsvFormat(TwoPathFormat):
     @override
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
         self._names = self._data.names
-        if self.options.header:
+        if not self.options.header:
+            return super().decode_packed(files, contents)
+        first, bodies = self._names, list[bytes]()
+        for file, data in zip(files, contents, strict=True):
+            bodies.append(self._without_header(without_mark(data), file) or b"")
+            if bodies[:-1] and self._names != first:
+                raise differs(file, self._names, first)
             first = self._names
-            bodies = []
-            for file, data in zip(files, contents, strict=True):
-                bodies.append(self._without_header(without_mark(data), file) or b"")
-                if bodies[:-1] and self._names != first:
-                    raise differs(file, self._names, first)
-                first = self._names
-            contents = bodies
-        return super().decode_packed(files, contents)
+        return self._parse_packed(files, bodies)
 
     @override
     def quick(self, data: bytes, source: Source) -> Parsed | None:

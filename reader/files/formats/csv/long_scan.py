@@ -77,7 +77,7 @@ class LongScanner(Scanner):
     def _quoted(self) -> None:
         rules = self._rules
         self._next()
-        while not (self._before == rules.quote and self._char <= " "):
+        while not (self._before == rules.quote and (self._char <= " " or self._char == self._feed)):
             if self._before == rules.quote and self._is_separator():
                 return
             char = self._char

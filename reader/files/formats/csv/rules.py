@@ -29,7 +29,10 @@ class Rules:
     leading: bool
     trailing: bool
     breaks: tuple[str, ...]
-    """What ends a record outside of quotes, the file's own first; empty for a single line."""
+    """What ends a record outside of quotes, the file's own first; empty for a single line.
+
+    The last one is the character that the parser takes each of them for.
+    """
 
     quoted_break: str
     """The break that becomes a line feed inside of quotes; empty for none."""

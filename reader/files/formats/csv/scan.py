@@ -30,7 +30,7 @@ class Scanner:
         self._text = text
         self._size = len(text)
         self._sep = rules.sep if len(rules.sep) == 1 else NO_CHARACTER
-        self._feed = "\n" if rules.breaks else ""
+        self._feed = rules.breaks[-1] if rules.breaks else ""
         self._is_end = is_end
         self.at = 0
         self.is_closed = False
@@ -127,7 +127,7 @@ class Scanner:
         self._next()
         while True:
             char = self._char
-            if self._before == rules.quote and (char <= " " or char == self._sep):
+            if self._before == rules.quote and (char <= " " or char in (self._sep, self._feed)):
                 break
             if char not in (rules.quote, rules.escape):
                 if self._before == rules.quote:
@@ -243,7 +243,7 @@ class Scanner:
         self.at += 1
         for ending in self._rules.breaks:
             if char == ending[0] and self._text.startswith(ending, self._here):
-                char = "\n"
+                char = self._feed
                 self.at = self._here + len(ending)
                 break
         self._char = char

@@ -86,6 +86,8 @@ class CsvTokens:
 
     def _rules(self, line_break: str = "") -> Rules:
         options = self._options
+        # A separator of one character takes the place of the line feed, which then is text.
+        feed = options.line_sep if len(options.line_sep) == 1 else "\n"
         # Spark keeps a separator that was set as it is inside of quotes.
         normal = line_break if line_break != "\n" and not options.line_sep else ""
         return Rules.of(
@@ -96,7 +98,7 @@ class CsvTokens:
             options.empty_value,
             leading=options.ignore_leading_white_space,
             trailing=options.ignore_trailing_white_space,
-            breaks=tuple(dict.fromkeys((line_break, "\n"))) if line_break else (),
+            breaks=tuple(dict.fromkeys((line_break, feed))) if line_break else (),
             quoted_break=normal,
         )
 
@@ -109,4 +111,6 @@ def break_of(text: str) -> str:
 
 def shown(text: str) -> str:
     """A record as it stands in the column of corrupt records: without what ended it."""
-    return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
+    if text.endswith("\r\n"):
+        return text[:-2]
+    return text[:-1] if text.endswith(("\r", "\n")) else text
