@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.loaded_paths import loaded_paths
+from ..checkpoint_meta.reference import NO_CHECKPOINT
 from ..checkpoint_meta.splits import FileSplit, FileVersion
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ..enumerator.cleaner import SourceCleaner
@@ -33,7 +34,7 @@ from ..enumerator.files.spreading import SplitSpreader
 from ..enumerator.large_state import StateDocument
 from ..errors import FileChangedError, OptionError, SplitReadError
 from ..reader.api import ReaderContext, SplitReader
-from ..reader.files.figures import FIGURES, FigureReader
+from ..reader.files.figures import FigureReader
 from ..reader.files.formats.api import FileFormat, Splittability
 from .cleaning import make_cleaner
 from .file_times import instant
@@ -135,16 +136,21 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         versions_matter = self.options.on_overwrite is not OnOverwrite.IGNORE
         return fold(chain, attachments, details=versions_matter)
 
-    @property
-    @override
-    def reader_event_types(self) -> frozenset[str]:
-        return frozenset({FIGURES})
-
     @override
     def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
         from ..reader.files.reader import FileSplitReader
 
-        return FigureReader(FileSplitReader(self.schema, self.options, context))
+        # A batch read has nobody that would hand out another version.
+        is_stream = context.checkpoint_id != NO_CHECKPOINT.checkpoint
+        return FigureReader(
+            FileSplitReader(
+                self.schema,
+                self.options,
+                context,
+                only_assigned_versions=is_stream
+                and self.options.on_overwrite is OnOverwrite.REPROCESS,
+            )
+        )
 
 
 def make_discovery(options: SluiceOptions) -> Discovery:

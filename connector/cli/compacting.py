@@ -31,7 +31,6 @@ from ...enumerator.compaction import Compaction
 from ...enumerator.files.standing import StandingFiles
 from ...enumerator.fresh_start import COMPACTION
 from ...errors import OptionError, StateError
-from ...reader.files.figures import FIGURES
 from ...reader.files.points import FOLDER
 from ..views.state import StateView, in_parallel
 from .telling import said_bytes
@@ -62,7 +61,7 @@ class CompactPlan:
         before = self.told()
         open_format(self.store)
         epoch = claim_epoch(self.store, COMPACTION)
-        compaction = Compaction(self.store, StandingFiles(frozenset({FIGURES})), epoch)
+        compaction = Compaction(self.store, StandingFiles(), epoch)
         # One more than promised: the oldest may have commits of its parent to count.
         compaction.run(self.newest, self.retained + 1, self.younger_than)
         return {**before, "written": True, "after": sizes(self.store)}

@@ -24,7 +24,6 @@ from ...enumerator.planting import StandingState, state_after
 from ...enumerator.restore import restore
 from ...enumerator.settings import StartingState
 from ...errors import OptionError
-from ...reader.files.figures import FIGURES
 from ...reader.files.points import FOLDER, object_of
 from ..views.state import StateView
 from .rows import matching_pattern
@@ -105,14 +104,14 @@ class Fork:
         self, attachments: Attachments | None, wanted: Callable[[pa.Array], pa.Array] | None
     ) -> StandingState[Any, Any]:
         savepoint = StartingState(self.view.store, self.ref)
-        return state_after(savepoint, StandingFiles(frozenset({FIGURES}), wanted), attachments)
+        return state_after(savepoint, StandingFiles(wanted), attachments)
 
     def _leave_out(
         self, enumerator: StandingEnumerator, wanted: Callable[[pa.Array], pa.Array]
     ) -> None:
         """What the other state found later and is not wanted counts as seen."""
         read, store = Attachments(self.view.store, 0), self.view.store
-        source = StandingFiles(frozenset({FIGURES}))
+        source = StandingFiles()
         known = restore(self.view.history, self.view.head, source, read).state
         assert known is not None
         now = int(time.time() * 1_000_000)

@@ -151,7 +151,7 @@ class Import:
         return {**self.told(written=True), "seed": seed.model_dump(mode="json")}
 
     def _state(self) -> StandingState[Any, Any]:
-        state = standing_state(StandingFiles(frozenset()), RestoredState())
+        state = standing_state(StandingFiles(), RestoredState())
         assert isinstance(state.enumerator, StandingEnumerator)
         now = int(time.time() * 1_000_000)
         for at in range(0, len(self.seen), _STEP):

@@ -17,7 +17,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from ...checkpoint_meta.splits import FileSplit
+from ...checkpoint_meta.file_events import FIGURES
+from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ...errors import FileChangedError, MissingPathError, SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..room import BatchRoom
@@ -278,6 +279,11 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._context.request_planning()
 
     @override
+    def found_instead(self, old: FileVersion, new: FileVersion) -> None:
+        super().found_instead(old, new)
+        self._context.request_planning()
+
+    @override
     def forget_splits(self, splits: Sequence[FileSplit]) -> None:
         self.ledger.forget(splits, int(self._clock() * 1_000_000))
 
@@ -321,6 +327,9 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        super().handle_reader_event(reader, event_type, value)
+        if event_type != FIGURES:
+            return
         for name in self._figures:
             self._figures[name] += int(value.get(name, 0))
 

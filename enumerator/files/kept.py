@@ -5,13 +5,16 @@ Not here: who finds files and assigns them (`enumerator.py`), or does neither (`
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import Any
 
 from typing_extensions import override
 
 from ...checkpoint_meta.attachments import Attachments
+from ...checkpoint_meta.file_events import FILE_EVENTS, REPLACED, versions_of_event
 from ...checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
-from ...checkpoint_meta.splits import FileSplit
+from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ..api import EnumeratorSource, SplitEnumerator
 from ..large_state import FrozenState
 from .ledger.ledger import Ledger
@@ -38,6 +41,11 @@ class FilesSource(EnumeratorSource[FileSplit, FileState]):
 
     @property
     @override
+    def reader_event_types(self) -> frozenset[str]:
+        return FILE_EVENTS
+
+    @property
+    @override
     def snapshots_are_changes(self) -> bool:
         return True
 
@@ -46,6 +54,15 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):
     """Hands its ledger to bases, and lets them improve it."""
 
     ledger: Ledger
+
+    @override
+    def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        if event_type == REPLACED:
+            self.found_instead(*versions_of_event(value))
+
+    def found_instead(self, old: FileVersion, new: FileVersion) -> None:
+        """A reader met `new` where it was to read `old`, and has read neither."""
+        self.ledger.found_instead(old, new, time.time_ns() // 1000)
 
     @override
     def freeze_state(self) -> FrozenState:

@@ -19,7 +19,7 @@ from ...checkpoint_meta.attachments import Attachments
 from ...checkpoint_meta.file_columns import FILES, Numbers, numbers_array
 from ...checkpoint_meta.index.keys import Flags, SeenKeys, names_in, versions_in
 from ...checkpoint_meta.index.run import read_files
-from ...checkpoint_meta.splits import FileSplit
+from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ..api import SplitEnumeratorContext
 from ..large_state import StateDocument
 from ..room import BatchRoom
@@ -38,9 +38,8 @@ Wanted = Callable[[pa.Array], pa.Array]
 class StandingFiles(FilesSource):
     """The driver's half of the file source, as far as it needs no option."""
 
-    def __init__(self, reader_event_types: frozenset[str], wanted: Wanted | None = None) -> None:
+    def __init__(self, wanted: Wanted | None = None) -> None:
         """`wanted` says which files stay pending; all where there is none."""
-        self._reader_event_types = reader_event_types
         self._wanted = wanted
 
     @override
@@ -52,11 +51,6 @@ class StandingFiles(FilesSource):
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
         return fold(chain, attachments, details=True)
-
-    @property
-    @override
-    def reader_event_types(self) -> frozenset[str]:
-        return self._reader_event_types
 
 
 class StandingEnumerator(LedgerEnumerator):
@@ -106,14 +100,17 @@ class StandingEnumerator(LedgerEnumerator):
 
     @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
-        wanted = list(splits)
-        if self._wanted is not None:
-            chosen = self._wanted(pa.array([split.file.path for split in splits], pa.string()))
-            wanted = [
-                s for s, is_wanted in zip(splits, chosen.to_pylist(), strict=True) if is_wanted
-            ]
+        wanted = [split for split in splits if self._is_wanted(split.file)]
         self.came_back += wanted
         self.ledger.put_back(wanted)
+
+    @override
+    def found_instead(self, old: FileVersion, new: FileVersion) -> None:
+        if self._is_wanted(old):
+            super().found_instead(old, new)
+
+    def _is_wanted(self, file: FileVersion) -> bool:
+        return self._wanted is None or bool(self._wanted(pa.array([file.path]))[0].as_py())
 
     @override
     def snapshot_state(self, checkpoint_id: int) -> FileState:

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from typing_extensions import override
 
+from ...checkpoint_meta.file_events import FIGURES
 from ..api import ReaderEvent, Report, SplitFinished, SplitReader, SplitT
-
-FIGURES = "figures"
-"""Type of the event; its value has rows, bytes, microseconds, droppedRecords, skippedFiles."""
 
 
 class FigureReader(SplitReader[SplitT]):

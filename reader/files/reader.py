@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.splits import FileSplit
+from ...checkpoint_meta.file_events import REPLACED, replaced
+from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ...errors import (
     FileChangedError,
     FileVanishedError,
@@ -23,7 +24,7 @@ from ...errors import (
     SluiceError,
     SplitReadError,
 )
-from ..api import ReaderContext, Report, SplitFinished, SplitReader, SplitReturned
+from ..api import ReaderContext, ReaderEvent, Report, SplitFinished, SplitReader, SplitReturned
 from .columns import FileColumns
 from .evolution.options import EvolutionMode
 from .formats.api import FileFormat, Parsed
@@ -43,6 +44,8 @@ __all__ = ["FileSplitReader"]
 
 Item: TypeAlias = pa.RecordBatch | Report
 
+_REPLACED = "replaced before it was read; the version that is there now is read by itself"
+
 
 @dataclass(frozen=True)
 class _Way:
@@ -59,8 +62,19 @@ class _Way:
 class FileSplitReader(SplitReader[FileSplit]):
     """Reads file splits in order; every batch equals `schema` exactly."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions, context: ReaderContext) -> None:
-        """`schema` is the one Spark expects: timestamps in microseconds, no large types."""
+    def __init__(
+        self,
+        schema: pa.Schema,
+        options: ReaderOptions,
+        context: ReaderContext,
+        *,
+        only_assigned_versions: bool = False,
+    ) -> None:
+        """`schema` is the one Spark expects: timestamps in microseconds, no large types.
+
+        With `only_assigned_versions` a file that was replaced is not read as it is now: the
+        enumerator learns of the version that is there, and hands it out once.
+        """
         if context.must_finish and options.mode_of_evolution.stops:
             # What has been acknowledged once is read as it was then.
             options = options.model_copy(update={"schema_evolution_mode": EvolutionMode.NONE})
@@ -69,6 +83,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._watch = ColumnWatch(schema, options)
         self._options = options
         self._context = context
+        self._only_assigned_versions = only_assigned_versions
         self._columns = FileColumns(schema, options)
         self._fitter = ColumnFitter(schema, options.time_zone or "UTC")
         self._pruning = FilePruning(schema, options)
@@ -179,14 +194,11 @@ class FileSplitReader(SplitReader[FileSplit]):
             began = time.perf_counter()
             try:
                 step = next(steps, None)
-            except FileChangedError:
-                # A whole file that was repaired or replaced before its first row was taken is
-                # read as it is now; a part of a file would not fit the other parts any more, nor
-                # would a new version fit rows that an earlier attempt has acknowledged.
-                settled = bool(rows or dropped) or self._context.must_finish
-                if settled or present is not None or not split.is_whole_file:
-                    raise
-                present = self._as_it_is_now(split)
+            except FileChangedError as err:
+                present = self._as_it_is_now(split, err, begun=bool(rows or dropped or present))
+                if self._only_assigned_versions:
+                    yield from _told_of(present.file, split)
+                    return
                 steps = self._batches(present)
                 continue
             except FileVanishedError as err:
@@ -208,7 +220,15 @@ class FileSplitReader(SplitReader[FileSplit]):
         length = (present or split).length
         yield SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
 
-    def _as_it_is_now(self, split: FileSplit) -> FileSplit:
+    def _as_it_is_now(self, split: FileSplit, error: FileChangedError, *, begun: bool) -> FileSplit:
+        """A whole file that was repaired or replaced before its first row was taken.
+
+        A part of a file would not fit the other parts any more, nor would a new version fit rows
+        that an earlier attempt has acknowledged.
+        """
+        settled = self._context.must_finish and not self._only_assigned_versions
+        if begun or settled or not split.is_whole_file:
+            raise error
         file = present_version(split.file, self._options.storage_options)
         return FileSplit(file, 0, file.size)
 
@@ -237,3 +257,10 @@ class FileSplitReader(SplitReader[FileSplit]):
                 f"{self._options.file_format} data that fits the schema",
                 "Repair the file, or set ignoreCorruptFiles to skip and count it.",
             ) from err
+
+
+def _told_of(found: FileVersion, split: FileSplit) -> Iterator[Item]:
+    yield SplitFinished(split.split_id, 0, skipped=_REPLACED)
+    # A version without its time is for a listing to find.
+    if found.modified >= 0:
+        yield ReaderEvent(REPLACED, replaced(split.file, found))

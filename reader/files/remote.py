@@ -35,7 +35,7 @@ def remote_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion
     bucket = open_bucket(file.path, storage)
     if bucket is not None:
         found = patiently(lambda: bucket[0].head(bucket[1]))
-        return FileVersion(file.path, found.size, -1, found.etag)
+        return FileVersion(file.path, found.size, found.modified, found.etag)
     fs, path = by_fsspec(file.path, storage)
     return FileVersion(file.path, int(fs.info(path)["size"]), -1)
 

@@ -41,12 +41,15 @@ from .pending import FileOrder, PendingRanges
 from .sealing import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
 from .seen import Piece, SeenFiles
 from .state import FileState
-from .stretches import splits_of, splits_without, stretches_of
+from .stretches import Stretches, splits_of, splits_without, stretches_of
 
 EndOfRecords: TypeAlias = Callable[[str, int, int], int]
 """Path, first byte, size -> after the last whole record, or the first byte if there is none."""
 
 _EMPTY = np.zeros(0, np.int64)
+
+_SECOND = 1_000_000
+"""Of an object some requests tell the time in microseconds, others in seconds."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ class Sifted:
     wanted: bool
     """False where they are not to be read."""
 
-    changed: int = 0
+    replaced: Sequence[FileVersion] = ()
+    """Of the new ones, those that are instead of another version, to be read whole."""
 
 
 class Ledger:
@@ -131,6 +135,7 @@ class Ledger:
         if self.wants_versions:
             known, version, end = self.seen.details_of(names)
             changed = known & (version != versions)
+            changed &= version != versions_of(sizes, modified // _SECOND * _SECOND, etags)
             start = Changes(self._policy.on_overwrite).starts(
                 np.flatnonzero(changed), paths, sizes, end
             )
@@ -152,6 +157,9 @@ class Ledger:
             with_borders(files, ends, ends), ~read | changed[rows] | (ends != sizes[rows])
         )
         keys = SeenKeys.sort(names.take(rows), versions[rows], ends)
+        replaced: Sequence[FileVersion] = ()
+        if self._policy.on_overwrite is OnOverwrite.REPROCESS and changed.any():
+            replaced = [split.file for split in splits_in(where(ranges, changed[rows][read]))]
         return Sifted(
             self.pending.sort(ranges),
             silent,
@@ -159,11 +167,13 @@ class Ledger:
             Piece(files, ends, now),
             int(np.count_nonzero(~known[rows])),
             wanted,
-            int(np.count_nonzero(changed[rows])),
+            replaced,
         )
 
     def enter(self, sifted: Sifted) -> None:
         """What `sift` has found becomes known and pending."""
+        if sifted.replaced:
+            self._withdraw_unread(sifted.replaced)
         if self._learned:
             sifted = self._without_learned(sifted)
             self._learned.clear()
@@ -172,6 +182,22 @@ class Ledger:
         if sifted.told.num_rows:
             self._told.append(sifted.told)
         self.pending.add(sifted.ranges)
+
+    def _withdraw_unread(self, replaced: Sequence[FileVersion]) -> None:
+        """What waits whole in another version than these is not there any more."""
+        kept = set(replaced)
+        waiting = stretches_of(self.pending.of_paths({file.path for file in replaced}))
+        self._withdraw(
+            {f: s for f, s in waiting.items() if f not in kept and list(s) == [(0, f.size)]}
+        )
+
+    def found_instead(self, old: FileVersion, new: FileVersion, now: int) -> None:
+        """A reader met `new` where it was to read `old`: pending, unless a listing was faster."""
+        if self.wants_versions:
+            version = versions_in(pa.record_batch(file_columns([old]), schema=FILES))
+            if self.seen.details_of(names_of([old.path]))[1] != version:
+                return
+        self.requeue([FileSplit(new, 0, new.size)], now)
 
     def put_back(self, splits: Sequence[FileSplit]) -> None:
         """Readers sent these back: pending again, to be assigned as they are."""
@@ -192,12 +218,15 @@ class Ledger:
         """What of these is pending is let go of; the files count as seen."""
         unwanted = stretches_of(splits)
         self._learn(list(unwanted), now)
+        self._withdraw(unwanted)
+
+    def _withdraw(self, unwanted: Stretches) -> None:
         gone = self.pending.withdraw(unwanted)
         if gone:
             self._withdrawn.append(withdrawn(ranges_of(gone)))
 
     def _not_pending(self, splits: Sequence[FileSplit]) -> list[FileSplit]:
-        pending = self.pending.of_files({split.file for split in splits})
+        pending = self.pending.of_paths({split.file.path for split in splits})
         return splits_without(splits, stretches_of(pending))
 
     def _without_learned(self, sifted: Sifted) -> Sifted:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....checkpoint_meta.file_columns import numbers_in, ranges_of, splits_in
-from ....checkpoint_meta.splits import FileSplit, FileVersion
+from ....checkpoint_meta.splits import FileSplit
 from .stretches import Stretches, splits_without, stretches_of
 
 _WINDOW = 1024
@@ -218,15 +218,15 @@ class PendingRanges:
 
     # Orders ---------------------------------------------------------------------------------
 
-    def of_files(self, files: Collection[FileVersion]) -> list[FileSplit]:
-        """What is pending of some files; a look at all there is."""
-        return [split for chunk in self._chunks for split in _of_files(chunk.rows(), files)[0]]
+    def of_paths(self, paths: Collection[str]) -> list[FileSplit]:
+        """What is pending of some files, in any version; a look at all there is."""
+        return [split for chunk in self._chunks for split in _of_paths(chunk.rows(), paths)[0]]
 
     def withdraw(self, unwanted: Stretches) -> list[FileSplit]:
         """Some bytes are pending no longer; which of them were. A look at all there is."""
         gone: list[FileSplit] = []
         for chunk in list(self._chunks):
-            touched, rest = _of_files(chunk.rows(), unwanted.keys())
+            touched, rest = _of_paths(chunk.rows(), {file.path for file in unwanted})
             left = splits_without(touched, unwanted)
             taken = splits_without(touched, stretches_of(left))
             if not taken:
@@ -262,14 +262,13 @@ class PendingRanges:
             yield from splits_in(chunk.rows())
 
 
-def _of_files(
-    ranges: pa.RecordBatch, files: Collection[FileVersion]
+def _of_paths(
+    ranges: pa.RecordBatch, paths: Collection[str]
 ) -> tuple[list[FileSplit], pa.RecordBatch]:
     """The ranges of some files, and the other rows."""
     import pyarrow.compute as pc
 
-    paths = pa.array({file.path for file in files}, pa.string())
-    chosen = pc.is_in(ranges.column("path"), value_set=paths)
+    chosen = pc.is_in(ranges.column("path"), value_set=pa.array(sorted(paths), pa.string()))
     return splits_in(ranges.filter(chosen)), ranges.filter(pc.invert(chosen))
 
 

@@ -132,7 +132,7 @@ def test_of_two_that_prepare_one_place_the_later_one_counts(old):
 
     def slow(attachments):
         fork_into(old, store)
-        return standing_state(StandingFiles(frozenset()), RestoredState())
+        return standing_state(StandingFiles(), RestoredState())
 
     with pytest.raises(FencedError):
         write_seed(target, "import-spark", {}, {}, slow)
@@ -141,7 +141,7 @@ def test_of_two_that_prepare_one_place_the_later_one_counts(old):
     assert drained(begun(old, store)) == [2, 3, 4]
     with pytest.raises(OptionError, match="the place for the new query is in use"):
         write_seed(target, "fork", {}, {}, lambda _: standing_state(
-            StandingFiles(frozenset()), RestoredState()
+            StandingFiles(), RestoredState()
         ))  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def test_a_query_that_begins_while_its_place_is_prepared_stops_that(old):
 
     def slow(attachments):
         query.plan()
-        return standing_state(StandingFiles(frozenset()), RestoredState())
+        return standing_state(StandingFiles(), RestoredState())
 
     with pytest.raises(FencedError):
         write_seed(Target("unused", store), "fork", {}, {}, slow)

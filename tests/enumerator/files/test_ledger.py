@@ -303,13 +303,62 @@ def versioned(what, state=None):
 
 
 def test_a_changed_file_is_ignored_by_default_and_read_again_on_demand():
-    for what, expected in ((OnOverwrite.IGNORE, [10]), (OnOverwrite.REPROCESS, [10, 12])):
+    for what, expected in ((OnOverwrite.IGNORE, []), (OnOverwrite.REPROCESS, [12])):
         ledger = versioned(what)
         enter(ledger, file("a", 10, 1))
+        assert [split.length for split in drain(ledger)] == [10]
         enter(ledger, file("a", 12, 2))
         enter(ledger, file("a", 12, 2))
         assert [split.length for split in drain(ledger)] == expected
         assert len(ledger.seen) == 1
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_version_that_waits_whole_is_withdrawn_when_the_next_one_is_found(cut):
+    ledger, chain = versioned(OnOverwrite.REPROCESS), []
+    enter(ledger, file("a", 10, 1), file("b", 5, 1))
+    if cut:
+        chain.append(document(1, ledger.snapshot(1)))
+    enter(ledger, file("a", 12, 2))
+    enter(ledger, file("a", 13, 3))
+    chain.append(document(2, ledger.snapshot(2)))
+    restored = versioned(OnOverwrite.REPROCESS, folded(chain, details=True))
+    assert ledger.pending.bytes == restored.pending.bytes == 18
+    for one in (ledger, restored):
+        assert [split.file.size for split in drain(one)] == [5, 13]
+        enter(one, file("a", 13, 3))
+        assert drain(one) == []
+
+
+def test_what_is_left_of_a_version_that_was_begun_stays_pending():
+    ledger = versioned(OnOverwrite.REPROCESS)
+    enter(ledger, file("a", 10, 1))
+    rest = FileSplit(file("a", 10, 1), 4, 10)
+    ledger.pending.take(rest)
+    enter(ledger, file("a", 12, 2))
+    assert [(split.file.size, split.start) for split in drain(ledger)] == [(10, 4), (12, 0)]
+
+
+def test_what_a_reader_met_instead_is_pending_unless_a_listing_was_faster():
+    old, new = file("a", 10, 1, "x"), file("a", 12, 7_000_000, "y")
+    for listed in (new, new._replace(modified=7_500_000)):
+        for first in ("reader", "listing", "listing at the same time"):
+            ledger = versioned(OnOverwrite.REPROCESS)
+            enter(ledger, old)
+            drain(ledger)
+            sifted = ledger.sift([found([listed])], 1) if first != "reader" else None
+            if first == "listing":
+                ledger.enter(sifted)
+            ledger.found_instead(old, new, 1)
+            if first == "listing at the same time":
+                ledger.enter(sifted)
+            state = folded([document(1, ledger.snapshot(1))], details=True)
+            assert [split.length for split in drain(ledger)] == [12], (listed, first)
+            enter(ledger, listed)
+            assert drain(ledger) == []
+            again = versioned(OnOverwrite.REPROCESS, state)
+            enter(again, listed)
+            assert [split.length for split in drain(again)] == [12], (listed, first)
 
 
 def test_the_version_that_was_read_last_survives_a_restart_though_an_older_one_comes_back():
