@@ -16,7 +16,7 @@ GIVEN = {
     "fileformat": "csv",
     "mode": "DROPMALFORMED",
     "filter": "id > 3",
-    "delimiter": ";",
+    "delimiter": r";\\",
     "timestampntzformat": "yyyy",
     "storageoptions": '{"secret": "hunter2"}',
     "batchbytes": "1m",

@@ -12,7 +12,6 @@ from .values import (
     Compression,
     Encoding,
     FileFormatName,
-    LineSeparator,
     ParseMode,
     Secret,
     SecretObject,
@@ -95,8 +94,8 @@ class CommonOptions(SchemaOptions):
         " rows that do not fulfil it are left out, row groups and files skipped where possible.",
     )
 
-    line_sep: LineSeparator = Field(
-        "", description="Separator of records; empty for any of \\r, \\r\\n and \\n."
+    line_sep: str = Field(
+        "", description="Separator of records, as it is; empty for any of \\r, \\r\\n and \\n."
     )
     encoding: Encoding = Field(
         "utf-8",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import AliasChoices, Field
 
 from .common import CommonOptions
-from .values import English, LineSeparator, OneCharacter, RebaseMode, StopAtDelimiter
+from .values import English, FieldSeparator, OneCharacter, RebaseMode, StopAtDelimiter
 
 
 class JsonOptions(CommonOptions):
@@ -48,11 +48,12 @@ class JsonOptions(CommonOptions):
 class CsvOptions(JsonOptions):
     """How the fields of CSV are told apart and what they stand for."""
 
-    sep: LineSeparator = Field(
+    sep: FieldSeparator = Field(
         ",",
         alias="sep",
         validation_alias=AliasChoices("sep", "delimiter"),
-        description="CSV: separator of fields, one or more characters.",
+        description="CSV: separator of fields, one or more characters. A backslash begins one of "
+        "the escapes \\t, \\r, \\b, \\f, \\\", \\' and \\\\.",
     )
     quote: OneCharacter = Field('"', description="CSV: character around values; empty for none.")
     escape: OneCharacter = Field(

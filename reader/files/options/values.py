@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 from typing_extensions import override
 
 from ....masking import hide
@@ -17,8 +18,8 @@ __all__ = [
     "Compression",
     "Encoding",
     "English",
+    "FieldSeparator",
     "FileFormatName",
-    "LineSeparator",
     "OneCharacter",
     "ParseMode",
     "RebaseMode",
@@ -27,6 +28,11 @@ __all__ = [
     "StopAtDelimiter",
     "TextObject",
 ]
+
+_ESCAPES = {
+    "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\",
+}  # fmt: skip
+"""What stands behind a backslash in `sep` -> what Spark takes both for."""
 
 
 class FileFormatName(NameInAnyCase):
@@ -144,15 +150,28 @@ def _stop_at_delimiter(value: str) -> str:
     return value
 
 
-def _separator(value: str) -> str:
-    # Spark reads these two-character texts as the character they stand for.
-    for written, meant in {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\u0000": "\0"}.items():
-        value = value.replace(written, meant)
-    return value
+def _field_separator(value: str) -> str:
+    def meant(escape: re.Match[str]) -> str:
+        if escape[1] not in _ESCAPES:
+            known = " ".join(f"\\{letter}" for letter in _ESCAPES)
+            raise ValueError(
+                f"has {escape[0]!r}, which stands for nothing; expected one of {known}"
+            )
+        return _ESCAPES[escape[1]]
+
+    if not value:
+        raise ValueError("is empty; expected one or more characters")
+    return re.sub(r"\\(.?)", meant, value, flags=re.DOTALL)
+
+
+def _written(separator: str) -> str:
+    return separator.replace("\\", r"\\")
 
 
 OneCharacter = Annotated[str, AfterValidator(_one_character)]
-LineSeparator = Annotated[str, BeforeValidator(_separator)]
+FieldSeparator = Annotated[
+    str, AfterValidator(_field_separator), PlainSerializer(_written, when_used="json")
+]
 TextObject = Annotated[dict[str, str], BeforeValidator(_text_object)]
 SecretObject = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValidator(Secret)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import settings
 
 from pyspark_sluice.checkpoint_meta.splits import FileVersion
-from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.errors import MalformedDataError, OptionError
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.formats.records import Source
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -33,6 +34,9 @@ DOUBLED = {"escape": '"'}
 TRIMMED = {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
 _NIGHTLY = settings().max_examples > 1000
 SEED = random.SystemRandom().getrandbits(32) if _NIGHTLY else 20_240_102
+
+SEPARATED = b"1\t2|3\x0c4\\5\x086\"7'8\\t9\0,a\\b ,\\c\t\\d\n1\r2"
+"""Every character that an escape stands for, and each escape as it is written."""
 
 # Files that other programs wrote, or that people mended by hand: by options, then by name.
 FILES: list[tuple[str, dict[str, str], list[bytes]]] = [
@@ -118,6 +122,10 @@ FILES: list[tuple[str, dict[str, str], list[bytes]]] = [
         [b"1,2,3\n4,5\r\n6,7\r8,9\n10\r", b"1\r2\n3\r\n\r4", b'1,2,3\n"4\r",5\r\n'],
     ),
     ("carriage returns before line feeds", {"lineSep": "\n"}, [b"1,2,3\r\n4,5\r\n6\r\r\n7\r"]),
+    *(
+        (f"separator {sep}", {"sep": sep, "quote": "", "escape": ""}, [SEPARATED])
+        for sep in (r"\t", r"\r", r"\b", r"\f", r"\"", r"\'", r"\\", r"\\t", r",\\", r"\t\\", "\0")
+    ),
     ("two marks", MULTI, ["\ufeff\ufeff1,2,3\n\ufeff4,5,6\n".encode()]),
     (
         "marks behind headers",
@@ -220,6 +228,18 @@ def _check(
 )
 def test_files_of_other_writers_give_the_rows_of_spark(spark, tmp_path, options, files):
     _check(spark, tmp_path, files, THREE, options)
+
+
+@pytest.mark.parametrize(
+    "sep", ["", "\\", "a\\", r"\\\\"[:3], r"\n", r"\0", r"\u0000", r"\x", r"\|", r"\ "]
+)
+def test_a_separator_that_spark_refuses_is_refused(spark, tmp_path, sep):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"1,2\n")
+    with pytest.raises(Exception, match=r"[Dd]elimiter|DELIMITER|StringIndexOutOfBounds"):
+        spark.read.schema("a string, b string").option("sep", sep).csv(str(path)).collect()
+    with pytest.raises(OptionError, match="sep: found"):
+        parse_options({"path": "/in", "fileformat": "csv", "sep": sep}, streaming=False)
 
 
 @pytest.mark.parametrize(

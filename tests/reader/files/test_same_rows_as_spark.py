@@ -100,6 +100,7 @@ CSV = [
     ("quoted line break", b'"x\ny",1\nz,2\n', STRINGS, {"multiLine": "true"}),
     ("quoted CRLF", b'"x\r\ny",1\r\nz,2\r\n', STRINGS, {"multiLine": "true"}),
     ("lone CR", b"a\rb\r\nc,d\n", STRINGS, {}),
+    ("no escape in a line separator", b"a,b\\tc,\td", STRINGS, {"lineSep": r"\t"}),
     ("long separator", b"a||b\n1|2||3\n", STRINGS, {"sep": "||"}),
     ("other quote", b"'a,b',1\n\"x\",2\n", STRINGS, {"quote": "'"}),
     ("no UTF-8", b"\xff,1\n", STRINGS, {}),
@@ -243,12 +244,19 @@ JSON = [
         {"singleVariantColumn": "v"},
     ),
     ("line separator", b'{"a":1}|{"a":2}|', f"a int, {CORRUPT}", {"lineSep": "|"}),
+    (
+        "no escape in a line separator",
+        b'{"a":1}\\n{"a":2}',
+        f"a int, {CORRUPT}",
+        {"lineSep": r"\n"},
+    ),
 ]
 
 TEXT = [
     ("separators", b"a\rb\r\nc\n\nd\xff", "value string", {}),
     ("byte order mark", b"\xef\xbb\xbfa\nb", "value string", {}),
     ("own separator", b"a||b\n||c", "value string", {"lineSep": "||"}),
+    ("no escape in a separator", b"a\\tb\tc", "value string", {"lineSep": r"\t"}),
     ("whole", b"a\nb\n", "value string", {"wholetext": "true"}),
 ]
 

@@ -30,7 +30,7 @@ from .documents import CsvDocuments
 from .fast import CsvFast
 from .header import Header
 from .inference import csv_columns
-from .refusals import differs, refuse_unsupported
+from .refusals import differs
 from .rows import CsvRows
 from .tokens import CsvTokens, shown
 from .types import text_leaf
@@ -59,7 +59,6 @@ class CsvFormat(TwoPathFormat):
             self._rows = CsvRows(schema, self._data, options, temporal)
         except TypeError as err:
             raise OptionError("the schema cannot be read from CSV", found=str(err)) from err
-        refuse_unsupported(options)
         self._tokens = CsvTokens(options)
         self._fast = CsvFast(self._data, options, temporal)
         self._columns = Header(self._data.names, options)

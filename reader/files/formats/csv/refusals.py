@@ -1,4 +1,4 @@
-"""What the CSV reader refuses: options it does not have, headers that do not fit the schema.
+"""What the CSV reader refuses: headers that do not fit the schema.
 
 Not here: records that do not fit (`rows.py`).
 """
@@ -8,20 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....checkpoint_meta.splits import FileVersion
-from .....errors import OptionError, SchemaMismatchError
-from ...options import ReaderOptions
-
-
-def refuse_unsupported(options: ReaderOptions) -> None:
-    """Raise OptionError for what Spark offers and this reader does not."""
-    if options.unescaped_quote_handling != "STOP_AT_DELIMITER":
-        raise OptionError(
-            "option unescapedQuoteHandling is not supported",
-            found=options.unescaped_quote_handling,
-            expected="STOP_AT_DELIMITER",
-        )
-    if not options.sep:
-        raise OptionError("option sep is empty", expected="one or more characters")
+from .....errors import SchemaMismatchError
 
 
 def header_misfit(
