@@ -20,12 +20,13 @@ from ..reader.files.points import StoredPoints
 from .arrow_schema import arrow_schema
 from .evolution import settled
 from .file_source import driver_cores
+from .first_batch import FirstBatch
 from .loading import load_source
 from .logs import configure_logging
 from .offsets import from_offset, to_offset
 from .options import SluiceOptions, parse_options
 from .partitions import partitions_of
-from .state_location import check_spark_checkpoint, open_state, starting_state
+from .state_location import open_state, spark_query_id, starting_state
 from .telling import is_process_of_spark
 from .without_pandas import leave_pandas_out
 
@@ -44,16 +45,22 @@ class StreamDriver:
         """Parses the options; state is opened at the coordinator's first call.
 
         Raises:
-            OptionError: lists every problem with the options.
+            OptionError: lists every problem with the options; or Spark's checkpoint is not where
+                they say.
         """
         options = parse_options(given, streaming=True)
         configure_logging(options.log_level)
         if options.source == "files" and is_process_of_spark():
             leave_pandas_out()
         self._options = settled(options, schema.names, inferred=inferred)
+        self._query_id = spark_query_id(self._options)
         self._store = open_state(self._options)
         self._options = self._options.with_points(StoredPoints(self._store))
-        self._checked = False
+        self._first_batch = FirstBatch(
+            self._store,
+            self._options.acknowledgement_timeout / 1000,
+            may_be_unread=self._options.allow_unread_first_batch,
+        )
         source = load_source(self._options, arrow_schema(schema))
         self.coordinator = Coordinator(source, self._store, _settings(self._options))
 
@@ -62,11 +69,9 @@ class StreamDriver:
         return to_offset(NO_CHECKPOINT)
 
     def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
-        """See `Coordinator.latest`. The first batch that is through also proves the paths."""
+        """See `Coordinator.latest`. The first batch that is through also proves the sink."""
         ref = from_offset(start)
-        if not self._checked and ref != NO_CHECKPOINT:
-            check_spark_checkpoint(self._options, self._store, ref)
-            self._checked = True
+        self._first_batch.check(ref)
         return to_offset(self.coordinator.latest(ref, unlimited))
 
     def partitions(
@@ -74,7 +79,7 @@ class StreamDriver:
     ) -> Sequence[InputPartition]:
         """One partition for each reader with splits in the range."""
         checkpoints = self.coordinator.assignments(from_offset(start), from_offset(end))
-        return partitions_of(checkpoints, self._store.location)
+        return partitions_of(checkpoints, self._store.location, self._query_id)
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """See `Coordinator.commit`."""

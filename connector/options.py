@@ -132,6 +132,12 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, ReaderOptions):
         description="Permit a query whose Spark checkpoint is new to begin over a state that has "
         "been read from, and to ingest everything again.",
     )
+    allow_unread_first_batch: bool = Field(
+        False,
+        description="Permit that no reader runs in the first batch of a query, for queries that "
+        "are to read nothing. Otherwise that is an error: the sink has that batch number already, "
+        "and skipped it.",
+    )
     acknowledgement_timeout: Milliseconds = Field(
         3000,
         ge=0,

@@ -53,6 +53,7 @@ class SluicePartition(InputPartition):
         parts: Sequence[AssignedPart],
         state: str = "",
         points: Mapping[str, bytes] | None = None,
+        query_id: str = "",
     ) -> None:
         super().__init__(reader)
         self.reader = reader
@@ -61,12 +62,19 @@ class SluicePartition(InputPartition):
         """The state directory as the driver has resolved it; empty where there is none (batch)."""
         self.points = dict(points or {})
         """Where compressed files are entered, if there is no state that says it."""
+        self.query_id = query_id
+        """Of the query whose checkpoint is at checkpointLocation; empty where it is not known."""
 
 
-def partitions_of(checkpoints: Sequence[Checkpoint], state: str) -> list[SluicePartition]:
+def partitions_of(
+    checkpoints: Sequence[Checkpoint], state: str, query_id: str = ""
+) -> list[SluicePartition]:
     """One partition for each reader that got splits: a pure function of the checkpoints.
 
-    `state` is where they are, absolute.
+    Args:
+        checkpoints: of the range, oldest first.
+        state: where they are, absolute.
+        query_id: of the query that they are read for, where it is known.
     """
     by_reader: dict[int, list[AssignedPart]] = {}
     for checkpoint in checkpoints:
@@ -82,4 +90,7 @@ def partitions_of(checkpoints: Sequence[Checkpoint], state: str) -> list[SluiceP
                 checkpoint.seal,
             )
             by_reader.setdefault(reader, []).append(part)
-    return [SluicePartition(reader, by_reader[reader], state) for reader in sorted(by_reader)]
+    return [
+        SluicePartition(reader, by_reader[reader], state, query_id=query_id)
+        for reader in sorted(by_reader)
+    ]

@@ -6,12 +6,9 @@ Not here: what is in the state (`checkpoint_meta`).
 from __future__ import annotations
 
 import json
-import os
 
 from ..checkpoint_meta.buckets.bucket import open_bucket
 from ..checkpoint_meta.buckets.config import by_fsspec
-from ..checkpoint_meta.reader_commit import ReaderCommits
-from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.store import StateStore, open_store
 from ..checkpoint_meta.urls import absolute, hadoop_path, join, local_path, storage_url
 from ..enumerator.settings import StartingState
@@ -62,56 +59,52 @@ def starting_state(options: SluiceOptions) -> StartingState:
     return StartingState(store, named[-1])
 
 
-def check_spark_checkpoint(options: SluiceOptions, store: StateStore, done: CheckpointRef) -> None:
-    """Check, once a batch is through, that Spark's own checkpoint is at checkpointLocation.
+def spark_query_id(options: SluiceOptions) -> str:
+    """The id of the query whose checkpoint is at checkpointLocation; empty without that option.
 
-    If it is elsewhere the two can be lost or copied apart from each other, and a restart of the
-    query would read everything again, or nothing.
+    Spark writes `metadata` before it asks a source for anything. So if Spark's checkpoint is
+    elsewhere, that is known before any row is read. The two must not be lost or copied apart from
+    each other: a restart of the query would read everything again, or nothing.
 
     Raises:
-        OptionError: no offset log there, or that of another query; both places are named.
+        OptionError: there is no checkpoint of Spark; both places are named.
     """
     if options.checkpoint_location is None:
-        return
-    root = hadoop_path(options.checkpoint_location)
-    if not _exists(join(root, "offsets"), options):
+        return ""
+    where = join(hadoop_path(options.checkpoint_location), "metadata")
+    try:
+        return str(json.loads(_read(where, options)).get("id", ""))
+    except FileNotFoundError:
         raise OptionError(
             "checkpointLocation: Spark's checkpoint is not there",
-            f"the option given to readStream is {root}, the state is at {store.location}",
-            f"no offset log at {join(root, 'offsets')} after {done} is through",
+            f"the option given to readStream is {options.checkpoint_location}",
+            f"no {where}, which Spark has written where writeStream's option says",
             "the path given to writeStream as checkpointLocation",
-            "Give the same path to both, then start again with an empty one.",
-        )
-    query = next((c.query_id for c in ReaderCommits(store).of(done) if c.query_id), "")
-    owner = _query_id(join(root, "metadata"), options)
+            "Give readStream the same path as writeStream, and start again: no row was read.",
+        ) from None
+
+
+def check_query_id(query: str, owner: str, where: str) -> None:
+    """Check, in a task and before its first row, that it runs for the query of checkpointLocation.
+
+    Args:
+        query: of the task.
+        owner: what `spark_query_id` has found.
+        where: the state directory.
+
+    Raises:
+        OptionError: both are known, and they differ.
+    """
     if query and owner and query != owner:
         raise OptionError(
             "checkpointLocation: it belongs to another query",
-            f"the option given to readStream is {root}, the state is at {store.location}",
-            f"query id {owner} in {join(root, 'metadata')}",
+            f"the state is at {where}",
+            f"query id {owner} in the checkpoint at the option given to readStream",
             f"query id {query}, which is this query's",
-            "Give the path of writeStream's checkpointLocation to readStream, then start again "
-            "with an empty one.",
+            "Give readStream the same path as writeStream. No row of this batch was read; if it "
+            "is the first batch of the query, delete the checkpoint that writeStream has, and "
+            "start again.",
         )
-
-
-def _exists(url: str, options: SluiceOptions) -> bool:
-    path = local_path(url)
-    if path is not None:
-        return os.path.exists(path)
-    bucket = open_bucket(url, options.storage_options)
-    if bucket is not None:
-        return bool(bucket[0].names(bucket[1]))
-    files, root = by_fsspec(storage_url(url), options.storage_options)
-    return bool(files.exists(root))
-
-
-def _query_id(url: str, options: SluiceOptions) -> str:
-    try:
-        text = _read(url, options)
-    except FileNotFoundError:
-        return ""
-    return str(json.loads(text).get("id", ""))
 
 
 def _read(url: str, options: SluiceOptions) -> bytes:

@@ -24,6 +24,7 @@ from .loading import load_source
 from .options import parse_options
 from .partitions import SluicePartition
 from .row_shape import shape_of, shaped_as
+from .state_location import check_query_id
 from .task_context import current_attempt, with_session_time_zone
 
 
@@ -57,6 +58,7 @@ def read_partition(
         shape=shape_of(options, expected),
     )
     attempt = current_attempt()
+    check_query_id(attempt.query_id, partition.query_id, partition.state)
     for part in partition.parts:
         if part.seal is not None:
             # Before the first row: where the state is not shared, a commit would be lost.

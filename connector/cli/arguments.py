@@ -32,6 +32,14 @@ New = Annotated[
         help="The checkpointLocation of the new query: a directory that is empty or not there.",
     ),
 ]
+ContinueQuery = Annotated[
+    bool,
+    typer.Option(
+        "--continue-query",
+        help="The new query keeps the id and the batch numbers of the old one, which its sink may "
+        "remember: for the same table. The old query has to be stopped, and never starts again.",
+    ),
+]
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="Do it; without it, only say what would be done.")
 ]

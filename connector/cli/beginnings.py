@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import Json, New, SourceName, State, StorageOptions, Yes
+from .arguments import ContinueQuery, Json, New, SourceName, State, StorageOptions, Yes
 from .place import find_state, parsed_storage_options
 from .telling import plainly, print_json, print_pairs, print_table
 
 if TYPE_CHECKING:
+    from .continuing import ContinuedQuery
     from .importing import OtherLog
 
 
@@ -71,6 +72,7 @@ def fork(  # noqa: PLR0913, PLR0917
             "state knows of count as seen.",
         ),
     ] = "",
+    continue_query: ContinueQuery = False,
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",
     yes: Yes = False,
@@ -81,15 +83,22 @@ def fork(  # noqa: PLR0913, PLR0917
         from ..views.state import consistent
         from .forking import chosen_fork, fork_lines
         from .seeding import target_at
+        from .spark_log import check_same, checkpoint_of, continued_at
 
         store = find_state(state, source_name, storage_options)
-        target = target_at(new, source_name, parsed_storage_options(storage_options))
+        options = parsed_storage_options(storage_options)
+        continued = continued_at(store, options) if continue_query else None
+        target = target_at(new, source_name, options, continued)
+        if continued is not None and not (at or at_time):
+            at = checkpoint_of(continued).name
         found = consistent(lambda: chosen_fork(store, at, at_time, matching))
+        if continued is not None:
+            check_same(found.ref, continued)
         told = found.write(target) if yes else consistent(found.planned)
         if as_json:
-            print_json({**told, "new": target.location})
+            print_json({**told, **_of_new(target.location, continued)})
             return
-        print_pairs(fork_lines(told, target.location))
+        print_pairs([*fork_lines(told, target.location), *_continued_lines(continued)])
         if told["pending"]:
             print_table(told["pending"], ("path", "start", "end"), "pending, the first of them")
         _say_what_is_next(target.location, written=told["written"])
@@ -112,6 +121,7 @@ def import_spark(  # noqa: PLR0913, PLR0917
     rewrite: Rewrites = None,
     read_changed: ReadChanged = False,
     force: Force = False,
+    continue_query: ContinueQuery = False,
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",
     yes: Yes = False,
@@ -119,10 +129,16 @@ def import_spark(  # noqa: PLR0913, PLR0917
 ) -> None:
     """A state for a new query that goes on where Spark's own file source stands."""
     with plainly():
+        from .continuing import continued_query
         from .spark_file_log import spark_file_log
 
-        asked = _Import(path, new, option or (), rewrite or (), source_name, storage_options)
-        log = spark_file_log(checkpoint, source, parsed_storage_options(storage_options))
+        options = parsed_storage_options(storage_options)
+        # Before the log: if the query has gone on since, writing finds out.
+        continued = continued_query(checkpoint, options) if continue_query else None
+        asked = _Import(
+            path, new, option or (), rewrite or (), source_name, storage_options, continued
+        )
+        log = spark_file_log(checkpoint, source, options)
         told = asked.run("import-spark", log, read_changed=read_changed, force=force, yes=yes)
         asked.tell(told, as_json=as_json)
 
@@ -186,6 +202,7 @@ class _Import:
     rewrite: Sequence[str]
     source_name: str
     storage_options: str
+    continued: ContinuedQuery | None = None
 
     def run(
         self, purpose: str, log: OtherLog, *, read_changed: bool, force: bool, yes: bool
@@ -197,11 +214,11 @@ class _Import:
         rewrites = rewrites_of(self.rewrite)
         options = options_of(self.path, self.option, self.storage_options)
         known = parsed_storage_options(self.storage_options)
-        target = target_at(self.new, self.source_name, known)
+        target = target_at(self.new, self.source_name, known, self.continued)
         renamed = log.renamed(rewrites) if rewrites else log
         found = imported(renamed, options, read_changed=read_changed, anyway=force)
         told = found.write(target, purpose) if yes else found.told(written=False)
-        return {**told, "new": target.location}
+        return {**told, **_of_new(target.location, self.continued)}
 
     def tell(self, told: dict[str, Any], *, as_json: bool) -> None:
         """Print it."""
@@ -210,12 +227,22 @@ class _Import:
         if as_json:
             print_json(told)
             return
-        print_pairs(import_lines(told, told["new"]))
+        print_pairs([*import_lines(told, told["new"]), *_continued_lines(self.continued)])
         for name in ("unfinished", "changed", "not_listed"):
             if told[name]:
                 title = f"{name.replace('_', ' ')}, the first of them"
                 print_table([{"path": path} for path in told[name]], ("path",), title)
         _say_what_is_next(told["new"], written=told["written"])
+
+
+def _of_new(location: str, continued: ContinuedQuery | None) -> dict[str, Any]:
+    return {"new": location, **({"continues": continued.told} if continued else {})}
+
+
+def _continued_lines(continued: ContinuedQuery | None) -> list[tuple[str, str]]:
+    if continued is None:
+        return []
+    return [("continues", f"query {continued.query_id} after its batch {continued.batch}")]
 
 
 def _say_what_is_next(location: str, *, written: bool) -> None:

@@ -1,10 +1,11 @@
 """Prepares a directory for a new query: is it unused, and the order in which a seed is written.
 
 Everything that belongs to the state comes first, under an epoch that is claimed for the purpose;
-then `seed.json`, once. Killed before that, nothing that counts has been written: the same command
-may be run again, and a query that is started there is refused.
+then Spark's own checkpoint, where the query of another one is continued; then `seed.json`, once.
+Killed before that, nothing that counts has been written: the same command may be run again, and a
+query that is started there is refused.
 
-Not here: what the state is made of (`forking.py`).
+Not here: what the state is made of (`forking.py`), and Spark's checkpoint (`continuing.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ...enumerator.fresh_start import COMPACTION
 from ...enumerator.planting import StandingState, plant
 from ...errors import OptionError
 from .caution import who_and_where
+from .continuing import SPARKS_OWN, ContinuedQuery
 
 _OURS: Final = "sluice"
 
@@ -40,24 +42,52 @@ class Target:
     store: StateStore
     """Its state directory."""
 
+    spark: StateStore | None = None
+    """`location` itself, where Spark keeps its own."""
 
-def target_at(place: str, source_name: str, options: Mapping[str, Any]) -> Target:
+    continues: ContinuedQuery | None = None
+    """The query whose id and batch numbers the new one keeps; None for a new query."""
+
+    def publish_sparks_own(self) -> None:
+        """Write Spark's checkpoint, if the new query continues another one.
+
+        Raises:
+            OptionError: something else is there, or the old query has gone on.
+        """
+        if self.continues is None or self.spark is None:
+            return
+        try:
+            self.continues.write(self.spark)
+        except FileExistsError as error:
+            raise _in_use(self.location, f"the checkpoint of another query: {error}") from None
+
+
+def target_at(
+    place: str,
+    source_name: str,
+    options: Mapping[str, Any],
+    continues: ContinuedQuery | None = None,
+) -> Target:
     """The place of a new query.
 
     Raises:
         OptionError: something is there already; it is named.
     """
     root = hadoop_path(place)
-    there = [leaf for leaf in open_store(root, options).list("") if leaf != _OURS]
+    spark = open_store(root, options)
+    store = open_store(join(root, _OURS, source_name), options)
+    claims = store.list(EPOCHS)
+    # What a command that was killed has left may be written once more: it is the same.
+    ours = {_OURS} | (SPARKS_OWN if continues and claims else set())
+    there = [leaf for leaf in spark.list("") if leaf not in ours]
     if there:
         raise _in_use(root, ", ".join(sorted(there)[:5]))
-    store = open_store(join(root, _OURS, source_name), options)
     seed = find_seed(store)
     if seed is not None:
         raise _in_use(store.location, f"a state that `sluice {seed.purpose}` has prepared")
-    if store.list(READERS) or any(not _is_ours(store, leaf) for leaf in store.list(EPOCHS)):
+    if store.list(READERS) or any(not _is_ours(store, leaf) for leaf in claims):
         raise _in_use(store.location, "the state of a query")
-    return Target(root, store)
+    return Target(root, store, spark, continues)
 
 
 def _is_ours(store: StateStore, leaf: str) -> bool:
@@ -93,6 +123,7 @@ def write_seed(
 
     Raises:
         FencedError: somebody else has begun there meanwhile.
+        OptionError: somebody else has prepared it, or the query to be continued has gone on.
     """
     store = target.store
     open_format(store)
@@ -100,12 +131,14 @@ def write_seed(
     attachments = Attachments(store, epoch)
     now = int(time.time() * 1_000_000)
     ref = plant(make(attachments), store, attachments, epoch, now)
+    check_not_fenced(store, epoch)
+    target.publish_sparks_own()
     user, host = who_and_where()
     seed = Seed(
         purpose=purpose,
         checkpoint=ref.checkpoint,
         epoch=ref.epoch,
-        origin=dict(origin),
+        origin={**origin, **({"continues": target.continues.told} if target.continues else {})},
         counts=dict(counts),
         written=now,
         host=host,

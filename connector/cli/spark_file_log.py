@@ -10,14 +10,15 @@ Not here: what becomes of the files (`importing.py`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...checkpoint_meta.state_store import StateStore
 from ...checkpoint_meta.store import open_store
 from ...checkpoint_meta.urls import hadoop_path
-from ...errors import StateCorruptError, StateMissingError
+from ...errors import StateMissingError
 from .importing import OtherFile, OtherLog
+from .spark_checkpoint import NO_OFFSET, damaged, last_committed, numbers
 
 _COMPACT: Final = ".compact"
 
@@ -63,37 +64,49 @@ def _only_source(store: StateStore) -> str:
 
 def _end(store: StateStore, name: str) -> int:
     """The batch of the log up to which the query is through; -1 before the first."""
-    commits = _numbers(store, "commits")
-    if not commits:
+    batch = last_committed(store)
+    if batch is None:
         return -1
-    where = f"offsets/{commits[-1]}"
-    sources = sorted(store.list("sources"), key=lambda leaf: (len(leaf), leaf))
+    where = f"offsets/{batch.number}"
+    text = _offset_of(name, batch.offsets, store.list("sources"))
+    if text is None:
+        raise damaged(
+            store,
+            where,
+            f"{len(batch.offsets)} offsets for {len(store.list('sources'))} sources",
+            "an offset for each source: a source that occurs several times in the query's plan, "
+            "as in a.union(a), has several, and they do not say whose they are",
+        )
+    if text == NO_OFFSET:
+        return -1
     try:
-        version, _, *offsets = store.read(where).decode().splitlines()
-        if version != "v1":
-            message = f"version {version!r} of the offset log, with sources that have names"
-            raise ValueError(message)
-        # A line for each source, in their order; `-` where it had nothing yet.
-        text = offsets[int(name)]
-        found = -1 if text == "-" else json.loads(text)
+        found = json.loads(text)
         return int(found["logOffset"] if isinstance(found, dict) else found)
-    except FileNotFoundError as error:
-        raise _damaged(store, where, "no such object", "what a committed batch has read") from error
     except (ValueError, LookupError, TypeError) as error:
-        raise _damaged(
-            store, where, str(error), f"the offset of source {name} of {', '.join(sources)}"
-        ) from error
+        raise damaged(store, where, str(error), f"the offset of source {name}") from error
+
+
+def _offset_of(name: str, offsets: Sequence[str], sources: Sequence[str]) -> str | None:
+    """The offset of one source; None where it cannot be known.
+
+    The log has a line for each occurrence of a source in the plan, in the plan's order, and the
+    folders have the numbers of the sources. Only if there are as many of the one as of the other
+    does a source's number say which line is its own.
+    """
+    if len(set(offsets)) == 1:
+        return offsets[0]
+    return offsets[int(name)] if len(offsets) == len(sources) and name in sources else None
 
 
 def _entries(store: StateStore, directory: str) -> Iterator[tuple[int, OtherFile]]:
-    compact = _numbers(store, directory, _COMPACT)
-    plain = _numbers(store, directory)
+    compact = numbers(store, directory, _COMPACT)
+    plain = numbers(store, directory)
     first = compact[-1] if compact else -1
     names = [f"{directory}/{first}{_COMPACT}"] if compact else []
     after = [number for number in plain if number > first]
     for expected, number in enumerate(after, first + 1):
         if number != expected:
-            raise _damaged(store, f"{directory}/{expected}", "no such object", "a log without gaps")
+            raise damaged(store, f"{directory}/{expected}", "no such object", "a log without gaps")
     names += [f"{directory}/{number}" for number in after]
     if not names:
         raise StateMissingError(
@@ -111,7 +124,7 @@ def _read(store: StateStore, name: str) -> Iterator[tuple[int, OtherFile]]:
     # Only a line feed ends an entry: names of files may have other ends of lines in them.
     version, *lines = store.read(name).decode().split("\n")
     if version != "v1":
-        raise _damaged(store, name, f"version {version[:20]!r}", "v1")
+        raise damaged(store, name, f"version {version[:20]!r}", "v1")
     for line in filter(None, lines):
         try:
             entry = json.loads(line)
@@ -119,22 +132,6 @@ def _read(store: StateStore, name: str) -> Iterator[tuple[int, OtherFile]]:
             file = OtherFile(str(entry["path"]), is_quoted=True, modified=modified)
             yield int(entry["batchId"]), file
         except (ValueError, LookupError, TypeError) as error:
-            raise _damaged(
+            raise damaged(
                 store, name, line[:80], "an entry with path, timestamp and batchId"
             ) from error
-
-
-def _numbers(store: StateStore, directory: str, suffix: str = "") -> list[int]:
-    stems = [leaf.removesuffix(suffix) for leaf in store.list(directory) if leaf.endswith(suffix)]
-    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
-
-
-def _damaged(store: StateStore, name: str, found: str, expected: str) -> StateCorruptError:
-    return StateCorruptError(
-        "the log of Spark's file source cannot be read",
-        f"{store.location}/{name}",
-        found,
-        expected,
-        "Check that it is the checkpointLocation of a query that reads files with Spark's own "
-        "source, and that it is whole.",
-    )

@@ -14,8 +14,10 @@ from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.state_store import StateStore
 from ...checkpoint_meta.store import open_store
 from ...checkpoint_meta.urls import absolute
-from ...errors import SluiceError
+from ...errors import OptionError, SluiceError
 from ..offsets import OFFSET_VERSION, from_offset
+from .continuing import ContinuedQuery, continued_query
+from .spark_checkpoint import numbers
 
 
 def offsets_referred(
@@ -29,11 +31,56 @@ def offsets_referred(
     if not store.location.startswith(root) or store.location.rstrip("/") == root:
         return []
     log = open_store(root, storage_options)
-    batches = sorted(int(leaf) for leaf in log.list("offsets") if leaf.isdecimal())[-2:]
+    batches = numbers(log, "offsets")[-2:]
     found = [list(_offsets(log.read(f"offsets/{batch}"))) for batch in batches]
     if any(len(offsets) != 1 for offsets in found):
         return []
     return [ref for (ref,) in found if ref != NO_CHECKPOINT]
+
+
+def continued_at(store: StateStore, storage_options: Mapping[str, Any]) -> ContinuedQuery:
+    """The query whose state this is, with Spark's checkpoint above it, to be continued.
+
+    Raises:
+        OptionError: Spark's checkpoint is not above the state, or the query cannot be continued.
+    """
+    root, _, _ = store.location.rpartition("/sluice/")
+    if not root:
+        raise OptionError(
+            "--continue-query: Spark's checkpoint is not found",
+            store.location,
+            "a state that is kept elsewhere (stateLocation)",
+            "a state directory below the query's checkpointLocation",
+            "Leave --continue-query out, and write into another table.",
+        )
+    return continued_query(root, storage_options)
+
+
+def checkpoint_of(continued: ContinuedQuery) -> CheckpointRef:
+    """What a query with this source had read with the batch that it committed last.
+
+    Raises:
+        StateError: it is not a query with this source.
+    """
+    try:
+        offset = json.loads(continued.offset)
+    except ValueError:
+        offset = continued.offset
+    return from_offset(offset)
+
+
+def check_same(ref: CheckpointRef, continued: ContinuedQuery) -> None:
+    """Raise OptionError unless `ref` is where the query that is continued stands."""
+    found = checkpoint_of(continued)
+    if ref != found:
+        raise OptionError(
+            "--continue-query: only the end of a query can be continued",
+            continued.old.location,
+            f"checkpoint {ref.checkpoint} of epoch {ref.epoch}",
+            f"checkpoint {found.checkpoint} of epoch {found.epoch}, of batch {continued.batch}",
+            "Leave --at out; or leave --continue-query out, and write into another table: the "
+            "old one has the rows of later checkpoints.",
+        )
 
 
 def newest_in_spark(store: StateStore, storage_options: Mapping[str, Any]) -> CheckpointRef | None:

@@ -15,7 +15,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from pyspark_sluice.connector.options import SluiceOptions
-from pyspark_sluice.errors import SluiceError
+from pyspark_sluice.errors import SluiceError, StateError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
 from pyspark_sluice.tests.patience import PATIENCE
@@ -267,6 +267,8 @@ def test_a_batch_has_so_many_tasks(begin, readers):
     ],
 )
 def test_the_state_is_where_the_options_say(begin, tmp_path, options, place):
+    (tmp_path / "ck").mkdir()
+    (tmp_path / "ck" / "metadata").write_text('{"id": "as Spark writes it first"}')
     stream = begin(**{name: text.format(root=tmp_path) for name, text in options.items()})
     stream.land("a.json")
     assert stream.plan()[1]
@@ -299,12 +301,46 @@ def test_so_many_checkpoints_are_kept_for_so_long(begin, tmp_path, options, kept
 
 def test_a_batch_that_nobody_read_is_looked_for_as_long_as_is_said(begin):
     stream = begin(maxFilesPerTrigger="1", acknowledgementTimeout="200ms")
-    stream.land("a.json")
+    stream.land("a.json", "b.json")
+    stream.until(1)
     stream.at, partitions = stream.plan()
     assert len(partitions) == 1
     began = time.monotonic()
     stream.plan()
     assert 0.2 <= time.monotonic() - began < 3.0, "by default three seconds"
+
+
+def test_a_first_batch_that_nobody_read_is_an_error_unless_permitted(begin):
+    stream = begin()
+    stream.land("a.json")
+    stream.at, _ = stream.plan()
+    for _ in range(2):
+        with pytest.raises(StateError, match="no reader ran in the first batch"):
+            stream.plan()
+
+
+def test_a_first_batch_that_nobody_read_may_be_permitted(begin):
+    stream = begin(allowUnreadFirstBatch="true")
+    stream.land("a.json")
+    stream.at, _ = stream.plan()
+    assert stream.plan() == (stream.at, [])
+
+
+def test_old_files_that_count_as_seen_do_not_hide_a_first_batch_that_nobody_read(begin):
+    stream = begin(includeExistingFiles="false")
+    # An empty batch, which says that what is there counts as seen.
+    deadline = time.monotonic() + PATIENCE
+    while stream.at["checkpoint"] == 0 and time.monotonic() < deadline:
+        stream.at, partitions = stream.plan()
+        assert not partitions
+    stream.land("a.json")
+    while True:
+        end, partitions = stream.plan()
+        if partitions:
+            break
+    stream.at = end
+    with pytest.raises(StateError, match="no reader ran in the first batch"):
+        stream.plan()
 
 
 @pytest.mark.parametrize(("retention", "left"), [("0ms", 2), ("1h", 4)])

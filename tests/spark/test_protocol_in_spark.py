@@ -169,24 +169,57 @@ def _checkpoints(lake):
     return [history.load(ref) for ref in history.checkpoints()]
 
 
-def test_a_wrong_checkpoint_location_is_found_out_after_the_first_batch(lake, tmp_path):
+def into_table(lake, frame, checkpoint):
+    """A run into the lake's table, with Spark's checkpoint where it is said."""
+    writer = frame.writeStream.format("parquet").option("path", str(lake.sink))
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    assert lake.run(writer).awaitTermination(PATIENCE)
+
+
+def test_a_wrong_checkpoint_location_is_found_before_any_row_is_read(lake, tmp_path):
     lake.land("0.json", range(10))
-    writer = lake.frame(checkpointLocation=str(tmp_path / "elsewhere")).writeStream
-    writer = writer.format("noop").trigger(processingTime="0 seconds")
-    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    wrong = tmp_path / "elsewhere"
     with pytest.raises(Exception, match="Spark's checkpoint is not there") as caught:
-        query.awaitTermination(PATIENCE)
-    assert str(tmp_path / "elsewhere" / "offsets") in str(caught.value)
+        into_table(lake, lake.frame(checkpointLocation=str(wrong)), lake.checkpoint)
+    assert str(wrong / "metadata") in str(caught.value)
+    assert "start again: no row was read" in str(caught.value)
+    assert not wrong.exists()
+    assert not lake.ingested()
+    # What the error says: nothing else has to be done.
+    lake.drain()
+    lake.check_exactly_once()
 
 
-def test_the_checkpoint_of_another_query_is_found_out(lake, tmp_path):
+def test_the_checkpoint_of_another_query_is_found_before_any_row_is_read(lake, tmp_path):
     lake.land("0.json", range(10))
+    own = tmp_path / "own"
     lake.drain(sourceName="first")
-    writer = lake.frame(sourceName="second").writeStream
-    writer = writer.format("noop").trigger(processingTime="0 seconds")
-    query = lake.run(writer.option("checkpointLocation", str(tmp_path / "own")))
-    with pytest.raises(Exception, match="belongs to another query"):
-        query.awaitTermination(PATIENCE)
+    lake.sink.rename(tmp_path / "table of the first")
+    with pytest.raises(Exception, match="belongs to another query") as caught:
+        into_table(lake, lake.frame(sourceName="second"), own)
+    assert "delete the checkpoint that writeStream has" in str(caught.value)
+    assert not lake.ingested()
+    shutil.rmtree(own)
+    into_table(lake, lake.frame(checkpointLocation=str(own)), own)
+    lake.check_exactly_once()
+
+
+def test_a_query_may_be_permitted_to_read_nothing_in_its_first_batch(lake):
+    lake.land("0.json", range(10))
+
+    def run(**options):
+        writer = lake.frame(acknowledgementTimeout="0ms", **options).writeStream
+        writer = writer.foreachBatch(lambda frame, number: None).trigger(availableNow=True)
+        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+        assert query.awaitTermination(PATIENCE)
+
+    with pytest.raises(Exception, match="no reader ran in the first batch"):
+        run()
+    lake.land("1.json", range(10, 20))
+    run(allowUnreadFirstBatch=True)
+    # In a later batch it is a warning.
+    lake.land("2.json", range(20, 30))
+    run()
 
 
 def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):

@@ -3,16 +3,54 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
+from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
 
+from pyspark_sluice.checkpoint_meta.local_store import LocalStateStore
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.examples.recipes import delta, iceberg
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
 
 NAMES = ["plain.json", "with blank.json", "100%.json", "a%20b.json", "k=v.json"]
 LATER = ["ünï #1.json", "z{1}.json"]
+
+
+def old_query(lake, checkpoint, write):
+    """A run to its end with Spark's own file source, two files a batch."""
+    frame = lake.spark.readStream.format("json").schema("id long, text string")
+    frame = frame.option("maxFilesPerTrigger", 2).load(str(lake.source))
+    writer = write(frame.writeStream).option("checkpointLocation", str(checkpoint))
+    query = lake.run(writer.trigger(availableNow=True))
+    assert query.awaitTermination(PATIENCE)
+
+
+def into_files(table):
+    return lambda writer: writer.format("parquet").option("path", str(table))
+
+
+def imported(capsys, old, lake, *arguments, code=0):
+    places = [str(old), str(lake.source), str(lake.checkpoint)]
+    assert main(["import-spark", *places, *arguments, "--yes", "--json"]) == code
+    said = capsys.readouterr()
+    return said.err if code else json.loads(said.out)
+
+
+@pytest.fixture
+def ended(lake):
+    """The checkpoint of a query with Spark's own source that has filled the lake's table."""
+    old = lake.source.with_name("old")
+    for at, name in enumerate(NAMES):
+        lake.land(name, range(at, at + 1))
+    old_query(lake, old, into_files(lake.sink))
+    assert len(list((old / "commits").glob("[0-9]"))) == 3
+    for at, name in enumerate(LATER):
+        lake.land(name, range(10 + at, 11 + at))
+    return old
 
 
 def test_what_sparks_file_source_has_read_is_not_read_again(spark, lake, capsys):
@@ -22,23 +60,145 @@ def test_what_sparks_file_source_has_read_is_not_read_again(spark, lake, capsys)
     interval = "spark.sql.streaming.fileSource.log.compactInterval"
     spark.conf.set(interval, "2")
     try:
-        frame = spark.readStream.format("json").schema("id long, text string")
-        frame = frame.option("maxFilesPerTrigger", 2).load(str(lake.source))
-        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(old))
-        query = lake.run(writer.trigger(availableNow=True), str(old.with_name("table")))
-        assert query.awaitTermination(PATIENCE)
+        old_query(lake, old, into_files(old.with_name("table")))
     finally:
         spark.conf.unset(interval)
     assert (old / "sources" / "0" / "1.compact").exists()
     assert len(list((old / "commits").glob("[0-9]"))) == 3
-    places = [str(old), str(lake.source), str(lake.checkpoint)]
-    assert main(["import-spark", *places, "--yes", "--json"]) == 0
-    counts = json.loads(capsys.readouterr().out)["counts"]
+    counts = imported(capsys, old, lake)["counts"]
     assert (counts["matched"], counts["changed"], counts["not_listed"]) == (5, 0, 0)
     lake.landed.clear()
     for at, name in enumerate(LATER):
         lake.land(name, range(10 + at, 11 + at))
     lake.drain()
     lake.check_exactly_once()
+    lake.drain()
+    lake.check_exactly_once()
+
+
+# Into the same table --------------------------------------------------------------------------
+
+
+def test_the_table_of_sparks_file_sink_is_continued(lake, ended, capsys):
+    told = imported(capsys, ended, lake, "--continue-query")
+    assert told["continues"]["batch"] == 2
+    lake.drain(maxFilesPerTrigger=1)
+    lake.check_exactly_once()
+    lake.land("after.json", range(20, 25))
+    lake.drain()
+    lake.check_exactly_once()
+    assert (lake.checkpoint / "metadata").read_bytes() == (ended / "metadata").read_bytes()
+    assert sorted(path.name for path in (lake.checkpoint / "commits").glob("[0-9]")) == [
+        "2", "3", "4", "5",
+    ]  # fmt: skip
+
+
+def test_a_new_query_into_a_table_that_has_its_batches_fails_by_name(lake, ended, capsys):
+    imported(capsys, ended, lake)
+    before = lake.ingested()
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match="no reader ran in the first batch"):
+            lake.drain()
+    assert lake.ingested() == before
+    # The way out that the error names.
+    lake.checkpoint.rename(lake.checkpoint.with_name("given up"))
+    imported(capsys, ended, lake, "--continue-query")
+    lake.drain()
+    lake.check_exactly_once()
+
+
+@pytest.mark.parametrize("recipe", [delta, iceberg], ids=["delta", "iceberg"])
+def test_a_table_that_knows_query_and_batch_is_continued(lake, capsys, monkeypatch, recipe):
+    old = lake.source.with_name("old")
+
+    def write(checkpoint):
+        def append(batch, number):
+            recipe.append(batch, number, str(lake.sink), recipe.query_id(str(checkpoint)))
+
+        return lambda writer: writer.foreachBatch(append)
+
+    for at, name in enumerate(NAMES):
+        lake.land(name, range(at, at + 1))
+    old_query(lake, old, write(old))
+    for at, name in enumerate(LATER):
+        lake.land(name, range(10 + at, 11 + at))
+    imported(capsys, old, lake, "--continue-query")
+
+    def run():
+        frame = lake.frame(maxFilesPerTrigger=1)
+        writer = write(lake.checkpoint)(frame.writeStream).trigger(availableNow=True)
+        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+        assert query.awaitTermination(PATIENCE)
+
+    with monkeypatch.context() as patch:
+        # After the write, before Spark's commit: the batch is repeated, and recognized.
+        whole = recipe.append
+
+        def written_and_dead(*arguments):
+            whole(*arguments)
+            raise RuntimeError("killed")
+
+        patch.setattr(recipe, "append", written_and_dead)
+        with pytest.raises(StreamingQueryException, match="killed"):
+            run()
+    run()
+    if recipe is delta:
+        rows = DeltaTable(str(lake.sink)).to_pyarrow_table()
+    else:
+        rows = iceberg.open_catalog(str(lake.sink)).load_table(iceberg.TABLE).scan().to_arrow()
+    assert Counter(rows["id"].to_pylist()) == lake.landed
+
+
+def test_a_fork_continues_the_table_of_the_old_query(lake, capsys):
+    for at in range(3):
+        lake.land(f"{at}.json", range(at, at + 1))
+    lake.drain(maxFilesPerTrigger=1)
+    old = lake.checkpoint.with_name("old")
+    lake.checkpoint.rename(old)
+    lake.land("new.json", range(10, 12))
+    arguments = ["fork", str(old), str(lake.checkpoint), "--continue-query", "--yes", "--json"]
+    assert main([*arguments, "--at", "1"]) == 2
+    assert "only the end of a query can be continued" in capsys.readouterr().err
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["continues"]["batch"] == 2
+    lake.drain()
+    lake.check_exactly_once()
+
+
+def test_a_continued_query_that_was_prepared_in_part_is_refused_and_can_be_repeated(
+    lake, ended, capsys, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    publish = LocalStateStore.publish
+    before, refused, whole = lake.ingested(), 0, False
+    for steps in range(1, 50):
+        left = steps
+
+        def dying(store, name, data):
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise Killed
+            publish(store, name, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalStateStore, "publish", dying)
+            try:
+                imported(capsys, ended, lake, "--continue-query")
+            except Killed:
+                pass
+            else:
+                whole = True
+                break
+        if (lake.checkpoint / "metadata").exists():
+            # Killed before commits/2, offsets/2, offsets/1 and seed.json.
+            refused += 1
+            with pytest.raises(StreamingQueryException):
+                lake.drain()
+            assert lake.ingested() == before
+    assert whole
+    assert refused == 4
     lake.drain()
     lake.check_exactly_once()

@@ -169,6 +169,34 @@ def test_of_several_sources_one_has_to_be_named(tmp_path, capsys):
     assert drained(new) == [0]
 
 
+def test_a_source_that_occurs_twice_in_the_plan_has_the_offset_that_all_lines_agree_on(
+    tmp_path, capsys
+):
+    paths = landed(tmp_path, ["a.json", "b.json"])
+    log = SparkLog(tmp_path / "old")
+    log.batch(0, paths[:1])
+    log.batch(1, paths[1:], commit=False)
+    # frame.union(frame) has a line for each occurrence, and one folder in sources/.
+    log.write("offsets/0", [{"batchWatermarkMs": 0}, {"logOffset": 0}, {"logOffset": 0}])
+    _, new = from_spark(tmp_path, capsys, "--yes")
+    assert drained(new) == [1]
+
+
+def test_offsets_that_could_belong_to_several_sources_are_refused_by_name(tmp_path, capsys):
+    paths = landed(tmp_path, ["a.json", "b.json", "c.json", "d.json"])
+    log = SparkLog(tmp_path / "old")
+    for number, path in enumerate(paths[:3]):
+        log.batch(number, [path])
+    log.write("sources/1/0", [{"path": f"file://{paths[3]}", "timestamp": 2**45, "batchId": 0}])
+    # a.union(a).union(b): b is the source 1, and has the third line.
+    lines = [{"logOffset": 2}, {"logOffset": 2}, {"logOffset": 0}]
+    log.write("offsets/2", [{"batchWatermarkMs": 0}, *lines])
+    for source in ("0", "1"):
+        said = from_spark(tmp_path, capsys, "--source", source, "--yes", code=3)
+        assert "3 offsets for 2 sources" in said
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "arguments", "ids"),
     [({}, (), []), ({"onOverwrite": "reprocess"}, (), [7]), ({}, ("--read-changed",), [7])],
