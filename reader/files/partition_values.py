@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import pyarrow as pa
 
+from .formats.numbers import boolean, cast_decimal, floating, integer
 from .formats.times.temporal import cast_text
 
 __all__ = ["NULL", "unescaped", "value_of"]
@@ -21,11 +21,6 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _types = pa.types
 _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
-_INTEGER = re.compile(r"[+-]?\d+\Z", re.ASCII)
-_FLOAT = re.compile(
-    r"([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[dDfF]?\Z)))[dDfF]?\Z", re.ASCII
-)
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 
 
 def unescaped(text: str) -> str:
@@ -55,41 +50,11 @@ def value_of(text: str, kind: pa.DataType, zone: str) -> pa.Scalar:
     raise ValueError(f"paths hold no values of type {kind}")
 
 
-def _integer(text: str, kind: pa.DataType) -> pa.Scalar:
-    if not _INTEGER.match(text):
-        raise ValueError(f"{text!r} is no integer")
-    return pa.scalar(int(text), kind)
-
-
-def _float(text: str, kind: pa.DataType) -> pa.Scalar:
-    match = _FLOAT.match(text.strip("".join(map(chr, range(33)))))
-    if not match:
-        raise ValueError(f"{text!r} is no number")
-    return pa.scalar(float(match[1]), pa.float64()).cast(kind)
-
-
-def _decimal(text: str, kind: pa.DataType) -> pa.Scalar:
-    if not _DECIMAL.match(text):
-        raise ValueError(f"{text!r} is no number")
-    step = Decimal(1).scaleb(-kind.scale)
-    try:
-        rounded = Decimal(text).quantize(step, ROUND_HALF_UP, Context(prec=kind.precision))
-    except InvalidOperation:
-        raise ValueError(f"{text!r} has more digits than the type") from None
-    return pa.scalar(rounded, kind)
-
-
-def _boolean(text: str, kind: pa.DataType) -> pa.Scalar:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(f"{text!r} is neither true nor false")
-    return pa.scalar(text.lower() == "true", kind)
-
-
 _CONVERTERS: dict[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], pa.Scalar]] = {
     _types.is_string: lambda text, kind: pa.scalar(unescaped(text), kind),
     _types.is_binary: lambda text, kind: pa.scalar(text.encode(), kind),
-    _types.is_integer: _integer,
-    _types.is_floating: _float,
-    _types.is_decimal: _decimal,
-    _types.is_boolean: _boolean,
+    _types.is_integer: lambda text, kind: pa.scalar(integer(text, kind), kind),
+    _types.is_floating: lambda text, kind: pa.scalar(floating(text, kind), kind),
+    _types.is_decimal: lambda text, kind: pa.scalar(cast_decimal(text, kind), kind),
+    _types.is_boolean: lambda text, kind: pa.scalar(boolean(text), kind),
 }

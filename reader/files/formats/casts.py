@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .numbers import decimals
 from .times.temporal import instants_of
 
 Cast = Callable[[pa.Array], pa.Array]
@@ -42,7 +43,7 @@ def castable(found: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Cast
     """
     if _types.is_decimal(target):
         fits = _types.is_decimal(found) or _types.is_integer(found)
-        return _decimal_cast(found, target) if fits else None
+        return (lambda array: decimals(array, target)) if fits else None
     if _types.is_timestamp(target):
         return _timestamp_cast(found, target, zone)
     if _types.is_date32(target) and _types.is_date64(found):
@@ -73,15 +74,6 @@ def _may_float(found: pa.DataType, target: pa.DataType) -> bool:
     if _types.is_integer(found):
         return not _types.is_float16(target)
     return bool(_types.is_floating(found) and found.bit_width <= target.bit_width)
-
-
-def _decimal_cast(found: pa.DataType, target: pa.DataType) -> Cast:
-    if _types.is_decimal(found):
-        return lambda array: array.cast(target, safe=True)
-    # Arrow wants room for the widest integer in a direct cast; by way of 38 digits the values
-    # are judged instead of the type.
-    wide = pa.decimal128(38, 0)
-    return lambda array: array.cast(wide).cast(target, safe=True)
 
 
 def _date64_cast(array: pa.Array) -> pa.Array:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+BLANKS = "".join(map(chr, range(33)))
+"""What Java's `trim` takes off: all control characters, and no blank of any other script."""
+
 
 def utf8(offsets: np.ndarray, data: bytes) -> pa.Array:
     """A string array over `data`; bytes that are not UTF-8 become U+FFFD, as in Spark."""

@@ -15,6 +15,7 @@ import pyarrow.csv as pa_csv
 
 from ...options import ReaderOptions
 from ..columns import columns_of
+from ..numbers import decimals
 from ..strings import has_lone_return
 from ..times.temporal import Temporal
 from .shape import Marks, has_blank_line
@@ -45,7 +46,7 @@ class CsvFast:
         )
         self._blanks = _edge_blanks(options) if self.is_possible else None
         self._double = bool(options.quote) and options.escape == options.quote
-        self._numbers = {f.name for f in data if _is_exact_number(f.type)}
+        self._numbers = {f.name for f in data if _types.is_integer(f.type)}
         self._wire = {f.name: _wire_type(f.type, options) for f in data}
 
     def parse(self, data: bytes, names: Sequence[str], *, lines: bool) -> list[pa.Array] | None:
@@ -121,7 +122,9 @@ class CsvFast:
         if column.type == kind:
             return column
         if field.name in self._numbers:
-            return _exact_numbers(column, kind)
+            return _integers(column, kind)
+        if _types.is_decimal(kind):
+            return decimals(column, kind)
         return self._temporal.column(column, kind)
 
     def _is_regular(self, data: bytes, marks: Marks, *, lines: bool) -> bool:
@@ -136,12 +139,8 @@ class CsvFast:
         return marks.is_regular(double=self._double, lines=lines)
 
 
-def _is_exact_number(kind: pa.DataType) -> bool:
-    return bool(_types.is_integer(kind) or _types.is_decimal(kind))
-
-
-def _exact_numbers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Numbers of a column in which some might be written as Java reads none."""
+def _integers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Integers of a column in which some might be written as Java reads none."""
     data = texts.buffers()[2]
     raw = np.frombuffer(data if data is not None else b"", np.uint8)
     if np.isin(raw, np.frombuffer(b" \txX", np.uint8)).any():
@@ -174,6 +173,7 @@ def _edge_blanks(options: ReaderOptions) -> re.Pattern[bytes] | None:
 
 
 def _wire_type(kind: pa.DataType, options: ReaderOptions) -> pa.DataType:
-    if _types.is_timestamp(kind) or (_types.is_date(kind) and options.date_format):
+    is_formatted = _types.is_date(kind) and options.date_format
+    if _types.is_timestamp(kind) or _types.is_decimal(kind) or is_formatted:
         return pa.string()
     return kind

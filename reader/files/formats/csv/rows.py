@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from decimal import InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -59,7 +58,7 @@ class CsvRows(Rows):
                 continue
             try:
                 row[name] = convert(token)
-            except (ValueError, OverflowError, InvalidOperation):
+            except (ValueError, OverflowError):
                 self._refuse_wider(name, token, where)
                 rescued[name] = token
                 kind = self.out_schema.field(name).type

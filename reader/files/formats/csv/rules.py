@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["BLANKS", "NO_CHARACTER", "Rules"]
+from ..strings import BLANKS
 
-BLANKS = "".join(map(chr, range(33)))
-"""What Java's `trim` takes off: all control characters, and no blank of any other script."""
+__all__ = ["BLANKS", "NO_CHARACTER", "Rules"]
 
 NO_CHARACTER = "\0"
 """An option that is not set, which the parser does not tell from a zero byte in the text."""

@@ -9,26 +9,21 @@ import base64
 import math
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
-from fractions import Fraction
+from contextlib import suppress
 
-import numpy as np
 import pyarrow as pa
 
 from ...options import ReaderOptions
+from ..numbers import decimal, integer, nearest
 from ..times.temporal import Temporal
 from .characters import HALVES
-from .literals import MAX_DIGITS
 
-__all__ = ["Misfit", "Number", "Scalar", "clean", "misfit", "plain_base64", "rounded", "scalar"]
+__all__ = ["Misfit", "Number", "Scalar", "clean", "misfit", "plain_base64", "scalar"]
 
 Scalar = Callable[[str, str], object]
 """Takes the kind of a token (`string`, `int`, `float`, `true`, `false`) and its text."""
 
 _types = pa.types
-
-_EXACT = Context(prec=MAX_DIGITS + 76)
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
 
 _BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _NON_NUMBERS = {
@@ -60,10 +55,10 @@ def scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Sca
     if _types.is_date32(kind) or _types.is_timestamp(kind):
         return _temporal(kind, temporal)
     if _types.is_decimal(kind):
-        return lambda found, text: _decimal(found, text, kind)
+        # Of strings Spark takes what it takes of numbers.
+        return _number(decimal, ("int", "float", "string"), kind)
     if _types.is_integer(kind):
-        bound = 1 << (kind.bit_width - 1)
-        return lambda found, text: _integer(found, text, bound, kind)
+        return _number(integer, ("int",), kind)
     if _types.is_floating(kind):
         return _floating(kind, options)
     if _types.is_boolean(kind):
@@ -90,20 +85,6 @@ def misfit(text: str, expected: object) -> Misfit:
     return Misfit(f"{text[:100]} where {expected} is expected")
 
 
-def rounded(number: Decimal, kind: pa.DataType) -> Decimal:
-    """A decimal with the column's scale; Spark rounds what has more digits.
-
-    Raises:
-        ValueError, InvalidOperation: it does not fit the column.
-    """
-    unit = Decimal(1).scaleb(-kind.scale)
-    fitted = number.quantize(unit, ROUND_HALF_UP, _EXACT)
-    # The operators would round to the 28 digits of the default context.
-    if fitted.is_zero() or fitted.adjusted() < kind.precision - kind.scale:
-        return fitted
-    raise ValueError(f"{number} does not fit {kind}")
-
-
 def _nothing(found: str, text: str) -> None:
     del found, text
 
@@ -114,53 +95,30 @@ def _boolean(found: str, text: str) -> bool:
     raise misfit(text, "true or false")
 
 
-def _integer(found: str, text: str, bound: int, kind: pa.DataType) -> int:
-    if found == "int" and len(text) <= MAX_DIGITS:
-        number = int(text)
-        if -bound <= number < bound:
-            return number
-    raise misfit(text, kind)
-
-
-def _floating(kind: pa.DataType, options: ReaderOptions) -> Scalar:
-    words = _NON_NUMBERS if options.allow_non_numeric_numbers else {}
-    convert = _single if kind.bit_width == 32 else float
-
-    def converted(found: str, text: str) -> float:
-        if found in ("float", "string") and text in words:
-            return words[text]
-        if found not in ("int", "float") or len(text) > MAX_DIGITS:
-            raise misfit(text, kind)
-        # Spark makes an integer of it first, and integers have one zero only.
-        return 0.0 if found == "int" and text == "-0" else convert(text)
+def _number(
+    convert: Callable[[str, pa.DataType], object], takes: tuple[str, ...], kind: pa.DataType
+) -> Scalar:
+    def converted(found: str, text: str) -> object:
+        if found in takes:
+            with suppress(ValueError):
+                return convert(text, kind)
+        raise misfit(text, kind)
 
     return converted
 
 
-def _single(text: str) -> float:
-    """The nearest float of 32 bits, rounded once."""
-    number = float(text)
-    with np.errstate(over="ignore"):
-        near = np.float32(number)
-    if not math.isfinite(number) or float(near) == number or not np.isfinite(near):
-        return float(near)
-    other = np.nextafter(near, np.float32(math.inf if float(near) < number else -math.inf))
-    if float(near) + float(other) == 2 * number and Fraction(text) != number:
-        # By way of 64 bits it looks like the middle, which it is not.
-        upward = Fraction(text) > number
-        return float(max(near, other) if upward else min(near, other))
-    return float(near)
+def _floating(kind: pa.DataType, options: ReaderOptions) -> Scalar:
+    words = _NON_NUMBERS if options.allow_non_numeric_numbers else {}
 
+    def converted(found: str, text: str) -> float:
+        if found in ("float", "string") and text in words:
+            return words[text]
+        if found not in ("int", "float"):
+            raise misfit(text, kind)
+        # Spark makes an integer of it first, and integers have one zero only.
+        return 0.0 if found == "int" and text == "-0" else nearest(text, kind)
 
-def _decimal(found: str, text: str, kind: pa.DataType) -> Decimal:
-    # Java's decimals take from strings what they take from numbers, and a plus sign.
-    known = found in ("int", "float", "string") and _DECIMAL.fullmatch(text)
-    if known and (found == "string" or len(text) <= MAX_DIGITS):
-        try:
-            return rounded(Decimal(str(text)), kind)
-        except (DecimalException, ValueError):
-            pass
-    raise misfit(text, kind)
+    return converted
 
 
 def _temporal(kind: pa.DataType, temporal: Temporal) -> Scalar:
@@ -174,7 +132,7 @@ def _temporal(kind: pa.DataType, temporal: Temporal) -> Scalar:
                 made = temporal.value(text, kind)
             except (ValueError, OverflowError):
                 raise misfit(text, kind) from None
-        elif found == "int" and takes_numbers and len(text) <= MAX_DIGITS:
+        elif found == "int" and takes_numbers:
             # Spark takes a number for seconds since the epoch.
             made = int(text) * 1_000_000
         # Beyond the type Spark's arithmetic would wrap around to another time.

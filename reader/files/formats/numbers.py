@@ -1,0 +1,158 @@
+"""Numbers and booleans from text, and decimals from text or numbers: one rule for all formats.
+
+Text means what Java's parsers make of it, which Spark's readers call. CSV, JSON, values in paths,
+and the casts of the block formats come here. Not here: times (`times/`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from contextlib import suppress
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .strings import BLANKS
+
+__all__ = ["boolean", "cast_decimal", "decimal", "decimals", "floating", "integer", "nearest"]
+
+_types = pa.types
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?0*\d{1,9})?")
+_FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)[dDfF]?", re.ASCII)
+_HEXADECIMAL = re.compile(
+    r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?\d+)[dDfF]?", re.ASCII
+)
+_WORDS = {"NaN": math.nan, "Infinity": math.inf}
+
+_MAX_DIGITS = 38
+_MOST_DIGITS = 76
+_ROUNDING = Context(prec=_MAX_DIGITS + 1)
+
+
+def boolean(text: str) -> bool:
+    """True or false, in any case. Raises ValueError for anything else."""
+    folded = text.upper()
+    if folded not in ("TRUE", "FALSE"):
+        raise ValueError(f"{text[:100]!r} is neither true nor false")
+    return folded == "TRUE"
+
+
+def integer(text: str, kind: pa.DataType) -> int:
+    """An integer within the range of `kind`.
+
+    Raises:
+        ValueError: it is not an integer, or out of range.
+    """
+    _require(_INTEGER, text)
+    # Python refuses to convert thousands of digits, as they take long; no type has room for them.
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    bound = 1 << (kind.bit_width - 1)
+    number = int(text[0] + digits if text[0] == "-" else digits) if len(digits) < 20 else bound
+    if not -bound <= number < bound:
+        raise ValueError(f"{text[:100]} is out of the range of {kind}")
+    return number
+
+
+def floating(text: str, kind: pa.DataType) -> float:
+    """The nearest float of `kind`; a number beyond its range is infinite.
+
+    Raises:
+        ValueError: it is not a number.
+    """
+    text = text.strip(BLANKS)
+    sign = -1 if text.startswith("-") else 1
+    word = _WORDS.get(text[1:] if text.startswith(("-", "+")) else text)
+    if word is not None:
+        return sign * word
+    match = _FLOAT.fullmatch(text)
+    if match:
+        return nearest(match[1], kind)
+    match = _HEXADECIMAL.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text[:100]!r} is not a number")
+    try:
+        return float.fromhex(match[1])
+    except OverflowError:
+        return sign * math.inf
+
+
+def nearest(text: str, kind: pa.DataType) -> float:
+    """The digits of a number as the nearest float of `kind`, rounded once."""
+    if kind.bit_width == 64:
+        return float(text)
+    # By way of 64 bits it would be rounded twice.
+    return float(pa.scalar(text.removeprefix("+")).cast(kind).as_py())
+
+
+def decimal(text: str, kind: pa.DataType) -> Decimal:
+    """A decimal as Spark's readers take it: commas are left out, wherever they are.
+
+    More digits than the scale has are rounded, half up.
+
+    Raises:
+        ValueError: it is not a number, or does not fit `kind`.
+    """
+    return cast_decimal(text.replace(",", ""), kind)
+
+
+def cast_decimal(text: str, kind: pa.DataType) -> Decimal:
+    """The same for text in paths, in which a comma is not part of a number."""
+    _require(_DECIMAL, text)
+    number = Decimal(text)
+    room = kind.precision - kind.scale
+    # Judged before rounding, so that no digits are made of a large exponent.
+    if number.is_zero() or number.adjusted() < room:
+        number = number.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _ROUNDING)
+        if number.is_zero() or number.adjusted() < room:
+            return number
+    raise ValueError(f"{text[:100]} does not fit {kind}")
+
+
+def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts, integers or decimals as decimals of `kind`; null stays null.
+
+    Texts are rounded as `decimal` does. Numbers are never rounded.
+
+    Raises:
+        ValueError: a text is not a number.
+        pa.ArrowInvalid: a value does not fit, or would be rounded.
+    """
+    if _types.is_string(array.type):
+        return _decimals_of_texts(array, kind)
+    if _types.is_integer(array.type):
+        array = array.cast(pa.decimal128(_MAX_DIGITS, 0))
+    # Arrow does not notice when rescaling goes beyond its 128 or 256 bits.
+    if abs(kind.scale - array.type.scale) > _MAX_DIGITS:
+        raise pa.ArrowInvalid(f"{array.type} cannot be rescaled to {kind}")
+    bound = Decimal(1).scaleb(kind.precision - kind.scale)
+    for value in pc.min_max(array).as_py().values():
+        if value is not None and not -bound < value < bound:
+            raise pa.ArrowInvalid(f"{value} does not fit {kind}")
+    return array.cast(kind, safe=True)
+
+
+def _decimals_of_texts(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest <= _MAX_DIGITS and not _may_have_exponents(texts):
+        # So few digits stay within 76 at any scale.
+        with suppress(pa.ArrowInvalid):
+            return decimals(texts.cast(pa.decimal256(_MOST_DIGITS, kind.scale)), kind)
+    values = [None if text is None else decimal(text, kind) for text in texts.to_pylist()]
+    return pa.array(values, kind)
+
+
+def _may_have_exponents(texts: pa.Array) -> bool:
+    data = texts.buffers()[2]
+    raw = np.frombuffer(data if data is not None else b"", np.uint8)
+    return bool((raw | 0x20 == ord("e")).any())
+
+
+def _require(pattern: re.Pattern[str], text: str) -> None:
+    # Java takes any digits of Unicode, but no pairs of surrogates.
+    if not pattern.fullmatch(text) or (not text.isascii() and max(text) > "\uffff"):
+        raise ValueError(f"{text[:100]!r} is not a number")
