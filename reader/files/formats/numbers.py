@@ -137,19 +137,20 @@ def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _decimals_of_texts(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    longest = pc.max(pc.binary_length(texts)).as_py() or 0
-    if longest <= _MAX_DIGITS and not _may_have_exponents(texts):
-        # So few digits stay within 76 at any scale.
+    # So many digits at most, where no letter begins an exponent.
+    digits = (pc.max(pc.binary_length(texts)).as_py() or 0) + kind.scale
+    if digits <= _MOST_DIGITS and not _has_letters(texts):
+        wide = (pa.decimal128 if digits <= _MAX_DIGITS else pa.decimal256)(digits or 1, kind.scale)
         with suppress(pa.ArrowInvalid):
-            return decimals(texts.cast(pa.decimal256(_MOST_DIGITS, kind.scale)), kind)
+            return decimals(texts.cast(wide), kind)
     values = [None if text is None else decimal(text, kind) for text in texts.to_pylist()]
     return pa.array(values, kind)
 
 
-def _may_have_exponents(texts: pa.Array) -> bool:
+def _has_letters(texts: pa.Array) -> bool:
     data = texts.buffers()[2]
     raw = np.frombuffer(data if data is not None else b"", np.uint8)
-    return bool((raw | 0x20 == ord("e")).any())
+    return bool(raw.max(initial=0) > ord("9"))
 
 
 def _require(pattern: re.Pattern[str], text: str) -> None:
