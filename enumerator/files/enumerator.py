@@ -86,6 +86,8 @@ class _Portion:
     """The pass has ended with it."""
     seconds: float
     """How long discovery took for it."""
+    error: BaseException | None = None
+    """What the pass failed with after it had brought this."""
 
 
 class FileSplitEnumerator(LedgerEnumerator):
@@ -115,8 +117,6 @@ class FileSplitEnumerator(LedgerEnumerator):
         """The pass that is under way."""
         self._pass_seconds = 0.0
         self._pass_new = 0
-        self._position: Mapping[str, Any] = {}
-        """Of discovery, after the last pass that ended."""
         self._is_paused = False
         self._delay = 0.0
         """Of the portion that waits for the end of the pause."""
@@ -144,7 +144,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._pass = self._discovery.listing(self.ledger.seen)
             self._pass_seconds, self._pass_new = 0.0, 0
         found: list[FoundFiles] = []
-        ended = False
+        ended, error = False, None
         try:
             while (
                 sum(map(len, found)) < self._policy.portion and time.monotonic() - began < _PATIENCE
@@ -154,18 +154,17 @@ class FileSplitEnumerator(LedgerEnumerator):
                     ended = True
                     break
                 found.append(files)
-            portion = self._portion(found, ended, time.monotonic() - began)
+        except Exception as raised:  # noqa: BLE001 - told once what was found is entered
+            error = raised
+        if ended or error is not None:
+            self._pass = None
+        try:
+            wanted = not (self._is_baseline and not self._settled)
+            sifted = self.ledger.sift(found, int(self._clock() * 1_000_000), wanted=wanted)
         except BaseException:
             self._pass = None
             raise
-        if ended:
-            self._pass = None
-        return portion
-
-    def _portion(self, found: Sequence[FoundFiles], ended: bool, seconds: float) -> _Portion:
-        wanted = not (self._is_baseline and not self._settled)
-        sifted = self.ledger.sift(found, int(self._clock() * 1_000_000), wanted=wanted)
-        return _Portion(sifted, ended, seconds)
+        return _Portion(sifted, ended, time.monotonic() - began, error)
 
     def _discovered(self, portion: _Portion | None, error: BaseException | None) -> None:
         if portion is None:
@@ -175,17 +174,20 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._pass_seconds += portion.seconds
         self._pass_new += portion.sifted.new
         self.ledger.enter(portion.sifted)
+        # Not before its files are in the ledger: a checkpoint between would skip them.
+        self._discovery.notify_entered()
         if not portion.sifted.wanted:
             self._passed_over += portion.sifted.new
         if portion.sifted.ranges.num_rows:
             self._context.request_planning()
+        if portion.error is not None:
+            self._retry_or_raise(portion.error)
+            return
         if not portion.ended:
             self._go_on(0.0)
             return
         self._failures = 0
         self._passes.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
-        # Not before its last files are in the ledger: a checkpoint between would skip them.
-        self._position = self._discovery.position()
         if self._is_baseline and not self._settled:
             # What was there has to be known for sure before anything new is read.
             self._wants_checkpoint = True
@@ -230,6 +232,9 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def plan_batch(self, room: BatchRoom) -> None:
+        if self._is_baseline and not self._settled:
+            # A checkpoint of a part of what was there would count the rest as new.
+            return
         pending, chosen = self.ledger.pending, []
         wanted = self._wanted_bytes(room)
         last = goes_on = False
@@ -304,12 +309,12 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def cursors(self) -> Mapping[str, Any]:
-        return {"discovery": self._position} if self._position else {}
+        position = self._discovery.position()
+        return {"discovery": position} if position else {}
 
     @override
     def go_on_from(self, cursors: Mapping[str, Any]) -> None:
-        self._position = cursors.get("discovery", {})
-        self._discovery.resume(self._position)
+        self._discovery.resume(cursors.get("discovery", {}))
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:

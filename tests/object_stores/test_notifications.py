@@ -11,8 +11,16 @@ import pytest
 
 from pyspark_sluice.connector.file_source import make_discovery
 from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.discovery.notifications import inbox as inboxes
+from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.spreading import SplitSpreader
+from pyspark_sluice.enumerator.room import UNLIMITED, BatchRoom
+from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import OptionError, SourceUnavailable
+from pyspark_sluice.tests.enumerator.files.bench import AnyByte
 from pyspark_sluice.tests.object_stores.s3_events import (
     TEST_EVENT,
     event,
@@ -20,7 +28,7 @@ from pyspark_sluice.tests.object_stores.s3_events import (
     in_sns,
     record,
 )
-from pyspark_sluice.tests.object_stores.server import as_json
+from pyspark_sluice.tests.object_stores.server import as_json, kind_of
 from pyspark_sluice.tests.patience import PATIENCE
 
 
@@ -57,6 +65,7 @@ class Stream:
         """A pass; what it brings, known from now on."""
         files = [f for part in self.discovery.listing(self.ledger) for f in part.versions()]
         self.ledger.paths += [file.path for file in files]
+        self.discovery.notify_entered()
         return [file.path.removeprefix(f"s3://{self.bucket}/") for file in files]
 
     def found_within(self, seconds=PATIENCE, count=1):
@@ -71,6 +80,20 @@ class Stream:
         self.discovery.notify_cut(identity, self.ledger)
         self.discovery.notify_complete(identity)
 
+    def receive_all(self, count):
+        """Wait until so many messages have been received, without a pass."""
+        deadline = time.monotonic() + PATIENCE
+        while self.figures.get("received", 0) < count:
+            assert time.monotonic() < deadline, self.figures
+            time.sleep(0.02)
+
+    def until_deleted(self, count):
+        """Wait until so many messages have been deleted, without a pass."""
+        deadline = time.monotonic() + PATIENCE
+        while self.figures.get("deleted", 0) < count:
+            assert time.monotonic() < deadline, self.figures
+            time.sleep(0.02)
+
     @property
     def figures(self):
         return dict(self.discovery.report()["notifications"])
@@ -82,6 +105,30 @@ class Stream:
             assert time.monotonic() < deadline, f"{self.figures}, not {figures}"
             self.found()
             time.sleep(0.05)
+
+
+class Bench:
+    """An enumerator over a discovery, turned by hand."""
+
+    def __init__(self, discovery):
+        self.context = HandCrankedContext(1)
+        cutter, spreader = SplitCutter(AnyByte(), 100), SplitSpreader(1000, 1, 1)
+        policy = FilePolicy(0.0, ledger=LedgerPolicy(on_overwrite=OnOverwrite.REPROCESS))
+        self.enumerator = FileSplitEnumerator(
+            self.context, discovery, cutter, spreader, policy, None
+        )
+        self.enumerator.start()
+
+    def discovered(self):
+        """What one call to discovery makes pending."""
+        before = len(self.context.assigned)
+        self.context.run_calls()
+        self.enumerator.plan_batch(BatchRoom(UNLIMITED))
+        return ["in/" + s.file.path.rpartition("/")[2] for _, s in self.context.assigned[before:]]
+
+    @property
+    def error(self):
+        return self.enumerator.backlog().get("listingError", "")
 
 
 @pytest.fixture
@@ -156,7 +203,7 @@ def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(
     queue = make_queue()
     stream = open_stream(queue)
     stream.ledger.paths.append("elsewhere")
-    stream.discovery._full_listing = time.time()
+    stream.discovery._whole.full_listing = time.time()
     _put(server, bucket, "in/a", "in/b", "in/c")
     stream.discovery.notify_cut(1, stream.ledger)
     both = event(record(bucket, "in/a"), record(bucket, "in/b"))
@@ -216,6 +263,7 @@ def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_comp
     stream.discovery.notify_cut(1, stream.ledger)
     # The pass goes on with the queue, and is the only one of a bounded run.
     assert list(passing) == []
+    stream.discovery.notify_entered()
     assert stream.figures["held"] == 1
     stream.discovery.notify_complete(1)
     stream.until(held=0, deleted=1)
@@ -280,6 +328,68 @@ def test_a_malformed_message_goes_to_the_dead_letters_or_stays(
     assert "deleted" not in left.figures
 
 
+def _refusing(kind, count):
+    """403, which no client repeats, to the next `count` requests of a kind."""
+    left = [count]
+
+    def fault(environ, respond):
+        if kind_of(environ) != kind or not left[0]:
+            return None
+        left[0] -= 1
+        respond("403 Forbidden", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>AccessDenied</Code></Error>"]
+
+    return fault
+
+
+def test_a_dead_letter_queue_that_does_not_answer_holds_up_no_other_message(
+    server, bucket, sqs, make_queue, open_stream
+):
+    queue, dead = make_queue(), make_queue()
+    stream = open_stream(queue, deadLetterQueueUrl=dead)
+    stream.found()
+    _put(server, bucket, "in/a", "in/b")
+    odd = event(record(bucket, "in//odd"))
+    bodies = (event(record(bucket, "in/a")), odd, "[" * 100_000, event(record(bucket, "in/b")))
+    for body in bodies:
+        sqs.send_message(QueueUrl=queue, MessageBody=body)
+    stream.receive_all(4)
+    server.fault = _refusing("SendMessage", 1)
+    context = Bench(discovery=stream.discovery)
+    assert sorted(context.discovered()) == ["in/a", "in/b"]
+    assert "dead-letter queue does not answer" in context.error
+    server.fault = None
+    stream.ledger.paths += [f"s3://{bucket}/in/{name}" for name in "ab"]
+    stream.until(malformed=2, deleted=2, held=2)
+    messages = sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=10)["Messages"]
+    assert sorted(letter["Body"] for letter in messages) == sorted([odd, "[" * 100_000])
+
+
+def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_message(
+    server, bucket, sqs, make_queue, open_stream
+):
+    queue = make_queue()
+    stream = open_stream(queue, onOverwrite="reprocess")
+    stream.found()
+    _put(server, bucket, *(f"in/{i}" for i in range(5)))
+    for i in range(5):
+        sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, f"in/{i}")))
+    stream.receive_all(5)
+    server.fault = _refusing("HEAD", 1)
+    bench = Bench(discovery=stream.discovery)
+    first = bench.discovered()
+    assert len(first) == 4
+    # The checkpoint that holds the others does not hold the one that was refused.
+    stream.discovery.notify_cut(1, stream.ledger)
+    stream.discovery.notify_complete(1)
+    stream.until_deleted(4)
+    assert stream.figures["held"] == 1
+    server.fault = None
+    assert sorted(first + bench.discovered()) == [f"in/{i}" for i in range(5)]
+    stream.checkpoint(2)
+    stream.until_deleted(5)
+
+
 def test_an_unreachable_queue_is_tried_again_and_then_named(
     server, bucket, sqs, make_queue, open_stream
 ):
@@ -326,7 +436,6 @@ def test_what_no_message_told_of_is_found_by_the_scheduled_full_pass(
 ):
     stream = open_stream(make_queue(), fullListingInterval="3600000")
     now = [time.time()]
-    stream.discovery._clock = lambda: now[0]
     stream.discovery._whole._clock = lambda: now[0]
     assert stream.found() == []
     _put(server, bucket, "in/silent")

@@ -86,7 +86,8 @@ class Discovery(Protocol):
         """One pass: the files that are not known; lazily, so that who takes them may pause.
 
         If versions were asked for, the known ones come too. A file that is found in two places of
-        the tree comes once; one that becomes known during the pass may come nevertheless.
+        the tree comes once; one that becomes known during the pass may come nevertheless. An error
+        takes nothing back: what was yielded before it is entered into the ledger all the same.
 
         Raises:
             MissingPathError: the path is not there, which is an error.
@@ -96,8 +97,16 @@ class Discovery(Protocol):
     def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
         """A pass of its own over what is there now, for tools: all that is not taken, and why."""
 
+    def notify_entered(self) -> None:
+        """Everything that `listing` has yielded so far is in the ledger.
+
+        Until then nothing may count as done because it was yielded: no listing, no message. Called
+        under the coordinator's lock, while nobody takes from `listing`.
+        """
+        return
+
     def position(self) -> Mapping[str, Any]:
-        """How far the passes that ended have come, as JSON values; empty if that means nothing."""
+        """How far discovery has come with what is in the ledger, as JSON values; may be empty."""
         return {}
 
     def resume(self, position: Mapping[str, Any]) -> None:

@@ -61,19 +61,25 @@ class TreeDiscovery(Discovery):
         self._planted: Sequence[Planted] | None = None
         self._skipped = Skipped()
         self._greatest: dict[str, str] = {}
-        self._full_listing: float | None = None
-        """When the last full pass began."""
+        self.full_listing: float | None = None
+        """When the last full pass began that is in the ledger."""
+        self._ended: tuple[dict[str, str], float | None] | None = None
+        """What the last pass has come to, if it ended: greatest names, and its start if full."""
 
     @property
     @override
     def skipped(self) -> Skipped:
         return self._skipped
 
+    def is_due(self) -> bool:
+        """True if the next pass has to be a full one."""
+        since = -1.0 if self.full_listing is None else self._clock() - self.full_listing
+        return not 0 <= since < self._mode.full_listing_interval
+
     @override
     def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
-        began = self._clock()
-        since = -1.0 if self._full_listing is None else began - self._full_listing
-        is_full = not 0 <= since < self._mode.full_listing_interval
+        began, is_full = self._clock(), self.is_due()
+        self._ended = None
         if self._planted is None:
             self._planted = self._plant()
         elif is_full:
@@ -90,10 +96,17 @@ class TreeDiscovery(Discovery):
             whole.repeat(tally.counts, tally.taken_names())
         # Only now: a pass that fails half-way may have been in vain from its beginning.
         self._skipped = whole.skipped()
+        self._ended = advanced, began if is_full else None
+
+    @override
+    def notify_entered(self) -> None:
+        if self._ended is None:
+            return
+        (greatest, full_listing), self._ended = self._ended, None
         if self._mode.incremental:
-            self._greatest = advanced
-        if is_full:
-            self._full_listing = began
+            self._greatest = greatest
+        if full_listing is not None:
+            self.full_listing = full_listing
 
     def _reached(self, planted: Planted, tally: Tally) -> str:
         if tally.waiting:
@@ -133,10 +146,10 @@ class TreeDiscovery(Discovery):
 
     @override
     def position(self) -> Mapping[str, Any]:
-        if not self._mode.incremental or self._full_listing is None:
+        if not self._mode.incremental or self.full_listing is None:
             return {}
         return {
-            "fullListing": int(self._full_listing),
+            "fullListing": int(self.full_listing),
             "greatest": dict(self._greatest),
             "of": self.identity(),
         }
@@ -145,7 +158,7 @@ class TreeDiscovery(Discovery):
     def resume(self, position: Mapping[str, Any]) -> None:
         if self._mode.incremental and position.get("of") == self.identity():
             self._greatest = dict(position["greatest"])
-            self._full_listing = float(position["fullListing"])
+            self.full_listing = float(position["fullListing"])
 
     def identity(self) -> str:
         """Of the paths and the choice: with others there is more to be found than what is new."""

@@ -22,7 +22,16 @@ class AnyByte:
 class Bench:
     """An enumerator over a list of files."""
 
-    def __init__(self, *files, state=None, bounded=False, parallelism=2, grows=False, **policy):
+    def __init__(
+        self,
+        *files,
+        state=None,
+        bounded=False,
+        parallelism=2,
+        grows=False,
+        discovery=None,
+        **policy,
+    ):
         self.files = list(files)
         self.errors: list[Exception] = []
         self.context: HandCrankedContext[FileSplit] = HandCrankedContext(
@@ -30,7 +39,7 @@ class Bench:
         )
         self.enumerator = FileSplitEnumerator(
             self.context,
-            Listed(self.list, chunk=2),
+            discovery or Listed(self.list, chunk=2),
             SplitCutter(AnyByte(), 100),
             SplitSpreader(1000, 1, 1),
             FilePolicy(interval=7.0, attempts=3, **policy),

@@ -195,8 +195,7 @@ def test_what_discovery_has_come_to_goes_with_a_checkpoint_after_its_files(tmp_p
     (pending,) = context.calls
     portion = pending.call()
     # The pass has ended, and the ledger does not have its files yet.
-    assert discovery.position()
-    assert enumerator.cursors() == {}
+    assert discovery.position() == enumerator.cursors() == {}
     pending.handler(portion, None)
     cursors = json.loads(json.dumps(enumerator.cursors()))
     assert cursors["discovery"]["greatest"] == {str(tmp_path): "2026-02/a"}

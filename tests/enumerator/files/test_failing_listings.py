@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.errors import (
     MissingPathError,
     SourceUnavailable,
 )
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
+from pyspark_sluice.tests.enumerator.files.discovery.finding import land, make_discovery
+from pyspark_sluice.tests.enumerator.files.listed import Listed
 
 
 def test_a_listing_that_fails_is_retried_with_growing_delays_and_nothing_is_lost():
@@ -23,6 +27,51 @@ def test_a_listing_that_fails_is_retried_with_growing_delays_and_nothing_is_lost
     bench.discover()
     assert bench.plan() == [whole(file("a"))]
     assert bench.context.calls[0].delay == 7.0
+
+
+def test_what_a_pass_has_brought_is_taken_though_it_fails_afterwards():
+    class Failing(Listed):
+        def listing(self, known):
+            yield from super().listing(known)
+            if errors:
+                raise errors.pop()
+
+    errors = [OSError("later")]
+    bench = Bench(discovery=Failing(lambda: [file("a"), file("b"), file("c")], chunk=2))
+    bench.discover()
+    assert "later" in bench.enumerator.backlog()["listingError"]
+    assert not bench.enumerator.is_settled
+    assert len(bench.plan()) == 3
+    bench.discover()
+    assert bench.enumerator.is_settled
+    assert bench.plan() == []
+
+
+def test_a_listing_whose_files_could_not_be_entered_does_not_count_as_done(tmp_path):
+    path = land(tmp_path, "a", "line\n")
+    failures = [OSError("cannot be read")]
+
+    def end_of_records(path, start, size):
+        if failures:
+            raise failures.pop()
+        return size
+
+    policy = LedgerPolicy(on_overwrite=OnOverwrite.APPEND_TAIL, end_of_records=end_of_records)
+    bench = Bench(discovery=make_discovery(tmp_path, incremental=True), ledger=policy)
+    bench.discover()
+    assert bench.enumerator.cursors() == {}
+    bench.discover()
+    assert [split.file.path for split in bench.plan()] == [path]
+    assert bench.enumerator.cursors()["discovery"]["greatest"] == {str(tmp_path): "a"}
+
+
+def test_nothing_is_planned_before_all_that_was_there_is_known():
+    a, b = file("a"), file("b")
+    bench = Bench(a, include_existing=False)
+    bench.enumerator.requeue_splits([whole(b)])
+    assert bench.plan() == []
+    bench.discover()
+    assert bench.plan() == [whole(b)]
 
 
 def test_a_listing_that_keeps_failing_fails_the_query_with_its_cause():

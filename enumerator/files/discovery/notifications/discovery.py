@@ -9,10 +9,10 @@ events do no harm. Not here: threads (`inbox.py`), the full pass (`tree_discover
 from __future__ import annotations
 
 import hashlib
-import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -44,25 +44,25 @@ class NotificationDiscovery(Discovery):
         whole: TreeDiscovery,
         trees: Callable[[], Sequence[RemoteTree]],
         inbox: Inbox,
-        full_listing_interval: float,
         *,
         wants_versions: bool = False,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         """`trees` are those of all loaded paths; each is asked what it would take."""
         self._whole = whole
         self._make_trees = trees
         self._trees: Sequence[RemoteTree] = ()
         self._inbox = inbox
-        self._interval = full_listing_interval
-        self._clock = clock
-        self._full_listing: float | None = None
         self._letters = Letters(inbox, wants_versions=wants_versions)
         self._wants_versions = wants_versions
+        self._unopened: deque[Message] = deque()
+        self._malformed: deque[Message] = deque()
+        """Messages that are still to be put into the dead-letter queue."""
         self._waiting: dict[str, None] = {}
-        """Names that were told of and are not taken yet: not settled, not marked ready."""
+        """Names that a message tells of and that are not in the ledger yet."""
+        self._yielded: list[str] = []
+        """Those of them that this pass has yielded."""
         self._left_out: Counter[str] = Counter()
-        self._started = False
+        self._patience = _FIRST_DRAIN
 
     @property
     @override
@@ -72,55 +72,69 @@ class NotificationDiscovery(Discovery):
 
     @override
     def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
-        is_first = not self._started
-        if is_first:
-            self._started = True
-            self._trees = self._make_trees()
+        if not self._trees:
+            trees = self._make_trees()
             self._inbox.start()
+            self._trees = trees
         self._letters.begin_pass(known)
-        began = self._clock()
-        if self._full_listing is None or not 0 <= began - self._full_listing < self._interval:
+        self._yielded.clear()
+        if self._whole.is_due():
             self._left_out.clear()
             yield from self._whole.listing(known)
-            self._full_listing = began
-        names = self._opened(self._received(_FIRST_DRAIN if is_first else 0.0), known)
+        messages, unanswered = self._inbox.take(self._patience)
+        self._unopened += messages
+        names = self._open(known)
         for start in range(0, len(names), CHUNK):
             yield from self._asked(names[start : start + CHUNK], known)
+        # What fails comes after everything that is of use.
+        self._bury()
+        if unanswered is not None:
+            raise _unanswered("queue of notifications", "queueUrl", unanswered) from unanswered
+        self._patience = 0.0
 
-    def _received(self, patience: float) -> list[Message]:
-        try:
-            return self._inbox.take(patience)
-        except OSError as error:
-            raise SourceUnavailable(
-                "the queue of notifications does not answer",
-                str(error.filename or ""),
-                f"{type(error).__name__}: {error.strerror or error}",
-                "a queue from which messages can be received, kept and deleted",
-                "Repair access to queueUrl: no message is lost meanwhile.",
-            ) from error
+    @override
+    def notify_entered(self) -> None:
+        self._whole.notify_entered()
+        for name in self._yielded:
+            self._waiting.pop(name, None)
+        self._yielded.clear()
+        self._letters.entered(self._waiting)
 
-    def _opened(self, messages: Sequence[Message], known: KnownFiles) -> list[str]:
-        names: dict[str, None] = dict(self._waiting)
-        for message in messages:
-            try:
-                told = objects_of(message.body)
-            except MalformedMessage:
-                self._inbox.malformed(message)
-                continue
-            wanted = [f"{bucket}/{key}" for bucket, key in told]
-            covered = [name for name in wanted if any(tree.covers(name) for tree in self._trees)]
-            self._inbox.counted("notChosen", len(wanted) - len(covered))
-            self._letters.hold(Letter(message, {name: self._path(name) for name in covered}))
-            names.update(dict.fromkeys(covered))
-        unknown = list(names)
-        if not self._wants_versions and unknown:
-            are_known = known.are_known([self._path(name) for name in unknown])
+    def _open(self, known: KnownFiles) -> list[str]:
+        """The names of all messages that are held, as far as the ledger does not have them."""
+        while self._unopened:
+            self._read(self._unopened[0])
+            self._unopened.popleft()
+        if not self._wants_versions and self._waiting:
+            names = list(self._waiting)
+            are_known = known.are_known([self._path(name) for name in names])
             self._inbox.counted("known", int(np.count_nonzero(are_known)))
-            unknown = [unknown[at] for at in np.flatnonzero(~are_known).tolist()]
-        # An error below leaves them for the next pass.
-        self._waiting = dict.fromkeys(unknown)
+            for at in np.flatnonzero(are_known).tolist():
+                del self._waiting[names[at]]
         self._letters.settle(self._waiting)
-        return unknown
+        return list(self._waiting)
+
+    def _read(self, message: Message) -> None:
+        try:
+            told = objects_of(message.body)
+        except MalformedMessage:
+            self._malformed.append(message)
+            return
+        wanted = [f"{bucket}/{key}" for bucket, key in told]
+        # A key that ends in a slash is a directory that somebody has drawn.
+        files = [name for name in wanted if not name.endswith("/")]
+        covered = [name for name in files if any(tree.covers(name) for tree in self._trees)]
+        self._inbox.counted("notChosen", len(wanted) - len(covered))
+        self._letters.hold(Letter(message, {name: self._path(name) for name in covered}))
+        self._waiting.update(dict.fromkeys(covered))
+
+    def _bury(self) -> None:
+        while self._malformed:
+            try:
+                self._inbox.malformed(self._malformed[0])
+            except OSError as error:
+                raise _unanswered("dead-letter queue", "deadLetterQueueUrl", error) from error
+            self._malformed.popleft()
 
     def _tree(self, name: str) -> RemoteTree:
         return next(tree for tree in self._trees if tree.covers(name))
@@ -131,39 +145,57 @@ class NotificationDiscovery(Discovery):
     def _asked(self, names: Sequence[str], known: KnownFiles) -> Iterator[FoundFiles]:
         for tree in self._trees:
             tree.begin_pass()
-        with ThreadPoolExecutor(min(_LANES, len(names))) as pool:
-            pages = list(pool.map(self._page, names))
         found: list[FoundFiles] = []
-        for name, page in zip(names, pages, strict=True):
-            if not page.names:
-                self._inbox.counted("goneObjects")
-                self._letters.gone(name)
-                del self._waiting[name]
-                continue
-            tally = Tally(marks_names=True)
-            covering = [tree for tree in self._trees if tree.covers(name)]
-            found += [tree.judged(page, known, tally) for tree in covering]
-            if not tally.waiting:
-                del self._waiting[name]
-                self._left_out.update(tally.counts)
-                if tally.counts:
-                    self._letters.gone(name)
+        failures: list[SourceUnavailable] = []
+        with (
+            ThreadPoolExecutor(min(_LANES, len(names))) as pool,
+            closing(pool.map(self._answer, names)) as answers,
+        ):
+            for name, answer in zip(names, answers, strict=True):
+                if isinstance(answer, Page):
+                    found += self._judged(name, answer, known)
+                    continue
+                failures.append(answer)
+                if len(failures) >= _LANES:
+                    break
         found = [part for part in found if len(part)]
         if found:
             yield _joined(found)
         self._letters.settle(self._waiting)
+        if failures:
+            raise failures[0]
 
-    def _page(self, name: str) -> Page:
+    def _judged(self, name: str, page: Page, known: KnownFiles) -> list[FoundFiles]:
+        if not page.names:
+            self._inbox.counted("goneObjects")
+            self._letters.gone(name)
+            del self._waiting[name]
+            return []
+        tally = Tally(marks_names=True)
+        found = [tree.judged(page, known, tally) for tree in self._trees if tree.covers(name)]
+        if tally.waiting:
+            return found
+        self._left_out.update(tally.counts)
+        if tally.counts:
+            self._letters.gone(name)
+            del self._waiting[name]
+        else:
+            self._yielded.append(name)
+        return found
+
+    def _answer(self, name: str) -> Page | SourceUnavailable:
         try:
             return self._tree(name).page_of(name)
         except OSError as error:
-            raise SourceUnavailable(
+            failure = SourceUnavailable(
                 "an object that a notification tells of cannot be looked at",
                 name,
                 f"{type(error).__name__}: {error.strerror or error}",
                 "a bucket that this process may read",
                 "Repair access and restart the query: it continues where it stood.",
-            ) from error
+            )
+            failure.__cause__ = error
+            return failure
 
     @override
     def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
@@ -171,15 +203,15 @@ class NotificationDiscovery(Discovery):
 
     @override
     def position(self) -> Mapping[str, Any]:
-        if self._full_listing is None:
+        if self._whole.full_listing is None:
             return {}
-        return {"fullListing": int(self._full_listing), "told": self._identity()}
+        return {"fullListing": int(self._whole.full_listing), "told": self._identity()}
 
     @override
     def resume(self, position: Mapping[str, Any]) -> None:
         # Another queue has not told of what this one has.
         if position.get("told") == self._identity():
-            self._full_listing = float(position["fullListing"])
+            self._whole.full_listing = float(position["fullListing"])
 
     def _identity(self) -> str:
         return hashlib.sha256(f"{self._whole.identity()} {self._inbox.url}".encode()).hexdigest()[
@@ -205,6 +237,16 @@ class NotificationDiscovery(Discovery):
     @override
     def close(self) -> None:
         self._inbox.close()
+
+
+def _unanswered(what: str, option: str, error: OSError) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"the {what} does not answer",
+        str(error.filename or ""),
+        f"{type(error).__name__}: {error.strerror or error}",
+        "a queue that this process may receive from, send to and delete from",
+        f"Repair access to {option}: no message is lost meanwhile.",
+    )
 
 
 def _joined(parts: Sequence[FoundFiles]) -> FoundFiles:

@@ -1,16 +1,17 @@
 """Messages that are ours for a while: received, kept from others, and deleted when told so.
 
 Two threads, both daemons: one receives with long polls, one keeps what is held and deletes what is
-done. A queue that does not answer is asked again and again; whoever asks for messages is told of
-it. Not here: requests (`queue.py`), what the messages say (`messages.py`).
+done. A queue that does not answer is asked again and again, and `take` reports it. Not here:
+requests (`queue.py`), what the messages say (`messages.py`).
 """
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from .....checkpoint_meta.buckets.retries import delays
@@ -23,7 +24,29 @@ _MOST_HELD = 20_000
 """Messages at a time: SQS itself lets 120,000 be in flight."""
 
 _UNREACHABLE = 4
-"""Failures in a row before anybody is told; the client has tried again before each."""
+"""Failures in a row before they are reported; the client has tried again before each."""
+
+
+class _Health:
+    """Whether one of the threads gets answers."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self.last: OSError | None = None
+        """The newest failure, if no success followed."""
+
+    @property
+    def failure(self) -> OSError | None:
+        """The newest failure, if another try is unlikely to help."""
+        is_final = isinstance(self.last, FileNotFoundError | PermissionError)
+        return self.last if is_final or self._failures >= _UNREACHABLE else None
+
+    def failed(self, error: OSError) -> None:
+        self._failures += 1
+        self.last = error
+
+    def worked(self) -> None:
+        self._failures, self.last = 0, None
 
 
 class Inbox:
@@ -38,7 +61,9 @@ class Inbox:
         self._new: list[Message] = []
         self._held: dict[str, Message] = {}
         self._done: list[Message] = []
-        self._failure: OSError | None = None
+        self._receiving, self._keeping = _Health(), _Health()
+        self._broken: OSError | None = None
+        """What a thread ended with that must not end."""
         self._polls = 0
         """Times that the queue had nothing more."""
         self._counts: Counter[str] = Counter()
@@ -46,7 +71,19 @@ class Inbox:
     def start(self) -> None:
         """Begin to receive."""
         for run in (self._receive, self._keep):
-            threading.Thread(target=run, name="sluice-queue", daemon=True).start()
+            threading.Thread(
+                target=self._guarded, args=(run,), name="sluice-queue", daemon=True
+            ).start()
+
+    def _guarded(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except Exception as error:  # noqa: BLE001 - `take` reports it
+            broken = OSError(errno.EIO, f"{type(error).__name__}: {error}", self.url)
+            broken.__cause__ = error
+            with self._changed:
+                self._broken = broken
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Stop; what is held comes back to the queue by itself."""
@@ -56,11 +93,11 @@ class Inbox:
 
     # For the listing's thread -----------------------------------------------------------------
 
-    def take(self, patience: float = 0.0) -> list[Message]:
-        """What has come since the last call; waits until the queue has been empty once.
+    def take(self, patience: float = 0.0) -> tuple[list[Message], OSError | None]:
+        """What has come since the last call, and why there may be more.
 
-        Raises:
-            OSError: the queue does not answer.
+        With `patience` it waits, at most for so many seconds, until the queue has been empty once;
+        an error before that is reported even if it may pass.
         """
         deadline = time.monotonic() + patience
         with self._changed:
@@ -70,10 +107,15 @@ class Inbox:
                 if left <= 0 or len(self._held) >= _MOST_HELD:
                     break
                 self._changed.wait(left)
-            if self._failure is not None and not self._new:
-                raise self._failure
+            failure = self._failure
+            if failure is None and patience and self._polls == seen:
+                failure = self._receiving.last
             taken, self._new = self._new, []
-            return taken
+            return taken, failure
+
+    @property
+    def _failure(self) -> OSError | None:
+        return self._broken or self._receiving.failure or self._keeping.failure
 
     def done(self, messages: Iterable[Message], reason: str = "") -> None:
         """Delete these, when there is time; `reason` is what they count as."""
@@ -114,7 +156,7 @@ class Inbox:
     # The threads ------------------------------------------------------------------------------
 
     def _receive(self) -> None:
-        pauses, failures, wait = delays(), 0, SHORT_POLL
+        pauses, wait = delays(), SHORT_POLL
         while not self._stopped.is_set():
             with self._changed:
                 if len(self._held) >= _MOST_HELD:
@@ -123,12 +165,10 @@ class Inbox:
             try:
                 messages = self._queue.receive(wait)
             except OSError as error:
-                failures += 1
-                self._failed(error, failures)
+                self._failed(self._receiving, error, "failedReceives")
                 self._stopped.wait(next(pauses))
                 continue
-            if failures:
-                pauses, failures = delays(), 0
+            pauses = delays()
             if self._stopped.is_set():
                 # What a poll brought that was under way.
                 with suppress(OSError):
@@ -138,16 +178,15 @@ class Inbox:
             wait = SHORT_POLL if messages else LONG_POLL
             self._arrived(messages)
 
-    def _failed(self, error: OSError, failures: int) -> None:
+    def _failed(self, health: _Health, error: OSError, reason: str) -> None:
         with self._changed:
-            self._counts["failedReceives"] += 1
-            if failures >= _UNREACHABLE or isinstance(error, FileNotFoundError | PermissionError):
-                self._failure = error
-                self._changed.notify_all()
+            self._counts[reason] += 1
+            health.failed(error)
+            self._changed.notify_all()
 
     def _arrived(self, messages: list[Message]) -> None:
         with self._changed:
-            self._failure = None
+            self._receiving.worked()
             for message in messages:
                 self._counts["received"] += 1
                 if message.identity in self._held:
@@ -177,10 +216,12 @@ class Inbox:
                     with self._changed:
                         held = list(self._held.values())
                     self._queue.keep(held)
+                with self._changed:
+                    self._keeping.worked()
                 pauses = delays()
-            except OSError:
-                # The receiving thread tells of it; what is not deleted comes again, and is known.
+            except OSError as error:
+                # What is not deleted comes again, and is known.
                 with self._changed:
                     self._done = done + self._done
-                    self._counts["failedDeletes"] += bool(done)
+                self._failed(self._keeping, error, "failedDeletes" if done else "failedKeeps")
                 self._stopped.wait(next(pauses))

@@ -7,7 +7,7 @@ and deleting (`inbox.py`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from ..api import KnownFiles
@@ -24,7 +24,7 @@ class Letter:
     """Names in the store -> paths as the ledger has them."""
 
     was_handed_over: bool = False
-    """True once a pass has begun after the one that told of them: then they are in the ledger."""
+    """True once all of them are in the ledger."""
 
     checkpoints: set[int] = field(default_factory=set)
     """Those that hold all of its files."""
@@ -48,14 +48,18 @@ class Letters:
         """Files known at the cut of the newest complete checkpoint; all of them are in it."""
 
     def begin_pass(self, known: KnownFiles) -> None:
-        """What the pass before has brought is in the ledger by now."""
+        """`known` is the ledger."""
         with self._lock:
             if self._durable is None:
                 # Whatever is known before the first pass came out of a checkpoint.
                 self._durable = len(known)
             self._known = known
+
+    def entered(self, waiting: Container[str]) -> None:
+        """What was yielded is in the ledger, but for the names that still wait."""
+        with self._lock:
             for letter in self._letters.values():
-                letter.was_handed_over = True
+                letter.was_handed_over = not any(name in waiting for name in letter.paths)
 
     def hold(self, letter: Letter) -> None:
         """Another message."""

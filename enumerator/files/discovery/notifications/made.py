@@ -54,6 +54,5 @@ def notification_discovery(
         whole,
         trees,
         Inbox(queue, dead),
-        mode.full_listing_interval,
         wants_versions=mode.wants_versions,
     )

@@ -6,9 +6,12 @@ Not here: receiving (`queue.py`), and what becomes of the objects (`discovery.py
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Told(NamedTuple):
@@ -19,7 +22,7 @@ class Told(NamedTuple):
 
 
 class MalformedMessage(ValueError):
-    """A message that is none of S3's; says what is wrong with it."""
+    """A message that is not an event of S3, or names what cannot be read; says what is wrong."""
 
 
 def objects_of(body: str) -> list[Told]:
@@ -29,13 +32,14 @@ def objects_of(body: str) -> list[Told]:
     order.
 
     Raises:
-        MalformedMessage: it is no event of S3, nor an envelope around one.
+        MalformedMessage: it is not an event of S3 nor an envelope around one, or a key is one that
+            the client cannot ask for.
     """
     try:
         return list(_objects(json.loads(body)))
     except MalformedMessage:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise MalformedMessage(f"{type(error).__name__}: {error}") from error
 
 
@@ -51,8 +55,7 @@ def _objects(event: Any) -> Iterator[Told]:
     elif event.get("source") == "aws.s3" and "detail" in event:
         # EventBridge writes the key as it is.
         if str(event["detail-type"]).startswith("Object Created"):
-            detail = event["detail"]
-            yield Told(str(detail["bucket"]["name"]), str(detail["object"]["key"]))
+            yield _told(event["detail"], event["detail"]["object"]["key"])
     elif event.get("Event") != "s3:TestEvent":
         raise MalformedMessage(f"no Records, detail or Message, but {sorted(map(str, event))[:5]}")
 
@@ -61,4 +64,16 @@ def _record(record: Mapping[str, Any]) -> Iterator[Told]:
     name = str(record["eventName"]).removeprefix("s3:")
     if name.startswith("ObjectCreated:"):
         entity = record["s3"]
-        yield Told(str(entity["bucket"]["name"]), unquote_plus(entity["object"]["key"]))
+        yield _told(entity, unquote_plus(entity["object"]["key"], errors="strict"))
+
+
+def _told(entity: Mapping[str, Any], key: str) -> Told:
+    told = Told(entity["bucket"]["name"], key)
+    for text in told:
+        # What the ledger and the client take: text that UTF-8 has, in whole parts.
+        text.encode()
+    if any(part in ("", ".", "..") for part in key.removesuffix("/").split("/")) or _CONTROL.search(
+        key
+    ):
+        raise MalformedMessage(f"the client cannot ask for the key {key!r}")
+    return told

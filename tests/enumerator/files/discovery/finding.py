@@ -60,6 +60,7 @@ class Ledger:
         found = [path for files in discovery.listing(self) for path in files.paths]
         assert len(found) == len(set(found)), "a file came twice"
         self.paths.update(found)
+        discovery.notify_entered()
         return sorted(found)
 
 
