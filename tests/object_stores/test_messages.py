@@ -107,10 +107,11 @@ def _mutated(draw):
         )
     )
     whole = json.loads(body)
-    place, at = whole, None
-    while isinstance(place, dict | list) and place and (at is None or draw(st.booleans())):
-        above, keys = place, list(place) if isinstance(place, dict) else range(len(place))
-        at = draw(st.sampled_from(list(keys)))
+    place, at = whole, ""
+    while isinstance(place, dict | list) and place and (not at or draw(st.booleans())):
+        # A list of an event has one element.
+        above = place[0] if isinstance(place, list) else place
+        at = draw(st.sampled_from(sorted(above)))
         place = above[at]
     above[at] = draw(VALUES)
     return json.dumps(whole)

@@ -12,7 +12,6 @@ import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -147,16 +146,14 @@ class NotificationDiscovery(Discovery):
             tree.begin_pass()
         found: list[FoundFiles] = []
         failures: list[SourceUnavailable] = []
-        with (
-            ThreadPoolExecutor(min(_LANES, len(names))) as pool,
-            closing(pool.map(self._answer, names)) as answers,
-        ):
-            for name, answer in zip(names, answers, strict=True):
+        with ThreadPoolExecutor(min(_LANES, len(names))) as pool:
+            for name, answer in zip(names, pool.map(self._answer, names), strict=True):
                 if isinstance(answer, Page):
                     found += self._judged(name, answer, known)
                     continue
                 failures.append(answer)
                 if len(failures) >= _LANES:
+                    pool.shutdown(cancel_futures=True)
                     break
         found = [part for part in found if len(part)]
         if found:
