@@ -22,7 +22,7 @@ _NAMED = tuple(f for f in _EVERY if f not in (FileFormatName.TEXT, FileFormatNam
 _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _EVERY: "file_format ignore_corrupt_files ignore_missing_files batch_bytes storage_options "
     "base_path recursive_file_lookup filter time_zone",
-    _LINES: "compression line_sep encoding",
+    _LINES: "compression line_sep encoding max_record_bytes",
     _RECORDS: "mode column_name_of_corrupt_record multi_line date_format "
     "timestamp_format timestamp_ntz_format locale",
     _JSON: "single_variant_column allow_comments allow_unquoted_field_names allow_single_quotes "

@@ -9,28 +9,32 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ...errors import MalformedDataError
+from .bounds import too_long
 from .codecs import Readable, codec_of, decompressed
-from .entering.entry import entered, records
+from .entering.entry import entered
 from .opening import RandomAccess, open_file
 from .options import Compression, ReaderOptions
+from .whole_records import Content, Limit, records
 
 __all__ = [
     "LineBlock",
     "content",
     "is_ascii_superset",
     "line_blocks",
-    "overlaps_itself",
+    "place_of_byte",
     "separator_of",
     "without_mark",
 ]
 
-MAX_RECORD = 1 << 30
-"""A record longer than this is an error: Arrow's 32-bit offsets end at twice this size."""
+_MOST_AT_ONCE = 1024 * 1024
+"""Bytes read at a time; no record may be limited to less."""
+
+_AT_FIRST = 64 * 1024
 
 _ASCII_SUPERSETS = ("utf-8", "ascii", "iso8859", "cp125", "latin", "koi8", "cp437", "cp85", "cp86")
 
@@ -53,19 +57,6 @@ def separator_of(options: ReaderOptions) -> bytes:
     return options.line_sep.encode(options.encoding) if options.line_sep else b"\n"
 
 
-def overlaps_itself(separator: bytes) -> bool:
-    """True if occurrences may overlap; then where records start depends on where one looks."""
-    return any(separator.startswith(separator[i:]) for i in range(1, len(separator)))
-
-
-def _end_of_last(data: bytes, separator: bytes) -> int:
-    """Where what follows the last separator begins; 0 without one. A record begins at `data`."""
-    if overlaps_itself(separator):
-        _, *records = data.split(separator)
-        return len(data) - len(records[-1]) if records else 0
-    return data.rfind(separator) + len(separator) if separator in data else 0
-
-
 def without_mark(data: bytes) -> bytes:
     """The bytes of a file from its beginning, in UTF-8, without a byte order mark."""
     return data.removeprefix(codecs.BOM_UTF8)
@@ -80,113 +71,92 @@ def line_blocks(split: FileSplit, options: ReaderOptions, step: int) -> Iterator
     """Yield the records of `split` in order, in blocks of about `step` bytes, in UTF-8.
 
     A byte order mark is left out, but for `wholetext`. Raises what opening, reading and
-    decompressing raise.
+    decompressing raise, and `MalformedDataError` for a record longer than `maxRecordBytes`.
     """
     with open_file(split.file, options.storage_options) as source:
         codec = codec_of(split.file.path, options.compression)
-        if codec is not Compression.NONE:
-            if not split.is_whole_file:
-                yield from _entered(split, source, codec, options, step)
-                return
-            with decompressed(split.file, source, codec) as stream:
-                pieces = _from_stream(_decoded(stream, split, options), step, options)
-                yield from _numbered(split.file, pieces, options)
-        elif not is_ascii_superset(options.encoding):
-            stream = _decoded(_Sequential(source), split, options)
-            yield from _numbered(split.file, _from_stream(stream, step, options), options)
+        if codec is not Compression.NONE and not split.is_whole_file:
+            with entered(split, source, codec, options) as found:
+                pieces = _records(split, found, separator_of(options), options, step)
+                yield from _numbered(split, _transcoded(pieces, split, options), options, found)
+        elif codec is not Compression.NONE or not is_ascii_superset(options.encoding):
+            with _stream(split, source, codec, options) as stream:
+                found = Content(_read(stream, step), iter(()), 0)
+                separator = options.line_sep.encode() or b"\n"
+                pieces = _records(split, found, separator, options, step)
+                yield from _numbered(split, pieces, options, found)
         else:
-            pieces = _in_place(split, source, separator_of(options), step)
-            pieces = _transcoded(pieces, split, options.encoding)
-            yield from _numbered(split.file, pieces, options)
+            separator = separator_of(options)
+            found = _in_place(split, source, len(separator), step)
+            pieces = _records(split, found, separator, options, step)
+            yield from _numbered(split, _transcoded(pieces, split, options), options, found)
 
 
-def _entered(
-    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions, step: int
-) -> Iterator[LineBlock]:
-    with entered(split, source, codec, options) as found:
-        pieces = records(found, separator_of(options), split.start == 0, step, _bounded)
-        pieces = _transcoded(pieces, split, options.encoding)
-        since = split.start if found.position is None else 0
-        for block in _numbered(split.file, pieces, options, found.position or 0, since):
-            yield replace(block, since=since)
+def _records(
+    split: FileSplit, found: Content, separator: bytes, options: ReaderOptions, step: int
+) -> Iterator[tuple[int, bytes]]:
+    since = split.start if found.position is None else 0
+
+    def error(within: int) -> Exception:
+        place = place_of_byte((found.position or 0) + within, since)
+        return too_long(split.file.path, place, options)
+
+    limit = Limit(options.max_record_bytes, error)
+    return records(found, separator, step, limit, is_first=split.start == 0)
 
 
-def _bounded(position: int, length: int) -> None:
-    if length > MAX_RECORD:
-        raise ValueError(f"a record of more than {MAX_RECORD} bytes at byte {position}")
+def place_of_byte(position: int, since: int) -> str:
+    """A position in a file, or in what is compressed from byte `since` on, for an error."""
+    place = f"byte {position}"
+    return f"{place} of what is compressed from byte {since} on" if since else place
 
 
 def _numbered(
-    file: FileVersion,
-    pieces: Iterator[tuple[int, bytes]],
-    options: ReaderOptions,
-    first: int = 0,
-    since: int = 0,
+    split: FileSplit, pieces: Iterator[tuple[int, bytes]], options: ReaderOptions, found: Content
 ) -> Iterator[LineBlock]:
+    since = split.start if found.position is None else 0
     # A whole file as one text is all of it, as in Spark.
     keeps_mark = options.wholetext
     for within, data in pieces:
-        position = first + within
+        position = (found.position or 0) + within
         content = data if position or since or keeps_mark else without_mark(data)
         if content:
-            yield LineBlock(file, content, position + len(data) - len(content))
+            yield LineBlock(split.file, content, position + len(data) - len(content), since)
 
 
-def _in_place(
-    split: FileSplit, source: RandomAccess, separator: bytes, step: int
-) -> Iterator[tuple[int, bytes]]:
-    size, width = split.file.size, len(separator)
-    position = split.start
-    if position:
-        # A record starts here exactly if a separator ends here.
-        position = _after(source, separator, max(0, position - width), size, position)
-    while position < split.end:
-        target = min(position + step, split.end)
-        data = source.read_at(position, target - position)
-        if target < split.end:
-            cut = _end_of_last(data, separator)
-            if cut:
-                yield position, data[:cut]
-                position += cut
-                continue
-        if target < size and not data.endswith(separator):
-            # The last record of the split, or one longer than a block, goes on beyond.
-            beyond = max(position, target - width + 1)
-            end = _after(source, separator, beyond, size, target, position)
-            data += source.read_at(target, end - target)
-        yield position, data
+def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> Content:
+    """The content of a split that is not compressed.
+
+    Its records are those whose first byte it has, so the separators before them begin earlier.
+    """
+    size = split.file.size
+    start = max(0, split.start - width)
+    border = size if split.end >= size else max(start, split.end - width)
+    step = min(step, _MOST_AT_ONCE)
+    # What follows is read for the end of one record.
+    beyond = _between(source, border, size, min(step, _AT_FIRST), step)
+    return Content(_between(source, start, border, step, step), beyond, start)
+
+
+def _between(
+    source: RandomAccess, position: int, end: int, step: int, largest: int
+) -> Iterator[bytes]:
+    while position < end:
+        data = source.read_at(position, min(step, end - position))
+        yield data
         position += len(data)
+        step = min(2 * step, largest)
 
 
-def _after(
-    source: RandomAccess,
-    separator: bytes,
-    position: int,
-    size: int,
-    least: int,
-    record: int | None = None,
-) -> int:
-    """The first position from `least` on that follows a separator, or the end of the file."""
-    step, width = 64 * 1024, len(separator)
-    while position < size:
-        data = source.read_at(position, step)
-        found = data.find(separator)
-        while found >= 0 and position + found + width < least:
-            found = data.find(separator, found + width)
-        if found >= 0:
-            return position + found + width
-        if position + len(data) >= size:
-            break
-        position += len(data) - width + 1
-        step = min(step * 2, 8 * 1024 * 1024)
-        if record is not None and position - record > MAX_RECORD:
-            raise ValueError(f"a record of more than {MAX_RECORD} bytes at byte {record}")
-    return size
+def _read(stream: Readable, step: int) -> Iterator[bytes]:
+    while data := stream.read(min(step, _MOST_AT_ONCE)):
+        yield data
 
 
 def _transcoded(
-    pieces: Iterator[tuple[int, bytes]], split: FileSplit, encoding: str
+    pieces: Iterator[tuple[int, bytes]], split: FileSplit, options: ReaderOptions
 ) -> Iterator[tuple[int, bytes]]:
+    encoding = options.encoding
     if encoding in ("utf-8", "ascii"):
         yield from pieces
         return
@@ -195,6 +165,18 @@ def _transcoded(
             yield position, data.decode(encoding).encode()
         except UnicodeDecodeError as err:
             raise _not_in(encoding, split.file, position + err.start) from err
+
+
+@contextmanager
+def _stream(
+    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions
+) -> Iterator[Readable]:
+    """All of a file, decompressed and in UTF-8."""
+    with ExitStack() as stack:
+        stream: Readable = _Sequential(source)
+        if codec is not Compression.NONE:
+            stream = stack.enter_context(decompressed(split.file, source, codec))
+        yield _decoded(stream, split, options)
 
 
 class _Sequential:
@@ -234,54 +216,36 @@ class _Decoder:
                 return text.encode()
 
 
-def _from_stream(
-    stream: Readable, step: int, options: ReaderOptions
-) -> Iterator[tuple[int, bytes]]:
-    separator = options.line_sep.encode() or b"\n"
-    position, parts, length = 0, list[bytes](), 0
-    while data := stream.read(min(step, 1024 * 1024)):
-        parts.append(data)
-        length += len(data)
-        if length < step:
-            continue
-        whole = b"".join(parts)
-        cut = _end_of_last(whole, separator)
-        if not cut:
-            _bounded(position, length)
-            parts = [whole]
-            continue
-        yield position, whole[:cut]
-        position += cut
-        parts, length = [whole[cut:]], length - cut
-    if length:
-        yield position, b"".join(parts)
-
-
 def content(file: FileVersion, options: ReaderOptions, step: int) -> Iterator[bytes]:
     """All of a file in pieces of about `step` bytes, cut anywhere, decompressed and in UTF-8.
 
-    A byte order mark is left out. Raises what opening, reading and decompressing raise.
+    A byte order mark is left out, but for `wholetext`. Raises what opening, reading and
+    decompressing raise.
     """
-    whole = FileSplit(file, 0, file.size)
-    with open_file(file, options.storage_options) as source, ExitStack() as stack:
-        codec = codec_of(file.path, options.compression)
-        stream: Readable = _Sequential(source)
-        if codec is not Compression.NONE:
-            stream = stack.enter_context(decompressed(file, source, codec))
-        stream = _decoded(stream, whole, options)
+    whole, codec = FileSplit(file, 0, file.size), codec_of(file.path, options.compression)
+    with (
+        open_file(file, options.storage_options) as source,
+        _stream(whole, source, codec, options) as stream,
+    ):
         data = stream.read(step)
-        yield without_mark(data)
+        yield data if options.wholetext else without_mark(data)
         while data := stream.read(step):
             yield data
 
 
 def whole_content(file: FileVersion, options: ReaderOptions) -> bytes:
-    """All of a file, decompressed and in UTF-8, for records that may span lines."""
-    whole = FileSplit(file, 0, file.size)
-    data = b"".join(block.data for block in line_blocks(whole, options, 64 * 1024 * 1024))
-    if len(data) > 2 * MAX_RECORD - 1:
-        raise ValueError(f"a document of {len(data)} bytes; at most {2 * MAX_RECORD - 1} are read")
-    return data
+    """All of a file, decompressed and in UTF-8, for records that may span lines.
+
+    Raises:
+        MalformedDataError: it is longer than `maxRecordBytes`.
+    """
+    parts, left = list[bytes](), options.max_record_bytes
+    for data in content(file, options, _MOST_AT_ONCE):
+        parts.append(data)
+        left -= len(data)
+        if left < 0:
+            raise too_long(file.path, "byte 0", options, what="document")
+    return b"".join(parts)
 
 
 def _not_in(encoding: str, file: FileVersion, position: int) -> MalformedDataError:

@@ -1,15 +1,13 @@
-"""Whole records of a split of compressed text.
+"""The content of a split of compressed text, which is a range of the stored bytes.
 
-A split of compressed text is a range of its bytes, and has the records behind the first separator
-that begins in its content, up to the first one that begins behind it: so whoever enters need not
-know what stands before. Not here: how each codec is entered (the other modules of this folder).
+Not here: how each codec is entered (the other modules of this folder), and where its records begin
+and end (`../whole_records.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import takewhile
 
 from ....checkpoint_meta.splits import FileSplit, FileVersion
@@ -17,6 +15,7 @@ from ....errors import SplitReadError
 from ..codecs import FAULTS, Readable, broken, decompressed
 from ..opening import RandomAccess, open_file
 from ..options import Compression, ReaderOptions
+from ..whole_records import Content
 from . import bzip2, gzip, zstd
 
 _STEP = 1024 * 1024
@@ -25,16 +24,6 @@ _NEAR = 1024 * 1024
 
 KNOWN = 900 * 1024
 """Whatever stands within so many bytes of content is in a split of which that is known."""
-
-
-@dataclass(frozen=True)
-class Entered:
-    """The content of a split, and what follows it; each is taken once, in this order."""
-
-    own: Iterator[bytes]
-    beyond: Iterator[bytes]
-    position: int | None
-    """Where it begins in the content of the whole file, if that is known."""
 
 
 def anywhere(codec: Compression) -> bool:
@@ -71,7 +60,7 @@ def starts(file: FileVersion, codec: Compression, options: ReaderOptions) -> lis
 @contextmanager
 def entered(
     split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions
-) -> Iterator[Entered]:
+) -> Iterator[Content]:
     """Enter a file where `split` begins.
 
     Raises:
@@ -86,7 +75,7 @@ def entered(
             yield found
 
 
-def _bzip2(split: FileSplit, source: RandomAccess) -> Entered:
+def _bzip2(split: FileSplit, source: RandomAccess) -> Content:
     file, end = split.file, split.end
     found = _told(split, bzip2.blocks(source, file.size, split.start))
     first_beyond: list[bytes] = []
@@ -106,7 +95,7 @@ def _bzip2(split: FileSplit, source: RandomAccess) -> Entered:
     if 0 < split.start <= _NEAR:
         before = _told(split, bzip2.blocks(source, file.size, 0))
         position = sum(len(c) for _, c in takewhile(lambda one: one[0] < 8 * split.start, before))
-    return Entered(own(), beyond(), position)
+    return Content(own(), beyond(), position)
 
 
 def _told(split: FileSplit, blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -119,7 +108,7 @@ def _told(split: FileSplit, blocks: Iterator[tuple[int, bytes]]) -> Iterator[tup
         raise broken(split.file, at, Compression.BZIP2, err) from err
 
 
-def _zstd(split: FileSplit, source: RandomAccess) -> Entered:
+def _zstd(split: FileSplit, source: RandomAccess) -> Content:
     def between(start: int, part: RandomAccess) -> Iterator[bytes]:
         with decompressed(split.file, part, Compression.ZSTD, start) as stream:
             while data := stream.read(_STEP):
@@ -129,11 +118,11 @@ def _zstd(split: FileSplit, source: RandomAccess) -> Entered:
     position = None
     if split.start <= _NEAR:
         position = sum(len(data) for data in between(0, _Until(source, split.start)))
-    return Entered(own, between(split.end, source), position)
+    return Content(own, between(split.end, source), position)
 
 
 @contextmanager
-def _gzip(split: FileSplit, source: RandomAccess, options: ReaderOptions) -> Iterator[Entered]:
+def _gzip(split: FileSplit, source: RandomAccess, options: ReaderOptions) -> Iterator[Content]:
     file = split.file
     points = {p.start: p for p in (options.points and options.points.find(file)) or ()}
     wanted = {split.start, split.end} - {0, file.size}
@@ -154,7 +143,7 @@ def _gzip(split: FileSplit, source: RandomAccess, options: ReaderOptions) -> Ite
     with decompressed(file, source, Compression.GZIP, start, begun) as stream:
         length = None if there is None else there.content - position
         own = _taken(stream, length)
-        yield Entered(own, _taken(stream, None), position)
+        yield Content(own, _taken(stream, None), position)
 
 
 def _taken(stream: Readable, length: int | None) -> Iterator[bytes]:
@@ -177,68 +166,3 @@ class _Until:
 
     def close(self) -> None:
         self._source.close()
-
-
-def records(
-    found: Entered, separator: bytes, is_first: bool, step: int, limit: Callable[[int, int], None]
-) -> Iterator[tuple[int, bytes]]:
-    """Whole records of a split in pieces of about `step` bytes, each with where it begins.
-
-    Positions count from the beginning of the split's content; `limit(position, length)` is asked
-    whenever a record goes on, and raises where it is too long.
-    """
-    held = _Held(separator, begun=is_first)
-    for data in found.own:
-        held.data += data
-        if held.begins(len(held.data)) and len(held.data) >= step:
-            yield from held.taken(held.data.rfind(separator))
-            limit(held.at, len(held.data))
-    # Where the own content ends, in what is held: the record that ends behind it is still ours.
-    border = len(held.data)
-    for data in found.beyond:
-        held.data += data
-        if not held.begun:
-            # Nothing began in the own content, unless a separator stands across its end.
-            if len(held.data) < border + len(separator) - 1:
-                continue
-            if not held.begins(border):
-                return
-            border = 0
-        end = held.data.find(separator, border)
-        if end >= 0:
-            yield from held.taken(end)
-            return
-        border = max(border, len(held.data) - len(separator) + 1)
-        limit(held.at, len(held.data))
-    if held.begun and held.data:
-        yield held.at, held.data
-
-
-class _Held:
-    """Content that was not given out yet."""
-
-    def __init__(self, separator: bytes, *, begun: bool) -> None:
-        self._separator = separator
-        self.begun = begun
-        """True once the first record of the split begins where the content does."""
-        self.data = b""
-        self.at = 0
-        """Where it begins in the split's content."""
-
-    def begins(self, before: int) -> bool:
-        """Drop what is another split's, up to the first separator that begins before there."""
-        if not self.begun:
-            width = len(self._separator)
-            end = self.data.find(self._separator, 0, before + width - 1)
-            self.begun = end >= 0
-            # Of the content so far the last bytes may be the beginning of a separator.
-            cut = end + width if self.begun else max(0, len(self.data) - width + 1)
-            self.at, self.data = self.at + cut, self.data[cut:]
-        return self.begun
-
-    def taken(self, end: int) -> Iterator[tuple[int, bytes]]:
-        """The records up to the separator at `end`; nothing if that is negative."""
-        if end >= 0:
-            cut = end + len(self._separator)
-            yield self.at, self.data[:cut]
-            self.at, self.data = self.at + cut, self.data[cut:]

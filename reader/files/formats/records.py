@@ -24,11 +24,12 @@ from ..lines import (
     LineBlock,
     is_ascii_superset,
     line_blocks,
-    overlaps_itself,
+    place_of_byte,
     separator_of,
     without_mark,
 )
 from ..options import Compression, ParseMode, ReaderOptions
+from ..whole_records import overlaps_itself
 from .api import Block, Decoded, FileFormat, Parsed, Splittability
 from .blocks import contiguous
 
@@ -59,10 +60,7 @@ class Source:
         """Index of the file and text for an error for a position in the parsed bytes."""
         index = max(0, bisect_right(self.starts, offset) - 1)
         within = offset - self.starts[index] + (self.position if index == 0 else 0)
-        place = f"{self.files[index].path}, byte {within}"
-        if self.since:
-            place += f" of what is compressed from byte {self.since} on"
-        return index, place
+        return index, f"{self.files[index].path}, {place_of_byte(within, self.since)}"
 
     def moved(self, by: int) -> Source:
         """The same without the first bytes of the parse."""
@@ -126,16 +124,13 @@ class RecordFormat(FileFormat):
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """The records whose first byte lies in `split`; see `FileFormat.decode`."""
-        try:
-            blocks = line_blocks(split, self.options, self._block_bytes)
-            for block in blocks:
-                try:
-                    parsed = self.parse(block.data, source_of(block))
-                except NewColumnsSeen as seen:
-                    raise self.all_new_columns(seen, chain([block], blocks)) from None
-                yield Decoded(parsed.batch, parsed.dropped)
-        except ValueError as err:
-            raise malformed(split.file.path, str(err), "records of a bounded size") from err
+        blocks = line_blocks(split, self.options, self._block_bytes)
+        for block in blocks:
+            try:
+                parsed = self.parse(block.data, source_of(block))
+            except NewColumnsSeen as seen:
+                raise self.all_new_columns(seen, chain([block], blocks)) from None
+            yield Decoded(parsed.batch, parsed.dropped)
 
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
         """Rows of several small files from one parse, with the number of rows of each file.

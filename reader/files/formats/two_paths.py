@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from typing_extensions import override
 
-from ..lines import overlaps_itself
+from ..whole_records import overlaps_itself
 from .api import Parsed
 from .records import RecordFormat, Source
 from .rows import Row, Rows

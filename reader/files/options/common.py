@@ -71,6 +71,14 @@ class CommonOptions(SchemaOptions):
         description="Input decoded at a time; a reader holds a few times this.",
         json_schema_extra=_BYTES,
     )
+    max_record_bytes: ByteSize = Field(
+        64 * 1024 * 1024,
+        ge=1024 * 1024,
+        le=1024 * 1024 * 1024,
+        description="Longest record, document, row or block that is read, decompressed. A longer "
+        "one is refused, and named; a reader that meets one this long holds a few times as much.",
+        json_schema_extra=_BYTES,
+    )
     storage_options: SecretObject = Field(
         default_factory=Secret,
         description="JSON object for paths with a protocol: keys, endpoint, region, named as in "

@@ -18,7 +18,6 @@ from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.entering import gzip as points_of_gzip
-from pyspark_sluice.reader.files.entering.entry import Entered, records
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -187,26 +186,6 @@ def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path
         found, _ = _read(_splits(path, made, 9), made)
         assert found.column("id").to_pylist() == list(range(COUNT)), kind
         assert found.column("text").to_pylist() == [row["text"] for row in rows]
-
-
-@pytest.mark.parametrize("separator", [b"\n", b"\r\n", b"|~|"])
-def test_whatever_stands_at_the_borders_each_record_is_in_one_split(separator):
-    chance = random.Random(4)
-    for _ in range(300):
-        count = chance.randrange(1, 9)
-        lines = [b"x" * chance.choice([0, 1, 2, 5]) + bytes([65 + i]) for i in range(count)]
-        content = separator.join(lines) + separator * chance.randrange(2)
-        points = sorted({0, len(content), *(chance.randrange(len(content) + 1) for _ in "abc")})
-        found = b""
-        for start, end in pairwise(points):
-            own = [content[start:end][i : i + 2] for i in range(0, end - start, 2)]
-            beyond = [content[end:][i : i + 3] for i in range(0, len(content) - end, 3)]
-            step = chance.choice([1, 4, 100])
-            entered = Entered(iter(own), iter(beyond), None)
-            for at, piece in records(entered, separator, start == 0, step, lambda *_: None):
-                assert content[start + at :].startswith(piece)
-                found += piece
-        assert found == content, (points, content)
 
 
 def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):

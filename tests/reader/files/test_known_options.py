@@ -57,6 +57,7 @@ def _other_value(name: str) -> str:
         "storage_options": '{"a": 1}',
         "encoding": "latin-1",
         "locale": "en-GB",
+        "max_record_bytes": "1m",
         "time_zone": "CET",
     }
     samples |= dict.fromkeys(("date_format", "timestamp_format", "timestamp_ntz_format"), "yyyy")
@@ -250,6 +251,7 @@ CASES: list[Case] = [
     *((name, "line_sep", "|", b'{"a":1}|{"a":2}', pa.schema([B if name == "text" else A]), {}) for name in ("json", "text")),
     ("csv", "line_sep", "|", b"1|2", pa.schema([A]), {}),
     *((name, "encoding", "latin-1", b'{"b":"\xe4"}\n', pa.schema([B]), {}) for name in ("json", "csv", "text")),
+    *((name, "max_record_bytes", "1m", b" " * (1 << 20) + b'{"b":"x"}\n', pa.schema([B]), {}) for name in ("json", "csv", "text")),
     ("json", "mode", "PERMISSIVE", b'{"a":"x"}\n', AB, {}),
     ("csv", "mode", "PERMISSIVE", b"x,y\n", AB, {}),
     ("json", "column_name_of_corrupt_record", "bad", b'{"a":"x"}\n', CORRUPT, {"mode": "PERMISSIVE"}),

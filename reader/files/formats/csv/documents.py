@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
+from ...bounds import too_long
 from ...lines import LineBlock, line_blocks
 from ...options import ReaderOptions
 from ..api import Parsed
@@ -23,8 +24,6 @@ from .header import Header
 from .rows import CsvRows
 from .shape import Marks
 from .tokens import CsvTokens, break_of, shown
-
-_MAX_OPEN = 256 * 1024 * 1024
 
 
 @dataclass
@@ -69,12 +68,12 @@ class CsvDocuments:
         """The records of a whole file; `names` says which columns its fields are.
 
         Raises:
-            ValueError: a record is longer than can be.
+            MalformedDataError: a record is longer than `maxRecordBytes`.
         """
         document = _Document(split.file, names, self._options.line_sep)
         has_header = self._options.header
         blocks = line_blocks(split, self._options, step)
-        for is_last in _growing(blocks, document):
+        for is_last in _growing(blocks, document, self._options):
             if not document.line_break:
                 document.line_break = break_of(document.rest.decode("utf-8", "replace"))
             if has_header:
@@ -178,17 +177,23 @@ class CsvDocuments:
         return parsed, len(data) if used == len(text) else _size(text[:used])
 
 
-def _growing(blocks: Iterator[LineBlock], document: _Document) -> Iterator[bool]:
-    """Reads as much again as is left over, each time; yields whether that is all there is."""
+def _growing(
+    blocks: Iterator[LineBlock], document: _Document, options: ReaderOptions
+) -> Iterator[bool]:
+    """Reads as much again as is left over, each time; yields whether that is all there is.
+
+    No more than a record may have, and a block, so that what is held stays within that.
+    """
+    most = options.max_record_bytes
     block = next(blocks, None)
     if block is not None:
         document.position = block.position
     while block is not None:
         left = len(document.rest)
-        if left > _MAX_OPEN:
-            raise ValueError(f"a record of more than {_MAX_OPEN} bytes: a quote stays open")
+        if left > most:
+            raise too_long(document.file.path, f"byte {document.position}", options)
         parts, size = [document.rest], 0
-        while block is not None and (not size or size < left):
+        while block is not None and (not size or size < min(left, most - left)):
             parts.append(block.data)
             size += len(block.data)
             block = next(blocks, None)

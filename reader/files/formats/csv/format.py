@@ -72,16 +72,13 @@ class CsvFormat(TwoPathFormat):
 
     @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
-        try:
-            parts = (
-                self._documents.parse(split, self._data.names, self._block_bytes)
-                if self.spans_lines
-                else self._by_lines(split)
-            )
-            for parsed in parts:
-                yield Decoded(parsed.batch, parsed.dropped)
-        except ValueError as err:
-            raise malformed(split.file.path, str(err), "records of a bounded size") from err
+        parts = (
+            self._documents.parse(split, self._data.names, self._block_bytes)
+            if self.spans_lines
+            else self._by_lines(split)
+        )
+        for parsed in parts:
+            yield Decoded(parsed.batch, parsed.dropped)
 
     def _by_lines(self, split: FileSplit) -> Iterator[Parsed]:
         self._names = self._data.names

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...lines import overlaps_itself
 from ...options import ReaderOptions
+from ...whole_records import overlaps_itself
 from .long_scan import LongScanner
 from .rules import BLANKS, Rules
 from .scan import Scanner, Token

@@ -13,9 +13,11 @@ from contextlib import suppress
 import pyarrow as pa
 
 from .....checkpoint_meta.splits import FileVersion
+from ...bounds import too_long
 from ...lines import content, whole_content
 from ...options import ParseMode, ReaderOptions
 from ...spool import Spool
+from ...whole_records import Limit
 from ..api import Parsed
 from ..records import BLOCK_BYTES, Source, malformed
 from .elements import Elements, Odd, elements
@@ -55,7 +57,7 @@ class Documents:
         if self._whole:
             raise Odd("one record, whatever it is")
         step = min(BLOCK_BYTES, self._options.batch_bytes)
-        blocks = elements(_plain(content(file, self._options, step)), step)
+        blocks = elements(_plain(content(file, self._options, step)), step, self._limit(file))
         if self._options.mode is ParseMode.FAILFAST:
             for block in blocks:
                 batch, problem = self._batch(block, file)
@@ -75,6 +77,14 @@ class Documents:
             text = self._text(file) if problem and self._rows.keeps_text else None
             for batch in spool.batches():
                 yield from map(Parsed, self._rows.with_text(batch, text, self._options.batch_bytes))
+
+    def _limit(self, file: FileVersion) -> Limit:
+        options = self._options
+
+        def error(position: int) -> Exception:
+            return too_long(file.path, f"byte {position}", options, what="element of a document")
+
+        return Limit(options.max_record_bytes, error)
 
     def _batch(self, block: Elements, file: FileVersion) -> tuple[pa.RecordBatch, str]:
         """The rows of some elements, and what does not fit in the first one that does not."""
@@ -99,10 +109,7 @@ class Documents:
 
     def _at_once(self, file: FileVersion, done: int) -> Iterator[Parsed]:
         """All of a document as one record, but for the rows that are out already."""
-        try:
-            data = whole_content(file, self._options)
-        except ValueError as err:
-            raise malformed(file.path, str(err), "a document of a bounded size") from err
+        data = whole_content(file, self._options)
         rows, dropped = self._rows.of_record(data, lambda: f"{file.path}, byte 0")
         for start in range(done, max(len(rows), done + 1), _ROWS):
             yield Parsed(self._rows.batch(rows[start : start + _ROWS]), dropped)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...whole_records import Limit
+
 __all__ = ["Elements", "Odd", "elements"]
 
 _BLANKS = b" \t\r\n"
@@ -36,17 +38,19 @@ class Elements:
     """Where the first one stands in the document."""
 
 
-def elements(pieces: Iterable[bytes], step: int) -> Iterator[Elements]:
+def elements(pieces: Iterable[bytes], step: int, limit: Limit) -> Iterator[Elements]:
     """The elements of the array whose text the pieces are, in blocks of about `step` bytes.
 
     Raises:
         Odd: it is something else, or ends otherwise. Earlier elements may be out by then.
+        Exception: an element is longer than `limit` says; its own error.
     """
     scanner, ready = _Scanner(), _Ready()
     for piece in pieces:
         ready.add(*scanner.scan(piece))
         if len(ready.lines) >= step and ready.count:
             yield ready.whole()
+        ready.check(limit)
     if not scanner.ended:
         raise Odd("the array does not end")
     if ready.lines.strip():
@@ -79,6 +83,11 @@ class _Ready:
         self.position += self._whole
         self.count = self._whole = 0
         return made
+
+    def check(self, limit: Limit) -> None:
+        """Refuse an element that goes on for longer than it may."""
+        if len(self.lines) - self._whole > limit.bytes:
+            raise limit.error(self.position + self._whole)
 
     def last(self) -> Elements:
         return Elements(bytes(self.lines), self.count + 1, self.position)
