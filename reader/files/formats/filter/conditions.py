@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 COMPARE = {
     "=": pc.equal,
+    "in": pc.equal,
     "!=": pc.not_equal,
     "<": pc.less,
     "<=": pc.less_equal,
@@ -34,7 +36,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One conjunct. `values` has one literal, several for IN, none for the two null tests."""
+    """One conjunct. `values` has one literal, several for IN, none for the two null tests.
+
+    A literal has the type in which Spark compares it with the column, which is not always the
+    column's: a literal is never rounded to a narrower type.
+    """
 
     column: str
     op: str
@@ -46,18 +52,17 @@ class Condition:
             return array.is_null()
         if self.op == "is not null":
             return array.is_valid()
-        if self.op == "in":
-            return self._is_in(array)
-        mask = COMPARE[self.op](array, self.values[0])
+        # Arrow's sets tell -0.0 from 0.0.
+        may_be_set = self.op == "in" and not pa.types.is_floating(array.type)
+        if may_be_set and all(value.type == array.type for value in self.values):
+            return pc.is_in(array, value_set=pa.array(self.values, array.type))
+        mask = reduce(pc.or_, (self._compare(array, value) for value in self.values))
         if self.op in (">", ">=") and pa.types.is_floating(array.type):
             mask = pc.or_(mask, pc.is_nan(array))
         return mask
 
-    def _is_in(self, array: pa.Array) -> pa.Array:
-        if not pa.types.is_floating(array.type):
-            return pc.is_in(array, value_set=_as_array(self.values, array.type))
-        # Arrow's sets tell -0.0 from 0.0.
-        return reduce(pc.or_, (pc.equal(array, value) for value in self.values))
+    def _compare(self, array: pa.Array, value: pa.Scalar) -> pa.Array:
+        return COMPARE[self.op](_comparable(array, value.type), value)
 
     def may_hold(self, known: Range) -> bool:
         """False only if no row of the block can fulfil the condition."""
@@ -72,7 +77,8 @@ class Condition:
 
     def _may_equal(self, value: pa.Scalar, low: pa.Scalar, high: pa.Scalar) -> bool:
         # NaN does not count for minimum and maximum but for > and != it does.
-        floating = pa.types.is_floating(low.type)
+        floating = pa.types.is_floating(value.type)
+        low, high = _comparable(low, value.type), _comparable(high, value.type)
         if self.op in ("=", "in"):
             return _true(pc.less_equal(low, value)) and _true(pc.less_equal(value, high))
         if self.op == "!=":
@@ -86,5 +92,10 @@ def _true(scalar: pa.Scalar) -> bool:
     return bool(scalar.as_py())
 
 
-def _as_array(values: tuple[pa.Scalar, ...], kind: pa.DataType) -> pa.Array:
-    return pa.array(values, kind)
+def _comparable(values: Any, kind: pa.DataType) -> Any:
+    """An array or a scalar of a column in the type of a literal, which takes all its values."""
+    if values.type == kind:
+        return values
+    if pa.types.is_integer(values.type) and pa.types.is_decimal(kind):
+        values = values.cast(pa.decimal128(38, 0))
+    return values.cast(kind, safe=False)

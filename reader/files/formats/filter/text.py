@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from .....errors import OptionError
+from ..numbers import decimals
 from ..times.temporal import cast_text
 from .conditions import COMPARE, Condition
 
@@ -28,6 +31,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_DIGITS = 38
+"""Of Spark's decimals; so many before and after the point fit into the 76 of Arrow's."""
+
 _SAME = {"==": "=", "<>": "!="}
 _REMEDY = (
     "Write comparisons such as day >= '2026-01-01' AND region IN ('eu', 'us') AND id IS NOT NULL."
@@ -110,7 +116,9 @@ class FilterParser:
         self._mark(")")
 
     def _literal(self, field: pa.Field | None) -> Any:
+        prefix = ""
         if self._is_word("date") or self._is_word("timestamp"):
+            prefix = self._token.lower()
             self._advance()
             if self._kind != "text":
                 self._fail("a text in single quotes")
@@ -120,23 +128,25 @@ class FilterParser:
             value = self._token
         else:
             self._fail("a number, a text in single quotes, true or false")
-        scalar = None if field is None else self._typed(value, field)
+        scalar = None if field is None else self._typed(value, field, prefix)
         self._advance()
         return scalar
 
-    def _typed(self, value: str, field: pa.Field) -> pa.Scalar:
-        types = pa.types
-        if (self._kind == "text") == (_is_number(field.type) or types.is_boolean(field.type)):
-            self._fail(f"a value of type {field.type} for column {field.name!r}")
+    def _typed(self, value: str, field: pa.Field, prefix: str) -> pa.Scalar:
+        types, kind = pa.types, field.type
+        expected = f"a value of type {kind} for column {field.name!r}"
+        wanted = "number" if _is_number(kind) else "word" if types.is_boolean(kind) else "text"
+        if self._kind != wanted or (prefix == "timestamp" and types.is_date(kind)):
+            self._fail(expected)
         try:
-            if types.is_decimal(field.type):
-                # The literal's own digits count, not how many the column has.
-                return pa.scalar(value).cast(pa.decimal128(38, field.type.scale)).cast(field.type)
-            if types.is_timestamp(field.type) or types.is_date(field.type):
-                return cast_text(value, field.type, self._zone)
-            return pa.scalar(value).cast(field.type)
+            if wanted == "number":
+                return _number(value, kind)
+            if types.is_timestamp(kind) or types.is_date(kind):
+                # Spark leaves out a time of day in a literal that is called a date.
+                value = re.split("[ T]", value.strip())[0] if prefix == "date" else value
+                return cast_text(value, kind, self._zone)
+            return pa.scalar(value).cast(kind)
         except (ValueError, pa.ArrowException):
-            expected = f"a value of type {field.type} for column {field.name!r}"
             self._fail(expected)
 
     def _is_word(self, word: str) -> bool:
@@ -179,3 +189,22 @@ class FilterParser:
 def _is_number(kind: pa.DataType) -> bool:
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _number(text: str, kind: pa.DataType) -> pa.Scalar:
+    """A number in the type in which Spark compares it with a column of type `kind`.
+
+    Raises:
+        ValueError: it has more digits than Spark's decimals.
+    """
+    if pa.types.is_floating(kind) or "e" in text.lower():
+        return pa.scalar(float(text), pa.float64())
+    value = Decimal(text)
+    scale = max(0, -int(value.as_tuple().exponent))
+    if scale > _DIGITS or value.adjusted() >= _DIGITS:
+        raise ValueError(text)
+    scale = max(scale, kind.scale if pa.types.is_decimal(kind) else 0)
+    literal = pa.array([value], pa.decimal256(2 * _DIGITS, scale))
+    with suppress(pa.ArrowInvalid):
+        return (decimals(literal, kind) if pa.types.is_decimal(kind) else literal.cast(kind))[0]
+    return literal[0]

@@ -26,6 +26,7 @@ SCHEMA = pa.schema(
         ("price", pa.decimal128(10, 2)),
         ("at", pa.timestamp("us", "UTC")),
         ("flag", pa.bool_()),
+        ("small", pa.float32()),
     ]
 )
 BATCH = pa.RecordBatch.from_pylist(
@@ -38,6 +39,7 @@ BATCH = pa.RecordBatch.from_pylist(
             "price": i,
             "at": dt.datetime(2026, 1, 1, i, tzinfo=dt.UTC),
             "flag": [True, False, None, True][i],
+            "small": [1.1, 1.0, None, 16777216.0][i],
         }
         for i in range(4)
     ],
@@ -61,6 +63,14 @@ BATCH = pa.RecordBatch.from_pylist(
         ("real > 2", [2, 3]),
         ("real < 2", [1]),
         ("price >= 1.50", [3, 4]),
+        ("price > 1.999", [3, 4]),
+        ("price < 99999999999999999999", [1, 2, 3, 4]),
+        ("price in (1.001, 2)", [3]),
+        ("id > 0.5", [2, 4]),
+        ("id < 9223372036854775808", [1, 2, 4]),
+        ("small > 1.1", [1, 4]),
+        ("small = 16777217", []),
+        ("small in (16777217, 16777216)", [4]),
         ("at < TIMESTAMP '2026-01-01 02:00:00'", [1, 2]),
         ("at < '2026-01-01T02:00:00+01:00'", [1]),
         ("flag = true", [1, 4]),
@@ -82,7 +92,10 @@ def test_timestamps_without_a_zone_are_in_the_session_s() -> None:
     [
         ("nope = 1", "'nope'", "a column of the schema"),
         ("id = 'x'", "\"'x'\"", "a value of type int64 for column 'id'"),
-        ("id = 1.5", "'1.5'", "a value of type int64"),
+        ("id = true", "'true'", "a value of type int64"),
+        (f"price > 0.{'1' * 39}", f"'0.{'1' * 39}'", "a value of type decimal128"),
+        ("flag = 1", "'1'", "a value of type bool"),
+        ("day > TIMESTAMP '2026-01-01 12:00:00'", "\"'2026-01-01 12:00:00'\"", "a value of type"),
         ("region = 1", "'1'", "a value of type string"),
         ("id = 1 or id = 2", "'or'", "AND"),
         ("id ~ 3", "'~ 3'", "a comparison"),
@@ -105,6 +118,8 @@ def test_what_does_not_parse_is_named_with_its_place(text: str, found: str, expe
 LITERALS = {
     "i": st.integers(-3, 12).map(str),
     "f": st.integers(-3, 12).map(lambda n: str(n / 2)),
+    "g": st.sampled_from(["1.1", "1.1e0", "16777217", "16777216", "1"]),
+    "n": st.sampled_from(["1", "1.5", "2.0", "300", "-1e0"]),
     "s": st.sampled_from("abcdef").map(repr),
     "d": st.integers(1, 12).map(lambda n: f"'2026-01-{n:02}'"),
     "t": st.integers(1, 12).map(lambda n: f"'2026-01-{n:02} 00:00:00'"),
@@ -113,6 +128,8 @@ LITERALS = {
 COLUMNS = {
     "i": st.integers(0, 9),
     "f": st.integers(0, 9).map(float) | st.just(float("nan")),
+    "g": st.sampled_from([1.1, 16777216.0, 16777218.0, 1.0, float("nan")]),
+    "n": st.integers(-2, 3),
     "s": st.sampled_from("abcde"),
     "d": st.integers(1, 9).map(lambda n: dt.date(2026, 1, n)),
     "t": st.integers(1, 9).map(lambda n: dt.datetime(2026, 1, n, tzinfo=dt.UTC)),
@@ -121,6 +138,8 @@ COLUMNS = {
 TYPES = {
     "i": pa.int32(),
     "f": pa.float64(),
+    "g": pa.float32(),
+    "n": pa.int8(),
     "s": pa.string(),
     "d": pa.date32(),
     "t": pa.timestamp("us", "UTC"),
