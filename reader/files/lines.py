@@ -37,6 +37,10 @@ _MOST_AT_ONCE = 1024 * 1024
 _AT_FIRST = 64 * 1024
 
 _ASCII_SUPERSETS = ("utf-8", "ascii", "iso8859", "cp125", "latin", "koi8", "cp437", "cp85", "cp86")
+_MARKS = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ def _transcoded(
     pieces: Iterator[tuple[int, bytes]], split: FileSplit, options: ReaderOptions
 ) -> Iterator[tuple[int, bytes]]:
     encoding = options.encoding
-    if encoding in ("utf-8", "ascii"):
+    if encoding == "utf-8":
         yield from pieces
         return
     for position, data in pieces:
@@ -190,7 +194,7 @@ class _Sequential:
 
 
 def _decoded(stream: Readable, split: FileSplit, options: ReaderOptions) -> Readable:
-    if options.encoding in ("utf-8", "ascii"):
+    if options.encoding == "utf-8":
         return stream
     return _Decoder(stream, split.file, options.encoding)
 
@@ -200,13 +204,17 @@ class _Decoder:
 
     def __init__(self, stream: Readable, file: FileVersion, encoding: str) -> None:
         self._stream, self._file, self._encoding = stream, file, encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._position = 0
 
     def read(self, count: int) -> bytes:
         while True:
             data = self._stream.read(count)
             try:
+                if self._decoder is None:
+                    while len(data) < 4 and (more := self._stream.read(count)):
+                        data += more
+                    self._decoder = _decoder(self._encoding, data)
                 text = self._decoder.decode(data, final=not data)
             except UnicodeDecodeError as err:
                 position = self._position + err.start
@@ -214,6 +222,13 @@ class _Decoder:
             self._position += len(data)
             if text or not data:
                 return text.encode()
+
+
+def _decoder(encoding: str, beginning: bytes) -> codecs.IncrementalDecoder:
+    """As in Java UTF-16 and UTF-32 are big endian where no byte order mark says otherwise."""
+    if encoding in _MARKS and not beginning.startswith(_MARKS[encoding]):
+        encoding += "-be"
+    return codecs.getincrementaldecoder(encoding)()
 
 
 def content(file: FileVersion, options: ReaderOptions, step: int) -> Iterator[bytes]:

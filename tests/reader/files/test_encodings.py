@@ -1,0 +1,89 @@
+"""Text in other encodings than UTF-8: what Spark reads of it is read, and nothing is guessed."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.reader.api import SplitFinished
+from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
+
+AB = pa.schema([("a", pa.string()), ("b", pa.string())])
+A = pa.schema([("a", pa.string())])
+CSV_TEXT = 'ä,"b\nc"\nü,\U0001f600d\n'
+JSON_TEXT = '{"a":"ä\U0001f600"}'
+WIDE = {
+    "big endian without a mark": ("UTF-16", "utf-16-be", b""),
+    "big endian": ("UTF-16", "utf-16-be", codecs.BOM_UTF16_BE),
+    "little endian": ("UTF-16", "utf-16-le", codecs.BOM_UTF16_LE),
+    "named big endian": ("UTF-16BE", "utf-16-be", b""),
+    "named little endian": ("UTF-16LE", "utf-16-le", b""),
+    "32 bits without a mark": ("UTF-32", "utf-32-be", b""),
+    "32 bits, big endian": ("UTF-32", "utf-32-be", codecs.BOM_UTF32_BE),
+    "32 bits, little endian": ("UTF-32", "utf-32-le", codecs.BOM_UTF32_LE),
+}
+
+
+@pytest.mark.parametrize(("name", "encoding", "mark"), WIDE.values(), ids=list(WIDE))
+def test_documents_in_wide_encodings_give_the_rows_of_spark(spark, tmp_path, name, encoding, mark):
+    for kind, text, schema in (("csv", CSV_TEXT, AB), ("json", JSON_TEXT, A)):
+        path = tmp_path / f"a.{kind}"
+        path.write_bytes(mark + text.encode(encoding))
+        options = {"encoding": name, "multiLine": "true", "mode": "FAILFAST"}
+        ddl = ", ".join(f"{column} string" for column in schema.names)
+        rows = spark.read.schema(ddl).options(**options).format(kind).load(str(path)).collect()
+        expected = [row.asDict() for row in rows]
+        assert expected[0]["a"].startswith("ä")
+        assert read_rows([path], schema, fileFormat=kind, **options) == expected
+
+
+@pytest.mark.parametrize(("name", "encoding", "mark"), WIDE.values(), ids=list(WIDE))
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_lines_in_wide_encodings_are_cut_at_characters(tmp_path, name, encoding, mark, suffix):
+    # The bytes of a line feed and of a comma stand within characters, too.
+    lines = [f"{chr(0x0A0A + n)},{chr(0x2C2C)}{n}" for n in range(40)]
+    data = mark + "\n".join(lines).encode(encoding)
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(gzip.compress(data) if suffix else data)
+    expected = [dict(zip("ab", line.split(","), strict=True)) for line in lines]
+    options: dict[str, Any] = {"encoding": name}
+    assert read_rows([path], AB, file_format="csv", **options) == expected
+    text = pa.schema([("value", pa.string())])
+    rows = read_rows([path], text, file_format="text", **options)
+    assert [row["value"] for row in rows] == lines
+    data = mark + "\n".join(f'{{"a":"{n}"}}' for n in "ä中\U0001f600").encode(encoding)
+    path.write_bytes(gzip.compress(data) if suffix else data)
+    rows = read_rows([path], A, file_format="json", **options)
+    assert [row["a"] for row in rows] == list("ä中\U0001f600")
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "text"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_what_is_no_character_of_the_encoding_is_refused_by_name(spark, tmp_path, kind, suffix):
+    record = b'{"a":"m\xc3\xa4x"}\n' if kind == "json" else b"m\xc3\xa4x\n"
+    path = tmp_path / f"a.{kind}{suffix}"
+    path.write_bytes(gzip.compress(record) if suffix else record)
+    options: dict[str, Any] = {"encoding": "US-ASCII", "lineSep": "\n", "mode": "PERMISSIVE"}
+    # Spark replaces the bytes, or takes the record for malformed; text has no encoding for it.
+    row = spark.read.schema("a string").options(**options).format(kind).load(str(path)).first()
+    assert row[0] == {"text": "mäx", "csv": "m\ufffd\ufffdx", "json": None}[kind]
+    if kind == "text":
+        del options["mode"]
+    with pytest.raises(MalformedDataError, match=rf"byte {record.index(0xC3)}; .*in ascii"):
+        read_rows([path], A, fileFormat=kind, **options)
+    _, reports = read([whole(path)], A, fileFormat=kind, ignoreCorruptFiles=True, **options)
+    (report,) = reports
+    assert isinstance(report, SplitFinished)
+    assert "cannot be decoded" in report.skipped
+
+
+def test_ascii_is_read_in_ascii(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"1,2\n3,4\n")
+    rows = read_rows([path], AB, file_format="csv", encoding="us-ascii")
+    assert [tuple(row.values()) for row in rows] == [("1", "2"), ("3", "4")]
