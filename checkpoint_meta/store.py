@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from ..errors import StateError
 from .buckets.bucket import open_bucket
-from .buckets.retries import FINAL, patiently
+from .buckets.retries import is_final, patiently
 from .local_store import LocalStateStore
 from .object_store import BucketStateStore, ObjectStateStore, check_atomic_create
 from .state_store import StateStore
@@ -64,7 +64,7 @@ class RetryingStateStore(StateStore):
         except (FileExistsError, FileNotFoundError):
             raise
         except OSError as error:
-            times = "" if isinstance(error, FINAL) else f" {self._attempts} times in a row"
+            times = "" if is_final(error) else f" {self._attempts} times in a row"
             raise StateError(
                 f"the state store failed to {verb}{times}",
                 f"{self.location}/{name}",

@@ -234,7 +234,17 @@ def _opened(scheme: str, name: str, options: str, _process: int) -> Bucket:
             "no package obstore",
             f"pip install 'pyspark-sluice[{extra}]' on the driver and the executors",
         )
-    return Bucket(scheme, name, client_config(scheme, json.loads(options)))
+    from obstore.exceptions import BaseError
+
+    try:
+        return Bucket(scheme, name, client_config(scheme, json.loads(options)))
+    except (BaseError, ValueError, TypeError) as error:
+        raise OptionError(
+            f"storageOptions: the client of {scheme}:// cannot be made with them",
+            f"{scheme}://{name}",
+            " ".join(str(error).partition("\n\nDebug source")[0].split()),
+            "keys, files of keys and endpoints in the form that the client reads",
+        ) from error
 
 
 _WRITTEN: Final = {"gcs": "gs", "az": "abfs"}

@@ -112,12 +112,31 @@ def uses_fsspec(storage_options: Mapping[str, Any]) -> bool:
 
 
 def by_fsspec(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
-    """The file system of a URL by fsspec, and the path there; no listing comes from its memory."""
+    """The file system of a URL by fsspec, and the path there; no listing comes from its memory.
+
+    Raises:
+        OptionError: fsspec does not know it, a package is missing, or options do not fit.
+    """
     # It takes as long to import as pyarrow, and most data are in directories and buckets.
     import fsspec
 
     rest = {name: value for name, value in storage_options.items() if name != CLIENT}
-    files, path = fsspec.url_to_fs(url, **{"use_listings_cache": False, **rest})
+    try:
+        files, path = fsspec.url_to_fs(url, **{"use_listings_cache": False, **rest})
+    except ImportError as error:
+        raise OptionError(
+            f"the package for {urlsplit(url).scheme}:// is not installed",
+            url,
+            str(error),
+            "fsspec's package for this file system, on the driver and the executors",
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise OptionError(
+            "fsspec cannot open this file system with these storageOptions",
+            url,
+            f"{type(error).__name__}: {error}",
+            "a URL and options that it knows",
+        ) from error
     return files, str(path)
 
 
@@ -241,6 +260,13 @@ def _connection_string(value: str, made: ClientConfig) -> None:
 
 def _finish(store: str, made: ClientConfig) -> None:
     endpoint = made.store.get("base_url" if store == "gs" else "endpoint")
+    if endpoint and store != "az" and urlsplit(str(endpoint)).scheme not in ("http", "https"):
+        raise OptionError(
+            "storageOptions: the endpoint is not a URL",
+            "",
+            str(endpoint),
+            "a URL such as https://storage.example.com",
+        )
     if endpoint and urlsplit(str(endpoint)).scheme == "http":
         made.connections["allow_http"] = True
     if made.store.get("request_payer") is False:

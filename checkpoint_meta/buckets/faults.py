@@ -26,6 +26,16 @@ class BeyondTheEnd(OSError):
     """The object ends before the bytes that were asked for."""
 
 
+class RefusedRequest(OSError):
+    """The store does not take such a request: keys that are no keys, another region, a bad name."""
+
+
+_PASSING: Final = {"408", "409", "425", "429"}
+"""Answers below 500 that another try may not get."""
+
+_REDIRECTED: Final = "Received redirect without LOCATION"
+"""What the client says of a bucket in another region."""
+
 _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "401": (PermissionError, errno.EACCES),
     "403": (PermissionError, errno.EACCES),
@@ -44,6 +54,7 @@ def as_os_errors(where: str) -> Iterator[None]:
         AnotherVersion: the object is not the version that was asked for.
         BeyondTheEnd: the object ends before what was asked for.
         PermissionError: the credentials do not permit it.
+        RefusedRequest: the request makes no sense to the store.
         OSError: anything else, after the client's own retries.
     """
     from obstore import exceptions
@@ -62,9 +73,19 @@ def as_os_errors(where: str) -> Iterator[None]:
         raise OSError(errno.EINVAL, _unspeakable(error), where) from error
     except exceptions.BaseError as error:
         # To a listing all of these are one kind of error.
-        status = _STATUS.search(str(error))
-        kind, number = _KINDS.get(status.group(1)[:3] if status else "", (OSError, errno.EIO))
+        kind, number = _kind(str(error))
         raise kind(number, _told(error), where) from error
+
+
+def _kind(text: str) -> tuple[type[OSError], int]:
+    status, code = _STATUS.search(text), _CODE.search(text)
+    if status is None:
+        return (RefusedRequest, errno.EINVAL) if _REDIRECTED in text else (OSError, errno.EIO)
+    number = status.group(1)[:3]
+    # S3 answers 400 where a client was too slow.
+    passing = number in _PASSING or (code is not None and code.group(1) == "RequestTimeout")
+    refused = number < "500" and not passing
+    return _KINDS.get(number, (RefusedRequest, errno.EINVAL) if refused else (OSError, errno.EIO))
 
 
 def _told(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 The client repeats a request for some seconds by itself; this is the patience around it, for what
 the client must not repeat (a create) and for a store that is away for longer.
 
-Not here: which errors pass (those that are `OSError` and say nothing about one object).
+Here is also which errors are retried at all: `is_final`, for every retry of this package.
 """
 
 from __future__ import annotations
@@ -13,15 +13,35 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from .faults import AnotherVersion, BeyondTheEnd
+from ...errors import FileChangedError, MissingPathError, OptionError, SourceUnavailable
+from .faults import AnotherVersion, BeyondTheEnd, RefusedRequest
 
 T = TypeVar("T")
 
 LONGEST_DELAY: Final = 8.0
 """Seconds between two tries at most."""
 
-FINAL: Final = (FileExistsError, FileNotFoundError, PermissionError, AnotherVersion, BeyondTheEnd)
-"""Answers that the next try would hear as well."""
+FINAL: Final = (
+    FileExistsError,
+    FileNotFoundError,
+    PermissionError,
+    AnotherVersion,
+    BeyondTheEnd,
+    RefusedRequest,
+    OptionError,
+    MissingPathError,
+    FileChangedError,
+    ImportError,
+    TypeError,
+)
+"""Answers that the next try would hear as well: about the object, the credentials or the call."""
+
+
+def is_final(error: BaseException | None) -> bool:
+    """True if no retry can help: the error, or what made a listing fail, is in `FINAL`."""
+    if isinstance(error, FINAL):
+        return True
+    return isinstance(error, SourceUnavailable) and is_final(error.__cause__)
 
 
 def delays(first: float = 0.1, factor: float = 3.0) -> Iterator[float]:

@@ -17,9 +17,10 @@ from typing import Any
 
 from typing_extensions import override
 
+from ...checkpoint_meta.buckets.retries import is_final
 from ...checkpoint_meta.file_events import FIGURES
 from ...checkpoint_meta.splits import FileSplit, FileVersion
-from ...errors import FileChangedError, MissingPathError, SourceUnavailable
+from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..room import BatchRoom
 from .cutting import SplitCutter, wanted_split_bytes
@@ -205,13 +206,14 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     def _retry_or_raise(self, error: BaseException | None) -> None:
         self._failures += 1
-        is_missing = isinstance(error, MissingPathError) and not self._settled
-        final = is_missing or isinstance(error, FileChangedError)
+        # What has worked may work again, unless a file is not what it was.
+        has_worked = self._settled or self._pass_new > 0
+        final = isinstance(error, FileChangedError) or (is_final(error) and not has_worked)
         if error is not None and (final or self._failures >= self._policy.attempts):
-            if isinstance(error, SourceUnavailable | FileChangedError):
+            if isinstance(error, SluiceError):
                 raise error
             raise SourceUnavailable(
-                f"discovery failed {self._failures} times in a row",
+                "discovery failed" + ("" if final else f" {self._failures} times in a row"),
                 "",
                 f"{type(error).__name__}: {error}",
                 "a listing of the path",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.buckets.faults import RefusedRequest
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.errors import (
-    MissingPathError,
-    SourceUnavailable,
-)
+from pyspark_sluice.errors import MissingPathError, OptionError, SluiceError, SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.discovery.finding import land, make_discovery
 from pyspark_sluice.tests.enumerator.files.listed import Listed
@@ -98,6 +96,33 @@ def test_an_error_of_the_lister_keeps_its_name():
     bench.discover()
     with pytest.raises(SourceUnavailable, match="no access: 2"):
         bench.discover()
+
+
+FINAL = [
+    OptionError("no such option"),
+    ModuleNotFoundError("No module named 'gcsfs'"),
+    PermissionError("no access"),
+    RefusedRequest("not a key"),
+]
+
+
+@pytest.mark.parametrize("error", FINAL, ids=lambda error: type(error).__name__)
+def test_what_no_retry_can_help_with_fails_at_once(error):
+    bench = Bench()
+    bench.errors = [error]
+    with pytest.raises(SluiceError, match=str(error)) as caught:
+        bench.discover()
+    assert "times in a row" not in str(caught.value)
+
+
+@pytest.mark.parametrize("error", FINAL, ids=lambda error: type(error).__name__)
+def test_what_has_been_listed_before_is_tried_again_whatever_the_error(error):
+    bench = Bench()
+    bench.discover()
+    bench.errors = [error, error]
+    bench.discover()
+    bench.discover()
+    assert bench.errors == []
 
 
 def test_a_path_that_is_missing_at_the_start_fails_at_once_and_later_only_after_retries():

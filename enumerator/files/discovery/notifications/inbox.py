@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
-from .....checkpoint_meta.buckets.retries import delays
+from .....checkpoint_meta.buckets.retries import delays, is_final
 from .queue import LONG_POLL, Message, Queue
 
 SHORT_POLL = 1
@@ -38,8 +38,7 @@ class _Health:
     @property
     def failure(self) -> OSError | None:
         """The newest failure, if another try is unlikely to help."""
-        is_final = isinstance(self.last, FileNotFoundError | PermissionError)
-        return self.last if is_final or self._failures >= _UNREACHABLE else None
+        return self.last if is_final(self.last) or self._failures >= _UNREACHABLE else None
 
     def failed(self, error: OSError) -> None:
         self._failures += 1
