@@ -52,14 +52,18 @@ NEW = 1_000
 _IN_DIRECTORY = 1_000
 """What stores list at a time."""
 
+_IN_LARGE_DIRECTORY = 10_000
+"""What a directory of a file system may hold."""
+
 
 class MadeUpFiles(AbstractFileSystem):  # type: ignore[misc]
-    """`made-up://<n>/`: n files of 100 bytes in directories of 1,000; more appear on demand."""
+    """`made-up://<n>/`: n files of 100 bytes in directories; more appear on demand."""
 
     protocol = "made-up"
     cachable = False
     extra = 0
     """Files that have appeared since."""
+    in_directory = _IN_DIRECTORY
 
     @override
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
@@ -68,7 +72,7 @@ class MadeUpFiles(AbstractFileSystem):  # type: ignore[misc]
         return found if detail else [entry["name"] for entry in found]
 
     def _directories(self, root: str) -> list[dict[str, Any]]:
-        names = [f"d{at:05d}" for at in range(-(-int(root) // _IN_DIRECTORY))]
+        names = [f"d{at:05d}" for at in range(-(-int(root) // self.in_directory))]
         names += ["new"] if MadeUpFiles.extra else []
         return [{"name": f"{root}/{name}", "size": 0, "type": "directory"} for name in names]
 
@@ -76,8 +80,8 @@ class MadeUpFiles(AbstractFileSystem):  # type: ignore[misc]
         if leaf == "new":
             first, count = int(root), MadeUpFiles.extra
         else:
-            first = int(leaf[1:]) * _IN_DIRECTORY
-            count = min(_IN_DIRECTORY, int(root) - first)
+            first = int(leaf[1:]) * self.in_directory
+            count = min(self.in_directory, int(root) - first)
         return [
             {
                 "name": f"{root}/{leaf}/year=2026/part-{at:010d}-of-a-usual-length.json",
@@ -135,10 +139,17 @@ class Counting(StateStore):
 class Driver:
     """One process of a query, without Spark: every batch counts as read."""
 
-    def __init__(self, files: int, directory: str, limit: int, *, bounded: bool) -> None:
+    def __init__(
+        self, files: int, directory: str, limit: int, *, bounded: bool, **more: str
+    ) -> None:
         fsspec.register_implementation("made-up", MadeUpFiles, clobber=True)
         options = parse_options(
-            {"path": f"made-up://{files}/", "discoveryTimeout": "1h", "parallelism": "2"},
+            {
+                "path": f"made-up://{files}/",
+                "discoveryTimeout": "1h",
+                "parallelism": "2",
+                **more,
+            },
             streaming=False,
         )
         self.store = Counting(LocalStateStore(directory))
@@ -209,6 +220,41 @@ def first_listing(files: int, directory: str) -> dict[str, Any]:
             kind: round(size / files, 1) for kind, size in sorted(driver.store.written.items())
         },
     }
+
+
+def passed_over(files: int, directory: str) -> dict[str, Any]:
+    """An AvailableNow run with includeExistingFiles=false, in directories of 10,000."""
+    MadeUpFiles.in_directory = _IN_LARGE_DIRECTORY
+    began, cpu = time.monotonic(), time.process_time()
+    driver = Driver(files, directory, BATCH, bounded=True, includeExistingFiles="false")
+    done = list(driver.batches(NO_CHECKPOINT))
+    assert len(done) == 1, done
+    assert driver.report()["filesSeen"] == files, driver.report()
+    first = max(path.stat().st_size for path in Path(directory, "checkpoints").iterdir())
+    while driver.is_busy:
+        time.sleep(0.1)
+    return {
+        "ref": [done[0].checkpoint, done[0].epoch],
+        "first checkpoint, bytes": first,
+        "whole, s": round(time.monotonic() - began, 1),
+        "whole, CPU s": round(time.process_time() - cpu, 1),
+        "resident, MiB": _resident(),
+        "written, bytes a file": {
+            kind: round(size / files, 1) for kind, size in sorted(driver.store.written.items())
+        },
+    }
+
+
+def new_after_passed_over(files: int, directory: str, checkpoint: int, epoch: int) -> Any:
+    """The next start after it, of an AvailableNow run that finds 1,000 new files."""
+    MadeUpFiles.in_directory, MadeUpFiles.extra = _IN_LARGE_DIRECTORY, NEW
+    driver = Driver(files, directory, BATCH, bounded=True, includeExistingFiles="false")
+    done = list(driver.batches(CheckpointRef(checkpoint, epoch)))
+    assert driver.report()["filesSeen"] == files + NEW, driver.report()
+    assert len(done) == 1, done
+    while driver.is_busy:
+        time.sleep(0.1)
+    return {"written, bytes": sum(driver.store.written.values()), "resident, MiB": _resident()}
 
 
 def listing_more(files: int, directory: str, checkpoint: int, epoch: int) -> dict[str, Any]:
@@ -316,9 +362,14 @@ def measure(sizes: Sequence[int], directory: str) -> list[dict[str, Any]]:
         first = _in_process("first_listing", files, place)
         ref = first.pop("ref")
         more = _in_process("listing_more", files, _copy(place), *ref)
+        unread = os.path.join(directory, f"{files}-unread")
+        passed = _in_process("passed_over", files, unread)
+        after = _in_process("new_after_passed_over", files, unread, *passed.pop("ref"))
         found.append(
             {
                 "files": files,
+                "passed over": passed,
+                "after": after,
                 "first": first,
                 "later": _in_process("later", files, place, *ref),
                 "more": more,
@@ -355,6 +406,8 @@ def table(found: Sequence[dict[str, Any]]) -> str:
         ("first", "first listing"),
         ("later", "restored"),
         ("more", f"restored, {MORE:,} more are listed"),
+        ("passed over", "includeExistingFiles=false"),
+        ("after", f"the next start after it, {NEW:,} new files"),
     ):
         for name in found[-1][part]:
             values = [of[part].get(name) for of in found]
@@ -379,10 +432,15 @@ def main() -> None:
         tell([json.loads(line) for line in found.read_text().splitlines()], picture)
         return
     files, directory, *ref = arguments
-    if step == "first_listing":
-        result = first_listing(int(files), directory)
+    beginnings = {"first_listing": first_listing, "passed_over": passed_over}
+    if step in beginnings:
+        result = beginnings[step](int(files), directory)
     else:
-        steps = {"later": later, "listing_more": listing_more}
+        steps = {
+            "later": later,
+            "listing_more": listing_more,
+            "new_after_passed_over": new_after_passed_over,
+        }
         result = steps[step](int(files), directory, int(ref[0]), int(ref[1]))
     print(json.dumps(result))
     sys.stdout.flush()

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from ..checkpoint_meta.attachments import Attachments
+from ..checkpoint_meta.attachments import Attachment, Attachments
 from ..checkpoint_meta.serializer import VersionedSerializer
 from ..errors import ProtocolError
 from .cleaner import SourceCleaner
@@ -287,6 +287,10 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
     def snapshots_are_changes(self) -> bool:
         """True if `snapshot_state` gives changes that `advance_state` folds."""
         return False
+
+    def attachments_of(self, state: StateT) -> Sequence[Attachment]:
+        """Objects that a snapshot needs besides its rows; they are the enumerator's own."""
+        return ()
 
     def advance_state(
         self, state: StateT | None, changes: StateT, assigned: Sequence[SplitT]

@@ -49,7 +49,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         self._carried: list[pa.RecordBatch] = []
         """State rows that belong into the next checkpoint besides its own snapshot."""
         self._attachments: Sequence[Attachment] = ()
-        """Those of a savepoint, which the next checkpoint begins on."""
+        """Those of a savepoint or of a checkpoint that was taken back: the next one needs them."""
 
     def adopt(self, savepoint: RestoredState[StateT]) -> None:
         """Make the next checkpoint hold the whole of a savepoint, so that it stands alone."""
@@ -75,15 +75,15 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         """
         context = self._context
         self._check_nothing_is_held(ref)
-        state = self._source.state_serializer.serialize_all(
-            self._enumerator.snapshot_state(ref.checkpoint)
-        )
+        snapshot = self._enumerator.snapshot_state(ref.checkpoint)
+        state = self._source.state_serializer.serialize_all(snapshot)
         by_reader = context.tracker.on_checkpoint(ref.checkpoint)
         assigned = [(r, batch) for r in sorted(by_reader) for batch in by_reader[r]]
         events = context.inboxes.take(by_reader)
         context.close(ref.checkpoint)
         rows, self._carried = [*self._carried, *state], []
-        attachments, self._attachments = self._attachments, ()
+        attachments = [*self._attachments, *self._source.attachments_of(snapshot)]
+        self._attachments = ()
         header = CheckpointHeader(
             format=format_of(
                 in_flight=bool(counted),
@@ -107,7 +107,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             waiting=dict(context.inboxes.waiting),
             counted=dict(counted),
             cursors=dict(self._enumerator.cursors()),
-            attachments=list(attachments),
+            attachments=attachments,
             orders=self._orders.take(),
             released=list(self._sent_back.take_released()),
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from ...checkpoint_meta.attachments import Attachments
+from ...checkpoint_meta.attachments import Attachment, Attachments
 from ...checkpoint_meta.file_events import FILE_EVENTS, REPLACED, versions_of_event
 from ...checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from ...checkpoint_meta.splits import FileSplit, FileVersion
@@ -48,6 +48,10 @@ class FilesSource(EnumeratorSource[FileSplit, FileState]):
     @override
     def snapshots_are_changes(self) -> bool:
         return True
+
+    @override
+    def attachments_of(self, state: FileState) -> Sequence[Attachment]:
+        return [attachment for run in state.runs for attachment in run.attachments]
 
 
 class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):

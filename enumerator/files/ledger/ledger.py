@@ -105,6 +105,8 @@ class Ledger:
         """Files that orders made pending: what readers send back must not double them."""
         self._learned: set[FileVersion] = set()
         """Files that became known by an order, maybe since the last `sift`: the next one knows."""
+        self._has_unread = False
+        """Files are known since the snapshot before that neither a range nor `_told` speaks of."""
         self._written: list[FrozenLedger] = []
 
     @property
@@ -153,16 +155,14 @@ class Ledger:
         read = (start < ends) & wanted
         ranges = where(with_borders(files, start, ends), read)
         # Where a range does not say it: nothing is read, another version, less than all.
-        silent = where(
-            with_borders(files, ends, ends), ~read | changed[rows] | (ends != sizes[rows])
-        )
+        silent = (~read | changed[rows] | (ends != sizes[rows])) & wanted
         keys = SeenKeys.sort(names.take(rows), versions[rows], ends)
         replaced: Sequence[FileVersion] = ()
         if self._policy.on_overwrite is OnOverwrite.REPROCESS and changed.any():
             replaced = [split.file for split in splits_in(where(ranges, changed[rows][read]))]
         return Sifted(
             self.pending.sort(ranges),
-            silent,
+            where(with_borders(files, ends, ends), silent),
             keys,
             Piece(files, ends, now),
             int(np.count_nonzero(~known[rows])),
@@ -179,6 +179,7 @@ class Ledger:
             self._learned.clear()
         if len(sifted.keys):
             self.seen.add(sifted.keys, sifted.piece, sifted.new)
+        self._has_unread |= not sifted.wanted
         if sifted.told.num_rows:
             self._told.append(sifted.told)
         self.pending.add(sifted.ranges)
@@ -266,11 +267,16 @@ class Ledger:
     # Checkpoints ----------------------------------------------------------------------------
 
     def snapshot(self, checkpoint_id: int) -> FileState:
-        """What became pending, or was seen without that, since the snapshot before."""
+        """What became pending, or was seen without that, since the snapshot before.
+
+        Files that are not to be read may be millions: the state names the runs that they are in.
+        """
         self.seen.stamp(checkpoint_id)
         told, self._told = self._told, []
         gone, self._withdrawn = self._withdrawn, []
-        return FileState([*gone, *self.pending.take_fresh(), *told])
+        unread, self._has_unread = self._has_unread, False
+        runs, tails = self.seen.whole() if unread else ((), ())
+        return FileState([*gone, *self.pending.take_fresh(), *told], runs, tails)
 
     def aborted(self) -> None:
         """The checkpoint of the last snapshot was taken back."""

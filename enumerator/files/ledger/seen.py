@@ -134,8 +134,8 @@ class SeenFiles(KnownFiles):
 
     def add(self, keys: SeenKeys, piece: Piece, new: int) -> None:
         """More files, or newer versions of known ones; `new` of them were not known."""
-        self._unstamped.append(piece)
         with self._lock:
+            self._unstamped.append(piece)
             tails = [*self._tails, Tail(keys, (piece,))]
             while len(tails) > 1 and not tails[-2].is_frozen and tails[-2].run is None:
                 older, newer = tails[-2:]
@@ -148,14 +148,21 @@ class SeenFiles(KnownFiles):
 
     def stamp(self, checkpoint_id: int) -> None:
         """This checkpoint is the first that knows of what was added since the last call."""
-        for piece in self._unstamped:
-            piece.checkpoint = checkpoint_id
-        self._stamped, self._unstamped = self._unstamped, []
+        with self._lock:
+            for piece in self._unstamped:
+                piece.checkpoint = checkpoint_id
+            self._stamped, self._unstamped = self._unstamped, []
 
     def unstamp(self) -> None:
         """The checkpoint of the last `stamp` was aborted: the next one is the first."""
-        self._unstamped = [*self._stamped, *self._unstamped]
-        self._stamped = []
+        with self._lock:
+            self._unstamped = [*self._stamped, *self._unstamped]
+            self._stamped = []
+
+    def whole(self) -> tuple[tuple[Run, ...], tuple[Tail, ...]]:
+        """All as of now; the tails are copies, which stay as they are when theirs are sealed."""
+        with self._lock:
+            return self._runs, tuple(Tail(tail.keys, tail.pieces) for tail in self._tails)
 
     def freeze(self) -> tuple[tuple[Run, ...], tuple[Tail, ...]]:
         """All as of now; later additions are kept apart from it."""
@@ -170,6 +177,10 @@ class SeenFiles(KnownFiles):
         with self._lock:
             kept = [tail for tail in self._tails if not any(tail is done for done in tails)]
             assert len(kept) == len(self._tails) - len(tails)
+            # Millions may be found before the first checkpoint: their names are on disk now.
+            written = {id(piece) for tail in tails for piece in tail.pieces}
+            self._unstamped = [piece for piece in self._unstamped if id(piece) not in written]
+            self._stamped = [piece for piece in self._stamped if id(piece) not in written]
             for tail in tails:
                 tail.run, tail.pieces = run, ()
             self._runs, self._tails = (*self._runs, run), tuple(kept)

@@ -1,7 +1,8 @@
 """The state of the file source as it goes into a checkpoint and comes out of a chain of them.
 
 A snapshot is the ranges that became pending since the one before; an empty range says only that
-its file has been seen. What is restored is all that is pending, and the index of what was seen.
+its file has been seen. The snapshot after a first listing whose files are not to be read names the
+runs of the index, too. What is restored is all that is pending, and the index of what was seen.
 
 Not here: folding a chain (`folding.py`).
 """
