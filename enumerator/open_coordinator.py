@@ -150,6 +150,7 @@ class OpenCoordinator(Generic[SplitT, StateT]):
     @property
     def _has_news(self) -> bool:
         wants_checkpoint = self.enumerator.wants_checkpoint or self.orders.wants_checkpoint
+        wants_checkpoint = wants_checkpoint or self.sent_back.wants_checkpoint
         return bool(self.context.tracker.uncheckpointed) or wants_checkpoint
 
     def _await_upkeep(self) -> None:

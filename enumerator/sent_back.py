@@ -45,6 +45,11 @@ class SentBackSplits:
         """Splits given up on so far."""
         return len(self._quarantined)
 
+    @property
+    def wants_checkpoint(self) -> bool:
+        """True while no checkpoint lists what was given up on: at the end of a run none follows."""
+        return bool(self._new)
+
     def forget(self, split_ids: Iterable[str]) -> None:
         """These were read after all."""
         for split_id in split_ids:

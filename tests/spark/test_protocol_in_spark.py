@@ -129,6 +129,9 @@ def test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine(lake):
     source = json.loads(query.lastProgress.json)["sources"][0]["latestOffset"]
     report = json.loads(source) if isinstance(source, str) else source
     assert report["quarantinedSplits"] <= 1
+    view = lake.spark.read.format("sluice").option("view", "quarantine")
+    view = view.option("checkpointLocation", str(lake.checkpoint)).load()
+    assert [row.path for row in view.collect()] == [str(bad)]
     lake.land("later.json", range(10, 20))
     lake.drain(onSplitError="return", maxSplitAttempts=2)
     lake.check_exactly_once()

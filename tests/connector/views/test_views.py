@@ -89,6 +89,7 @@ def test_skipped_returned_and_quarantined_say_why(tmp_path):
     assert row["state"] == "returned"
     assert row["reason"]
     query.batch()
+    assert query.batch() == [], "which makes durable what was given up on"
     query.land("next.json")
     query.batch()
     rows = by_name(query.store)
@@ -103,6 +104,31 @@ def test_skipped_returned_and_quarantined_say_why(tmp_path):
     assert given_up["reason"] == rows["bad.json"]["reason"]
     assert given_up["modified"] == rows["bad.json"]["modified"]
     query.coordinator.close()
+
+
+def test_what_was_given_up_on_in_the_last_batch_of_a_run_is_in_the_views_when_it_ends(tmp_path):
+    query = Query(tmp_path, onSplitError="return", mode="FAILFAST")
+    query.land("good.json")
+    query.land("bad.json", "worse.json", text='{"id": "\n')
+    query.settings["max_split_attempts"] = 1
+    query.start()
+    query.batch()
+    # As at the end of an AvailableNow run: Spark asks until there is nothing new.
+    while (ref := query.coordinator.latest(query.done)) != query.done:
+        assert query.read(ref) == []
+        query.done = ref
+    assert query.coordinator.report()["quarantinedSplits"] == 2
+    query.coordinator.close()
+    names = {
+        row["path"].rpartition("/")[2] for row in table_of(query.store, "quarantine").to_pylist()
+    }
+    assert names == {"bad.json", "worse.json"}
+    assert states(query.store) == {
+        "good.json": "read",
+        "bad.json": "quarantined",
+        "worse.json": "quarantined",
+    }
+    assert status_of(query.store)["quarantined"] == 2
 
 
 def test_a_file_that_vanished_is_in_the_view_of_what_was_skipped(tmp_path):
