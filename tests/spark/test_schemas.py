@@ -111,6 +111,22 @@ def test_the_helper_starts_a_query_again_until_it_ends_and_only_for_new_columns(
         run_with_evolution(lambda: start(lake), timeout=PATIENCE)
 
 
+def test_numbers_in_csv_grow_to_double_and_to_longer_decimals(lake):
+    mode = {"schemaEvolutionMode": "addNewColumnsWithTypeWidening", "header": "true"}
+    hints = {"fileFormat": "csv", "schemaHints": "id int, n int, d decimal(5,2)"}
+    for number, values in enumerate(("1,2.5", "1.5,12345.67", "1e3,1")):
+        (lake.source / f"{number}.csv").write_text(f"id,n,d\n{number},{values}\n")
+        run_with_evolution(lambda: start(lake, **mode, **hints), timeout=PATIENCE)
+    assert ingested(lake) == [
+        {"id": 0, "n": 1, "d": 2.5},
+        {"id": 1, "n": 1.5, "d": 12345.67},
+        {"id": 2, "n": 1000.0, "d": 1.0},
+    ]
+    frame = lake.spark.readStream.format("sluice").options(**mode, **hints)
+    frame = frame.option("checkpointLocation", str(lake.checkpoint)).load(str(lake.source))
+    assert dict(frame.dtypes) == {"id": "int", "n": "double", "d": "decimal(7,2)"}
+
+
 def test_rescue_keeps_what_is_new_and_none_leaves_it_out(lake):
     land(lake, "0.json", {"id": 1, "at": {"zip": "a"}})
     os.utime(lake.source / "0.json", (1, 1))

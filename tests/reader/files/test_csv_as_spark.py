@@ -230,6 +230,29 @@ def test_files_of_other_writers_give_the_rows_of_spark(spark, tmp_path, options,
     _check(spark, tmp_path, files, THREE, options)
 
 
+def test_a_record_with_more_fields_than_spark_takes_is_a_record_like_any_other(spark, tmp_path):
+    path = tmp_path / "a.csv"
+    wide = ",".join(str(number) for number in range(20_481))
+    path.write_text(f"1,2,3\n{wide}\n4,5,6\n")
+    with pytest.raises(Exception, match="out of bounds for length 20480"):
+        spark.read.schema(THREE).csv(str(path)).collect()
+    rows = read_rows([path], _arrow(THREE), file_format="csv", mode="PERMISSIVE")
+    assert [row["_corrupt_record"] for row in rows] == [None, wide, None]
+    assert [row["c"] for row in rows] == ["3", "2", "6"]
+    many = pa.schema([(f"c{number}", pa.int64()) for number in range(20_481)])
+    path.write_text(f"{wide}\n")
+    assert list(read_rows([path], many, file_format="csv")[0].values()) == list(range(20_481))
+
+
+def test_text_of_any_length_is_a_value_as_in_spark(spark, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x" * 20_000_001 + ",y,z\n")
+    options = {"maxCharsPerColumn": "-1"}
+    (row,) = spark.read.schema(THREE).options(**options).csv(str(path)).collect()
+    (ours,) = read_rows([path], _arrow(THREE), file_format="csv", mode="PERMISSIVE")
+    assert list(ours.values()) == list(row)
+
+
 @pytest.mark.parametrize(
     "sep", ["", "\\", "a\\", r"\\\\"[:3], r"\n", r"\0", r"\u0000", r"\x", r"\|", r"\ "]
 )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +16,11 @@ import pyarrow as pa
 from ...evolution.seen import NewColumnsSeen
 from ...evolution.types import wider
 from ...options import ParseMode, ReaderOptions
-from ..json.scalars import Number
-from ..json.types import type_of_json
 from ..records import malformed
 from ..rows import Row, Rows
 from ..times.temporal import Temporal
 from .tokens import Token
+from .types import TextTypes
 from .values import converter
 
 
@@ -34,6 +35,7 @@ class CsvRows(Rows):
         self._mode = options.mode
         self._null = options.null_value
         self._widens = options.mode_of_evolution.widens
+        self._types = TextTypes(temporal)
         self._converters = {f.name: converter(f.type, options, temporal) for f in data}
         self._corrupt = self._string_column(options.column_name_of_corrupt_record)
         self._rescued = self._string_column(options.rescued_data_column)
@@ -83,11 +85,14 @@ class CsvRows(Rows):
         return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
 
     def _refuse_wider(self, name: str, token: str, where: Callable[[], str]) -> None:
-        if self._widens and token.lstrip("+-").isdigit():
-            found = type_of_json([Number(token.removeprefix("+"))], exact=True)
-            kind = self.out_schema.field(name).type
-            if wider(kind, found) not in (None, kind):
-                raise NewColumnsSeen(where(), pa.struct([(name, found)]))
+        if not self._widens:
+            return
+        kind, found = self.out_schema.field(name).type, self._types.of(token)
+        if pa.types.is_decimal(kind) and pa.types.is_floating(found):
+            with suppress(ArithmeticError, ValueError):
+                found = pa.scalar(Decimal(token)).type
+        if wider(kind, found) not in (None, kind):
+            raise NewColumnsSeen(where(), pa.struct([(name, found)]))
 
     def _bad(self, row: Row, text: str, problem: str, where: Callable[[], str]) -> Row | None:
         if self._mode is ParseMode.FAILFAST:

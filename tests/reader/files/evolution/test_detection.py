@@ -15,6 +15,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.reader.api import ReaderContext
+from pyspark_sluice.reader.files.evolution import types
 from pyspark_sluice.reader.files.evolution.options import EvolutionMode
 from pyspark_sluice.reader.files.evolution.seen import NewColumnsSeen
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -178,6 +179,43 @@ def test_a_longer_integer_is_seen_where_types_may_grow(tmp_path, name):
         read(path, schema, schema_evolution_mode="addNewColumnsWithTypeWidening", **options)
     with pytest.raises(Exception, match=r"Malformed|malformed|without loss|int32"):
         read(path, schema, schema_evolution_mode="addNewColumns", **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "grown"),
+    [
+        (pa.int32(), "1.5", pa.float64()),
+        (pa.int8(), "-1e3", pa.float64()),
+        (pa.int16(), "+70000", pa.int64()),
+        (pa.decimal128(5, 2), "1000", pa.decimal128(22, 2)),
+        (pa.decimal128(5, 2), "12345.678", pa.decimal128(8, 3)),
+        (pa.int64(), "1.5", None),
+        (pa.int32(), "x", None),
+        (pa.decimal128(5, 2), "1e50", None),
+        (pa.decimal128(5, 2), "1.255", None),
+        (pa.bool_(), "1.5", None),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("multi_line", [False, True])
+def test_csv_grows_to_the_type_that_takes_the_number(tmp_path, kind, text, grown, multi_line):
+    path = tmp_path / "file"
+    path.write_text(f"id,n\n1,\n2,{text}\n")
+    schema = pa.schema([("id", pa.int64()), ("n", kind)])
+    options = {
+        "file_format": "csv",
+        "header": True,
+        "multi_line": multi_line,
+        "mode": "PERMISSIVE",
+        "schema_evolution_mode": "addNewColumnsWithTypeWidening",
+    }
+    if grown is None:
+        assert len(read(path, schema, **options)) == 2
+        return
+    with pytest.raises(NewColumnsSeen) as caught:
+        read(path, schema, **options)
+    found = pa.schema(list(caught.value.found))
+    assert types.grown(schema, found, widen=True).field("n").type == grown
 
 
 def test_nothing_under_a_new_name_is_no_news(tmp_path):
