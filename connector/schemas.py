@@ -121,8 +121,7 @@ def _found(
     seen: NewColumnsSeen, files: Sequence[FileVersion], options: SluiceOptions, schema: pa.Schema
 ) -> pa.Schema:
     """What the reader met, and what else the files that it was given have."""
-    from ..reader.files.evolution.types import grown, merged
-    from ..reader.files.formats.json.types import json_leaf
+    from ..reader.files.evolution.types import grown, merged, wider_or_text
     from ..reader.files.schemas.inference import found_columns, partition_columns
 
     if seen.found is not None:
@@ -137,7 +136,7 @@ def _found(
         # Files that cannot be read are named when it is their turn.
         return found
     if options.file_format == FileFormatName.JSON:
-        both = merged(pa.struct(list(found)), pa.struct(list(more)), json_leaf)
+        both = merged(pa.struct(list(found)), pa.struct(list(more)), wider_or_text)
         return pa.schema(list(both or ()))
     return grown(found, more, widen=options.mode_of_evolution.widens)
 

@@ -131,6 +131,18 @@ def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return _wider_decimal(one, other)
 
 
+def wider_or_text(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The same for texts, as Spark infers their types: what goes together in no other way is text.
+
+    A `double` takes integers and decimals of more digits than it has.
+    """
+    both = (one, other)
+    numbers = all(_types.is_integer(k) or _types.is_decimal(k) or k == pa.float64() for k in both)
+    if numbers and pa.float64() in both:
+        return pa.float64()
+    return wider(one, other) or pa.string()
+
+
 def _wider_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     digits = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
     kinds = [pa.decimal128(digits[kind], 0) if kind in digits else kind for kind in (one, other)]

@@ -17,7 +17,16 @@ import pyarrow.compute as pc
 
 from .strings import BLANKS
 
-__all__ = ["boolean", "cast_decimal", "decimal", "decimals", "floating", "integer", "nearest"]
+__all__ = [
+    "boolean",
+    "cast_decimal",
+    "decimal",
+    "decimals",
+    "floating",
+    "integer",
+    "nearest",
+    "type_of",
+]
 
 _types = pa.types
 
@@ -32,6 +41,20 @@ _WORDS = {"NaN": math.nan, "Infinity": math.inf}
 _MAX_DIGITS = 38
 _MOST_DIGITS = 76
 _ROUNDING = Context(prec=_MAX_DIGITS + 1)
+
+
+def type_of(text: str) -> pa.DataType | None:
+    """The type of a number, as Spark infers it; None if the text is not a number.
+
+    Integers are `bigint`; beyond that decimals of their digits, and `double` beyond 38 digits.
+    """
+    if not _is(_INTEGER, text):
+        return pa.float64() if _FLOAT.fullmatch(text) else None
+    with suppress(ValueError):
+        integer(text, pa.int64())
+        return pa.int64()
+    digits = len(_digits(text))
+    return pa.decimal128(digits, 0) if digits <= _MAX_DIGITS else pa.float64()
 
 
 def boolean(text: str) -> bool:
@@ -50,7 +73,7 @@ def integer(text: str, kind: pa.DataType) -> int:
     """
     _require(_INTEGER, text)
     # Python refuses to convert thousands of digits, as they take long; no type has room for them.
-    digits = text.lstrip("+-").lstrip("0") or "0"
+    digits = _digits(text)
     bound = 1 << (kind.bit_width - 1)
     number = int(text[0] + digits if text[0] == "-" else digits) if len(digits) < 20 else bound
     if not -bound <= number < bound:
@@ -153,7 +176,15 @@ def _has_letters(texts: pa.Array) -> bool:
     return bool(raw.max(initial=0) > ord("9"))
 
 
+def _digits(integer: str) -> str:
+    return integer.lstrip("+-").lstrip("0") or "0"
+
+
 def _require(pattern: re.Pattern[str], text: str) -> None:
-    # Java takes any digits of Unicode, but no pairs of surrogates.
-    if not pattern.fullmatch(text) or (not text.isascii() and max(text) > "\uffff"):
+    if not _is(pattern, text):
         raise ValueError(f"{text[:100]!r} is not a number")
+
+
+def _is(pattern: re.Pattern[str], text: str) -> bool:
+    # Java takes any digits of Unicode, but no pairs of surrogates.
+    return bool(pattern.fullmatch(text)) and (text.isascii() or max(text) <= "\uffff")

@@ -9,12 +9,10 @@ import re
 
 import pyarrow as pa
 
-from ...evolution.types import wider
+from ...evolution.types import wider_or_text
+from ..numbers import type_of
 from ..times.temporal import Temporal
 
-_LONG = 1 << 63
-_INTEGER = re.compile(r"[+-]?\d+\Z", re.ASCII)
-_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", re.ASCII)
 _INSTANT = pa.timestamp("us", "UTC")
@@ -28,10 +26,9 @@ class TextTypes:
 
     def of(self, text: str) -> pa.DataType:
         """The narrowest type that the text is read into as it is meant."""
-        if _INTEGER.match(text):
-            return pa.int64() if -_LONG <= int(text) < _LONG else pa.string()
-        if _FLOAT.match(text):
-            return pa.float64()
+        number = type_of(text)
+        if number is not None:
+            return number
         if text.lower() in ("true", "false"):
             return pa.bool_()
         for pattern, kind in ((_DATE, pa.date32()), (_TIME, _INSTANT)):
@@ -52,4 +49,4 @@ def text_leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     both = {one, other}
     if both == {pa.date32(), _INSTANT}:
         return _INSTANT
-    return pa.float64() if both == {pa.int64(), pa.float64()} else wider(one, other) or pa.string()
+    return wider_or_text(one, other)

@@ -16,7 +16,7 @@ from typing_extensions import override
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from .....errors import OptionError, SluiceError
 from ...evolution.seen import NewColumnsSeen
-from ...evolution.types import merged
+from ...evolution.types import merged, wider_or_text
 from ...lines import LineBlock
 from ...options import ReaderOptions
 from ..api import Decoded, Parsed
@@ -30,7 +30,6 @@ from .fast import FastRecords
 from .inference import json_columns, json_texts
 from .news import JsonNews
 from .rows import JsonRows
-from .types import json_leaf
 
 
 class JsonFormat(TwoPathFormat):
@@ -54,7 +53,7 @@ class JsonFormat(TwoPathFormat):
     @classmethod
     @override
     def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
-        return merged(one, other, json_leaf)
+        return merged(one, other, wider_or_text)
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
@@ -80,7 +79,7 @@ class JsonFormat(TwoPathFormat):
         with suppress(ValueError, SluiceError):  # What cannot be read is named when it is its turn.
             for block in blocks:
                 records = (record for _, record in self.records(block.data))
-                found = merged(found, self._rows.news.of_records(records), json_leaf)
+                found = merged(found, self._rows.news.of_records(records), wider_or_text)
                 left -= len(block.data)
                 if left <= 0:
                     break

@@ -12,14 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from ...evolution.seen import NewColumnsSeen
-from ...evolution.types import merged, wider
+from ...evolution.types import merged, wider, wider_or_text
 from ...evolution.unknown import KnownFields, written
 from ...options import ReaderOptions
+from ..numbers import integer
 from . import trees
 from .encodings import recoded
 from .scalars import Number
 from .tokens import TokenStream
-from .types import as_maps, json_leaf, type_of_json
+from .types import as_maps, type_of_json
 from .values import tree_of
 
 __all__ = ["JsonNews", "tree_of_record"]
@@ -57,7 +58,7 @@ class JsonNews:
                 if self._evolution.widens and isinstance(one, dict):
                     longer.append(dict(self._longer(one)))
         found = type_of_json(new, exact=self._options.infer_column_types)
-        found = merged(found, type_of_json(longer, exact=True), json_leaf)
+        found = merged(found, type_of_json(longer, exact=True), wider_or_text)
         return as_maps(found, self._whole)
 
     def nested(self, name: str, value: bytes) -> str | None:
@@ -91,10 +92,10 @@ class JsonNews:
 
 
 def _fits(value: Number, kind: pa.DataType) -> bool:
-    if not pa.types.is_integer(kind) or not value.lstrip("-").isdigit():
+    try:
+        return pa.types.is_integer(kind) and integer(value, kind) is not None
+    except ValueError:
         return False
-    bound = 1 << (int(kind.bit_width) - 1)
-    return -bound <= int(value) < bound
 
 
 def tree_of_record(record: bytes, options: ReaderOptions) -> Any:

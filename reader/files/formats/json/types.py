@@ -5,26 +5,15 @@ Not here: values as values of a schema (`values.py`).
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from ...evolution.types import merged, wider
+from ...evolution.types import merged, wider_or_text
+from ..numbers import type_of
 from .scalars import Number
-
-_LONG = 1 << 63
-_INTEGER = re.compile(r"-?\d+\Z", re.ASCII)
-
-
-def json_leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Two values under one name: numbers as the wider one, anything else as text."""
-    if {one, other} == {pa.int64(), pa.float64()}:
-        return pa.float64()
-    return wider(one, other) or pa.string()
 
 
 def type_of_json(values: Iterable[Any], *, exact: bool) -> pa.DataType:
@@ -49,7 +38,7 @@ def type_of_json(values: Iterable[Any], *, exact: bool) -> pa.DataType:
         kinds.append(pa.struct([(n, type_of_json(v, exact=exact)) for n, v in fields.items()]))
     kind: pa.DataType = pa.null()
     for found in kinds:
-        kind = merged(kind, found, json_leaf)
+        kind = merged(kind, found, wider_or_text)
     return kind
 
 
@@ -58,14 +47,8 @@ def _leaf(value: Any, *, exact: bool) -> pa.DataType:
         return pa.string()
     if isinstance(value, bool):
         return pa.bool_()
-    if type(value) is Number:
-        value = int(value) if _INTEGER.match(value) else math.nan
-    if isinstance(value, int):
-        if -_LONG <= value < _LONG:
-            return pa.int64()
-        digits = len(str(abs(value)))
-        return pa.decimal128(digits, 0) if digits <= 38 else pa.float64()
-    return pa.float64()
+    # Words such as NaN are numbers too.
+    return type_of(str(value)) or pa.float64()
 
 
 def as_maps(found: pa.DataType, known: pa.DataType) -> pa.DataType:
@@ -73,7 +56,7 @@ def as_maps(found: pa.DataType, known: pa.DataType) -> pa.DataType:
     if pa.types.is_map(known) and pa.types.is_struct(found):
         item: pa.DataType = pa.null()
         for field in found:
-            item = merged(item, as_maps(field.type, known.item_type), json_leaf)
+            item = merged(item, as_maps(field.type, known.item_type), wider_or_text)
         return pa.map_(pa.string(), item)
     if pa.types.is_list(known) and pa.types.is_list(found):
         return pa.list_(pa.field("element", as_maps(found.value_type, known.value_type)))

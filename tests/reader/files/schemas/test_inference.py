@@ -56,6 +56,44 @@ def test_json_is_strings_in_their_structure_unless_types_are_asked_for(infer):
     assert (typed["mixed"], typed["n"], typed["big"]) == (TEXT, TEXT, pa.decimal128(20, 0))
 
 
+BIG = str(2**63)
+BEYOND = [
+    # Texts in a column, its type by Spark 4.3's inference, and by ours where it takes more.
+    ([BIG], pa.decimal128(19, 0), None),
+    (["-" + BIG + "0"], pa.decimal128(20, 0), None),
+    (["-" + BIG], pa.int64(), None),
+    (["9" * 38], pa.decimal128(38, 0), None),
+    (["9" * 39], pa.float64(), None),
+    ([BIG, "1.5"], pa.float64(), None),
+    (["1", "9" * 38], pa.decimal128(38, 0), None),
+    ([BIG, "9" * 25], pa.decimal128(25, 0), None),
+    ([BIG, "true"], TEXT, None),
+    # Every bigint fits, not only those that were seen.
+    (["1", BIG], pa.decimal128(19, 0), pa.decimal128(20, 0)),
+    (["1.5", "9" * 39], pa.float64(), None),
+]
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize(("texts", "_spark", "ours"), BEYOND)
+def test_integers_beyond_bigint_are_decimals_and_beyond_38_digits_double(
+    infer, form, texts, _spark, ours
+):
+    lines = texts if form == "csv" else [f'{{"_c0":{text}}}' for text in texts]
+    found = infer({"a": "\n".join(lines)}, file_format=form, infer_column_types=True)
+    assert found == {"_c0": ours or _spark}
+
+
+def test_spark_infers_the_same_types_of_integers_beyond_bigint(spark, tmp_path):
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    for number, (texts, expected, _) in enumerate(BEYOND):
+        path = tmp_path / str(number)
+        path.write_text("\n".join(texts))
+        found = spark.read.option("inferSchema", "true").csv(str(path)).schema["_c0"]
+        assert to_arrow_type(found.dataType) == expected
+
+
 def test_a_document_in_single_quotes_is_read_as_the_reader_reads_it(infer):
     assert infer({"a": "[{'id': 1},\n {'b': 2}]"}, multi_line=True) == {"id": TEXT, "b": TEXT}
 
