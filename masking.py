@@ -1,13 +1,16 @@
 """Keeps secrets out of what is said: errors, their causes, and the logs that quote them.
 
 What `storageOptions` hold is registered when it is parsed, and every error of ours is told without
-it from then on, wherever it is raised and whatever library it quotes. Not here: secrets that
-somebody writes into a path.
+it from then on, wherever it is raised and whatever library it quotes. So are the credentials of
+stores in the environment. Not here: secrets that somebody writes into a path, and what a store
+answers (`checkpoint_meta/buckets/faults.py` cuts it).
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -28,6 +31,11 @@ _HARMLESS: Final = frozenset(
 )
 """Options that may be told, and have to be for an error to be understood."""
 
+_IN_ENVIRONMENT: Final = re.compile(
+    r"(AWS|S3|AZURE|GOOGLE|GCS)_.*(KEY|KEY_ID|SECRET|TOKEN|PASSWORD|CONNECTION_STRING)"
+)
+"""Names of variables that the clients of stores take credentials from."""
+
 _LOCK = threading.Lock()
 _hidden: tuple[str, ...] = ()
 
@@ -44,7 +52,7 @@ def hide(options: Mapping[str, Any]) -> None:
 
 def masked(text: str) -> str:
     """`text` without secrets."""
-    for secret in _hidden:
+    for secret in (*_hidden, *_of_environment()):
         if secret in text:
             text = text.replace(secret, SHOWN)
     return text
@@ -56,9 +64,12 @@ def without_secrets(error: BaseException) -> BaseException:
     An exception whose text is made elsewhere than of its arguments gives place to one that says
     the same without it.
     """
-    if not _hidden:
-        return error
     return _clean(error, set())
+
+
+def _of_environment() -> list[str]:
+    found = (text for name, text in os.environ.items() if _IN_ENVIRONMENT.fullmatch(name))
+    return sorted({form for text in found for form in _forms(text)}, key=len, reverse=True)
 
 
 def _secrets(options: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from .config import ClientConfig
+from .faults import said_in
 
 _NUMBERS: Final = {
     PermissionError: errno.EACCES,
@@ -79,7 +80,11 @@ def as_os_errors(where: str) -> Iterator[None]:
         kind = PermissionError if status in (401, 403) else OSError
         if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
             kind = FileNotFoundError
-        text = f"the service answered {status} ({code}: {told.get('Message', '')})"
+        # What boto3 cannot read it takes for the message as a whole: see `faults.py`.
+        message = str(told.get("Message", ""))
+        said = said_in(message) if "<" in message else f"{code}: {message}"
+        text = f"the service answered {status} ({said})"
+        error.args, error.response = (text,), {}
         raise kind(_NUMBERS[kind], text, where) from error
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:
         raise PermissionError(errno.EACCES, str(error), where) from error

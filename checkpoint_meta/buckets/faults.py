@@ -17,6 +17,11 @@ _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
 _RETRIES = re.compile(r", after \d+ retries")
 _SHOWN = 400
 
+_UNSPEAKABLE: Final = (
+    "the names of objects must have no empty part, no part . or .. and no control character; move "
+    'it away, or set "client": "fsspec" in storageOptions'
+)
+
 
 class AnotherVersion(OSError):
     """The object is there, and not in the version that was asked for."""
@@ -62,19 +67,19 @@ def as_os_errors(where: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, exceptions.NotFoundError) as error:
-        raise FileNotFoundError(errno.ENOENT, _told(error), where) from error
+        raise FileNotFoundError(errno.ENOENT, _cut(error), where) from error
     except exceptions.AlreadyExistsError as error:
-        raise FileExistsError(errno.EEXIST, _told(error), where) from error
+        raise FileExistsError(errno.EEXIST, _cut(error), where) from error
     except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
-        raise AnotherVersion(errno.ESTALE, _told(error), where) from error
+        raise AnotherVersion(errno.ESTALE, _cut(error), where) from error
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-        raise PermissionError(errno.EACCES, _told(error), where) from error
+        raise PermissionError(errno.EACCES, _cut(error), where) from error
     except exceptions.InvalidPathError as error:
-        raise OSError(errno.EINVAL, _unspeakable(error), where) from error
+        raise OSError(errno.EINVAL, f"{_cut(error)}: {_UNSPEAKABLE}", where) from error
     except exceptions.BaseError as error:
         # To a listing all of these are one kind of error.
         kind, number = _kind(str(error))
-        raise kind(number, _told(error), where) from error
+        raise kind(number, _cut(error), where) from error
 
 
 def _kind(text: str) -> tuple[type[OSError], int]:
@@ -88,20 +93,28 @@ def _kind(text: str) -> tuple[type[OSError], int]:
     return _KINDS.get(number, (RefusedRequest, errno.EINVAL) if refused else (OSError, errno.EIO))
 
 
+def _cut(error: BaseException) -> str:
+    """In one line what the store has said, which is all that `error` says from now on.
+
+    The client quotes whole answers, and stores repeat tokens in them that nobody here has seen.
+    """
+    told = _told(error)
+    error.args = (told,)
+    return told
+
+
+def said_in(body: str) -> str:
+    """Code and message of an answer that reports an error; empty if it has neither."""
+    found = (_CODE.search(body), _MESSAGE.search(body))
+    return ": ".join(each.group(1).strip() for each in found if each is not None)
+
+
 def _told(error: BaseException) -> str:
     """In one line what the store has said, or what became of the request."""
     text = str(error).partition("\n\nDebug source")[0]
-    status, code, message = _STATUS.search(text), _CODE.search(text), _MESSAGE.search(text)
+    status, said = _STATUS.search(text), said_in(text)
     if status is None:
         return " ".join(text.split())[:_SHOWN]
-    said = [found.group(1).strip() for found in (code, message) if found is not None]
-    why = f" ({': '.join(said)})" if said else ""
+    why = f" ({said})" if said else ""
     tries = _RETRIES.search(text)
     return f"the store answered {status.group(1).strip()}{why}" + (tries.group(0) if tries else "")
-
-
-def _unspeakable(error: BaseException) -> str:
-    return (
-        f"{_told(error)}: the names of objects must have no empty part, no part . or .. and no "
-        'control character; move it away, or set "client": "fsspec" in storageOptions'
-    )

@@ -42,6 +42,9 @@ _REST = 4.0
 _MANY = 1000
 """A pass that brings so many new files took its time for them, and the next one comes soon."""
 
+_SEALING = 0.2
+"""Seconds between two looks whether the index of a first listing is written."""
+
 _PATIENCE = 0.5
 """Seconds after which what a pass has found is handed over, however little it is."""
 
@@ -190,8 +193,22 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._failures = 0
         self._passes.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
         if self._is_baseline and not self._settled:
-            # What was there has to be known for sure before anything new is read.
-            self._wants_checkpoint = True
+            self.ledger.seals_all = bool(self.ledger.seen.runs) or self.ledger.can_improve
+            self._end_baseline()
+        else:
+            self._end_pass()
+
+    def _end_baseline(self, *_: Any) -> None:
+        """What was there has to be known for sure before anything new is read."""
+        if self.ledger.can_improve:
+            # The upkeep is at it: what is written for these files is written before the next start.
+            self._context.call_async(lambda: None, self._end_baseline, _SEALING)
+            return
+        self.ledger.seals_all = False
+        self._wants_checkpoint = True
+        self._end_pass()
+
+    def _end_pass(self) -> None:
         self._settled = True
         if not self._context.bounded:
             rest = _REST * self._pass_seconds if self._pass_new < _MANY else 0.0

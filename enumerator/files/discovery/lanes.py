@@ -14,6 +14,9 @@ from typing import Generic, TypeVar
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
+_AHEAD = 4
+"""Results held that were not asked for yet, besides one in each lane: each may be 10,000 files."""
+
 _PATIENCE = 0.2
 """How often a lane that waits for room looks whether anybody still wants its results."""
 
@@ -60,7 +63,7 @@ class _Crew(Generic[TaskT, ResultT]):
         self._busy = 0
         self._changed = threading.Condition()
         self._stopped = threading.Event()
-        self._out: queue.Queue[ResultT | BaseException | None] = queue.Queue(2 * lanes)
+        self._out: queue.Queue[ResultT | BaseException | None] = queue.Queue(_AHEAD)
 
     def results(self) -> Iterator[ResultT]:
         for _ in range(self._lanes):

@@ -107,6 +107,8 @@ class Ledger:
         """Files that became known by an order, maybe since the last `sift`: the next one knows."""
         self._has_unread = False
         """Files are known since the snapshot before that neither a range nor `_told` speaks of."""
+        self.seals_all = False
+        """True: `improve` leaves no file outside of the runs, however few they are."""
         self._written: list[FrozenLedger] = []
 
     @property
@@ -294,7 +296,8 @@ class Ledger:
         return self._is_long_unsealed() or can_merge(self.seen, self._policy.sealing)
 
     def _is_long_unsealed(self) -> bool:
-        least = 1 if self._policy.sealing.thorough else self._policy.sealing.seal_at
+        everything = self.seals_all or self._policy.sealing.thorough
+        least = 1 if everything else self._policy.sealing.seal_at
         return sum(map(len, self.seen.tails)) >= least
 
     def improve(self, attachments: Attachments) -> bool:
