@@ -57,9 +57,9 @@ def opened(server, bucket, monkeypatch):
         "retry_config": {"max_retries": 1},
         "timeout": 5 + len(bucket) / 1000,
     }
-    (made, _) = open_bucket(f"s3://{bucket}/in", options)
-    assert made is not None
-    return made, Queue(f"{server.url}/1/q", options, 30)
+    found = open_bucket(f"s3://{bucket}/in", options)
+    assert found is not None
+    return found[0], Queue(f"{server.url}/1/q", options, 30)
 
 
 @pytest.mark.parametrize(
