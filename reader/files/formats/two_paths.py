@@ -17,7 +17,7 @@ from .api import Parsed
 from .records import RecordFormat, Source
 from .rows import Row, Rows
 
-__all__ = ["PIECE", "TwoPathFormat"]
+__all__ = ["PIECE", "TwoPathFormat", "records_of"]
 
 PIECE = 64 * 1024
 """Bytes of the pieces of a refused block."""
@@ -35,15 +35,7 @@ class TwoPathFormat(RecordFormat):
 
     def records(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Each record of `data`, with the offset at which it begins."""
-        offset, separator = 0, self.options.line_sep.encode()
-        if separator:
-            for record in data.split(separator):
-                yield offset, record
-                offset += len(record) + len(separator)
-            return
-        for line in data.splitlines(keepends=True):
-            yield offset, line.rstrip(b"\r\n")
-            offset += len(line)
+        return records_of(data, self.options.line_sep.encode())
 
     @abstractmethod
     def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
@@ -82,6 +74,19 @@ class TwoPathFormat(RecordFormat):
             dropped_of[index] += dropped
         of_files = rows_of if packed else None
         return Parsed(self._rows.batch(rows), sum(dropped_of), of_files, dropped_of)
+
+
+def records_of(data: bytes, separator: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each record of `data`, with the offset at which it begins; empty: any line break ends one."""
+    offset = 0
+    if separator:
+        for record in data.split(separator):
+            yield offset, record
+            offset += len(record) + len(separator)
+        return
+    for line in data.splitlines(keepends=True):
+        yield offset, line.rstrip(b"\r\n")
+        offset += len(line)
 
 
 def _place(source: Source, offset: int) -> Callable[[], str]:

@@ -14,8 +14,9 @@ from ...evolution.types import merged
 from ...options import ReaderOptions
 from ..records import beginning
 from ..times.temporal import Temporal
+from ..two_paths import records_of
 from .header import field_names
-from .tokens import CsvTokens
+from .tokens import CsvTokens, Token, break_of
 from .types import TextTypes, text_leaf
 
 
@@ -46,16 +47,17 @@ def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.Dat
 
 def _csv_records(
     file: FileVersion, options: ReaderOptions, tokens: CsvTokens, limit: int
-) -> Iterator[list[str | None]]:
-    separator = options.line_sep
-    for data in beginning(file, options, limit):
+) -> Iterator[list[Token]]:
+    blocks = beginning(file, options, limit)
+    if options.multi_line:
+        data = b"".join(blocks)
         text = data.decode("utf-8", "replace")
-        if options.multi_line:
-            lines = text.replace("\r\n", "\n").replace("\r", "\n")
-            for record in tokens.records(lines, "\n", is_end=True):
-                yield list(record.tokens)
-            continue
-        for line in text.split(separator) if separator else text.splitlines():
-            found = tokens.line(line)
+        line_break = options.line_sep or break_of(text)
+        for record in tokens.records(text, line_break, is_end=len(data) < limit):
+            yield record.tokens
+        return
+    for block in blocks:
+        for _, line in records_of(block, options.line_sep.encode()):
+            found = tokens.line(line.decode("utf-8", "replace"))
             if found is not None:
                 yield found

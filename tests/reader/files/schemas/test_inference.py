@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -106,6 +107,24 @@ def test_csv_goes_by_header_and_merges_over_files(infer):
     assert infer({"c": "1,x\n2,y,z\n"}, file_format="csv") == dict.fromkeys(
         ("_c0", "_c1", "_c2"), TEXT
     )
+
+
+CSV: dict[str, Any] = {"file_format": "csv", "header": True, "infer_column_types": True}
+TYPED = {"id": pa.int64(), "n": TEXT, "d": pa.int64()}
+
+
+@pytest.mark.parametrize("odd", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_csv_records_end_where_the_reader_ends_them(infer, odd):
+    assert infer({"a": f"id,n,d\n1,x{odd}y,3\n"}, **CSV) == TYPED
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "|"])
+def test_csv_over_lines_is_cut_where_the_reader_cuts_it(infer, line_break):
+    long = "line\n9,9\n" * 40_000
+    records = ["id,n,d", f'1,"{long}",3', "", '2,"y",4', f'5,"{long}']
+    options = {**CSV, "multi_line": True, "escape": '"', "infer_sample_bytes": 700_000}
+    options |= {"line_sep": line_break} if line_break == "|" else {}
+    assert infer({"a": line_break.join(records)}, **options) == TYPED
 
 
 def test_columns_stand_in_the_path_as_well(infer):
