@@ -19,6 +19,7 @@ from ..opening import RandomAccess
 
 _BLOCK, _END = 0x314159265359, 0x177245385090
 _WINDOW = 1 << 20
+_PADDING = 1 << 14
 _TRIES = 4
 
 Mark = tuple[int, bool]
@@ -35,7 +36,7 @@ def blocks(source: RandomAccess, size: int, start: int) -> Iterator[tuple[int, b
     marks = _marks(source, start, size)
     mark = next(marks, None)
     if start == 0:
-        _check_header(source, 0, mark)
+        _check_header(source, _behind_zeros(source, 0), mark)
     while start and mark is not None and not mark[1]:
         mark = next(marks, None)
     while mark is not None:
@@ -48,7 +49,8 @@ def blocks(source: RandomAccess, size: int, start: int) -> Iterator[tuple[int, b
         if after > size:
             raise EOFError("the compressed data ends before its end mark")
         mark = next(marks, None)
-        if mark is None and _only_zeros(source, after):
+        after = _behind_zeros(source, after)
+        if mark is None and after >= size:
             return
         _check_header(source, after, mark)
 
@@ -60,12 +62,13 @@ def _check_header(source: RandomAccess, at: int, mark: Mark | None) -> None:
         raise ValueError(f"{what} where a stream of bzip2 should begin, at byte {at}")
 
 
-def _only_zeros(source: RandomAccess, at: int) -> bool:
-    while data := source.read_at(at, _WINDOW):
-        if data.strip(b"\0"):
-            return False
+def _behind_zeros(source: RandomAccess, at: int) -> int:
+    """Where the padding ends that may follow a stream."""
+    while data := source.read_at(at, _PADDING):
+        if rest := data.lstrip(b"\0"):
+            return at + len(data) - len(rest)
         at += len(data)
-    return True
+    return at
 
 
 def _content(source: RandomAccess, bit: int, marks: Iterator[Mark]) -> tuple[bytes, Mark]:

@@ -110,6 +110,24 @@ def test_bzip2_is_entered_at_any_byte(tmp_path):
         assert table.column("id").to_pylist() == list(range(400)), at
 
 
+@pytest.mark.parametrize("zeros", [1, 4, 7, 100, 5000])
+def test_zeros_between_members_of_bzip2_are_passed_over_wherever_the_file_is_cut(
+    spark, tmp_path, zeros
+):
+    path = tmp_path / "a.json.bz2"
+    members = [_lines(400)[:40_000], _lines(400)[40_000:]]
+    stored = [b"", bz2.compress(members[0], 1), bz2.compress(members[1]), b""]
+    path.write_bytes(bytes(zeros).join(stored))
+    schema = "id long, text string"
+    theirs = spark.read.schema(schema).json(str(path)).orderBy("id").toArrow()["id"].to_pylist()
+    options = ReaderOptions(file_format="json")
+    size = path.stat().st_size
+    for cuts in ([], [size // 2], list(range(size // 9, size, size // 9)), [10, size - 3]):
+        table, reports = _read(cut(path, cuts), options)
+        assert table.column("id").to_pylist() == theirs == list(range(400)), cuts
+        assert not any(report.skipped for report in reports)
+
+
 # Frames of zstd have a sum only if their writer wished; these have none.
 @pytest.mark.parametrize("kind", [kind for kind in STORED if kind != "zst"])
 def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, kind):
