@@ -10,6 +10,11 @@ import re
 from urllib.parse import quote, unquote_to_bytes
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?://)?")
+_ODD = re.compile(
+    r"[^A-Za-z0-9\-_.!~*'():@&=+$,;/\xa1-\U0010ffff]"
+    r"|[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
+"""What Java's URIs quote: ASCII that has a meaning or none, control characters and all spaces."""
 _LOCAL_SCHEMES = ("file", "local")
 _HADOOP_ALIASES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "abfss": "abfs"}
 
@@ -51,6 +56,28 @@ def shown_path(path: str) -> str:
 def shown_name(path: str) -> str:
     """A path as the operating system gives it, with U+FFFD for what is no UTF-8."""
     return os.fsencode(path).decode(errors="replace")
+
+
+def hadoop_url(path: str, scheme: str = "") -> str:
+    """A file's path as Spark's `_metadata.file_path` has it: a URL, quoted as Java quotes it.
+
+    Args:
+        path: absolute, as in `FileVersion.path`.
+        scheme: what the user called its file system; by default the name that is in `path`.
+    """
+    if path.startswith("file://"):
+        return "file:" + path.removeprefix("file://")  # Quoted already: not valid UTF-8.
+    if path.startswith("/"):
+        return "file:" + _ODD.sub(_quoted, path)
+    found, separator, rest = path.partition("://")
+    if found in ("http", "https"):
+        return path
+    authority, slash, place = rest.partition("/")
+    return f"{scheme or found}{separator}{authority}{slash}{_ODD.sub(_quoted, place)}"
+
+
+def _quoted(match: re.Match[str]) -> str:
+    return quote(match[0], safe="")
 
 
 def absolute(url: str) -> str:

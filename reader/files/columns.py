@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.loaded_paths import loaded_paths
 from ...checkpoint_meta.splits import FileSplit
-from ...checkpoint_meta.urls import shown_name, shown_path
+from ...checkpoint_meta.urls import hadoop_url, scheme_of, shown_name, shown_path
 from ...errors import OptionError, SchemaMismatchError
 from .evolution.seen import NewColumnsSeen
 from .formats.records import METADATA
@@ -42,6 +42,7 @@ class FileColumns:
         self.schema = schema
         self._zone = options.time_zone or "UTC"
         self._bases = bases_of(options)
+        self._schemes = _schemes_of(options)
         self._metadata = _metadata_field(schema)
         self._stops = options.mode_of_evolution.stops
         self._names = {name.lower(): name for name in schema.names if name != METADATA}
@@ -119,9 +120,26 @@ class FileColumns:
                 children.append(pa.array(index, pa.int64()).cast(child.type))
                 continue
             kind = _FIELDS[child.name]
-            values = [pa.scalar(_property(split, child.name), kind) for split in splits]
+            values = [pa.scalar(self._property(split, child.name), kind) for split in splits]
             children.append(_spread(values, rows, kind).cast(child.type))
         return pa.StructArray.from_arrays(children, fields=fields)
+
+    def _property(self, split: FileSplit, name: str) -> object:
+        file = split.file
+        if name in ("file_path", "file_name"):
+            url = hadoop_url(file.path, self._schemes.get(scheme_of(file.path), ""))
+            return url if name == "file_path" else url.rpartition("/")[2]
+        if name == "file_size":
+            return file.size
+        if name == "file_modification_time":
+            return file.modified if file.modified >= 0 else None
+        return split.start if name in ("split_start", "file_block_start") else split.length
+
+
+def _schemes_of(options: ReaderOptions) -> Mapping[str, str]:
+    """Name of a file system -> what the loaded paths call it, such as `s3a` for `s3`."""
+    paths = loaded_paths(str(getattr(options, "path", "") or ""))
+    return {scheme_of(path.base): scheme_of(path.given) for path in reversed(paths)}
 
 
 def _spread(values: list[pa.Scalar], rows: Sequence[int], kind: pa.DataType) -> pa.Array:
@@ -130,19 +148,6 @@ def _spread(values: list[pa.Scalar], rows: Sequence[int], kind: pa.DataType) -> 
     # Python's own dates end with the year 9999.
     distinct = pa.array(values, kind)
     return distinct.take(pa.array(np.repeat(np.arange(len(rows)), rows)))
-
-
-def _property(split: FileSplit, name: str) -> object:
-    file = split.file
-    if name == "file_path":
-        return file.path if "://" in file.path else f"file://{file.path}"
-    if name == "file_name":
-        return file.path.rpartition("/")[2]
-    if name == "file_size":
-        return file.size
-    if name == "file_modification_time":
-        return file.modified if file.modified >= 0 else None
-    return split.start if name in ("split_start", "file_block_start") else split.length
 
 
 def _metadata_field(schema: pa.Schema) -> pa.Field | None:

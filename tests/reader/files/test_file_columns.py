@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.urls import storage_url
+from pyspark_sluice.connector.options import SluiceOptions
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
-from pyspark_sluice.reader.files.columns import bases_of, parts_below
+from pyspark_sluice.reader.files.columns import FileColumns, bases_of, parts_below
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -79,7 +82,7 @@ def test_metadata_has_the_fields_that_the_schema_asks_for(tmp_path):
     table, _ = read(cut(path, [5]), schema, file_format="csv")
     found = [row["_metadata"] for row in table.to_pylist()]
     modified = datetime.fromtimestamp(0, UTC).timestamp() + version(path).modified / 1e6
-    assert {row["file_path"] for row in found} == {f"file://{path}"}
+    assert {row["file_path"] for row in found} == {f"file:{path}"}
     assert {row["file_size"] for row in found} == {12}
     assert all(abs(row["file_modification_time"].timestamp() - modified) < 1e-5 for row in found)
     assert [(row["split_start"], row["split_length"]) for row in found] == [
@@ -90,6 +93,47 @@ def test_metadata_has_the_fields_that_the_schema_asks_for(tmp_path):
     assert [row["row_index"] for row in found] == [0, 1, 2]
     numbered = make_format(ReaderOptions(file_format="csv"), schema)
     assert numbered.splittability(version(path)) is Splittability.WHOLE
+
+
+ODD_NAMES = [
+    "x y", "per%cent", "per%20", "plus+eq=am&at@", "hash#", "q?", "colon:", "semi;comma,",
+    "br[1]{2}(3)", "quote'", 'dq"', "back\\slash", "tilde~!$^|", "lt<gt>", "star*", "tab\t", "nl\n",
+    "back`tick", "del\x7f", "\x01", "ümlaut", "日本", "e\u0301", "nbsp\u00a0", "c1\u0085",
+    "bom\ufeff",
+    "emoji😀", "ogham\u1680", "em\u2003", "zero\u200b", "line\u2028", "nnbsp\u202f", "mm\u205f",
+    "ideo\u3000", "soft\u00ad", "private\ue000", "joiner\u2060", "tag\U000e0001",
+]  # fmt: skip
+PLACE = pa.schema(
+    [("_metadata", pa.struct([("file_path", pa.string()), ("file_name", pa.string())]))]
+)
+
+
+def test_paths_and_names_of_files_are_quoted_as_spark_quotes_them(spark, tmp_path):
+    folder = tmp_path / "a b%"
+    folder.mkdir()
+    for name in ODD_NAMES:
+        (folder / f"{name}.bin").write_bytes(b"x")
+    frame = spark.read.format("binaryFile").load(str(folder))
+    expected = {
+        (row.file_path, row.file_name)
+        for row in frame.select("_metadata.file_path", "_metadata.file_name").collect()
+    }
+    found = read_rows(sorted(folder.iterdir()), PLACE, file_format="binaryFile")
+    assert {tuple(row["_metadata"].values()) for row in found} == expected
+    assert len(expected) == len(ODD_NAMES)
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "s3", "gs", "abfss"])
+def test_paths_of_objects_are_quoted_as_hadoop_quotes_them(spark, scheme):
+    for name in ODD_NAMES:
+        loaded = f"{scheme}://bucket@host.example/a b%/{name}.json"
+        theirs = spark._jvm.org.apache.hadoop.fs.Path(loaded).toUri().toString()
+        options = SluiceOptions(path=f"{scheme}://bucket@host.example/a b%", file_format="json")
+        columns = FileColumns(PLACE, options)
+        file = FileVersion(storage_url(loaded), 1, 0)
+        rows = pa.RecordBatch.from_pylist([{}], pa.schema([]))
+        (row,) = columns.add(rows, [FileSplit(file, 0, 1)], [1], 0).to_pylist()
+        assert row["_metadata"] == {"file_path": theirs, "file_name": theirs.rpartition("/")[2]}
 
 
 def test_a_metadata_field_that_is_not_known_is_refused_with_the_known_ones(tmp_path):
