@@ -46,7 +46,7 @@ INERT = {
     "prefers_decimal": "it concerns schema inference only",
     "drop_field_if_all_null": "it concerns schema inference only",
     "ignore_null_fields": "it concerns writing only",
-    "locale": "only English is supported, and is the default",
+    "locale": "only en-US is supported, and is the default",
     "unescaped_quote_handling": "only the default is supported",
 }
 """Options that are accepted for Spark's sake and change nothing, with the reason."""

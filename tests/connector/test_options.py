@@ -105,7 +105,14 @@ def test_a_filter_is_checked_against_the_whole_schema_before_anything_runs():
 
 
 @pytest.mark.parametrize(
-    "given", [{"maxcolumns": "5"}, {"locale": "de-DE"}, {"unescapedquotehandling": "SKIP_VALUE"}]
+    "given",
+    [
+        {"maxcolumns": "5"},
+        {"locale": "de-DE"},
+        {"locale": "en-GB"},
+        {"locale": "en"},
+        {"unescapedquotehandling": "SKIP_VALUE"},
+    ],
 )
 def test_what_is_not_supported_is_refused_by_name(given):
     with pytest.raises(OptionError, match=f"(?i){next(iter(given))}"):

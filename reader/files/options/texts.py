@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import AliasChoices, Field
 
 from .common import CommonOptions
-from .values import English, FieldSeparator, OneCharacter, RebaseMode, StopAtDelimiter
+from .values import AmericanEnglish, FieldSeparator, OneCharacter, RebaseMode, StopAtDelimiter
 
 
 class JsonOptions(CommonOptions):
@@ -114,6 +114,8 @@ class TimeOptions(CsvOptions):
         RebaseMode.CORRECTED,
         description="Parquet: the same for timestamps kept in INT96.",
     )
-    locale: English = Field(
-        "en-US", description="Language of month and day names; only English is supported."
+    locale: AmericanEnglish = Field(
+        "en-US",
+        description="How months, AM and PM, and decimals are written; en-US is the only one "
+        "implemented, and any other is refused.",
     )

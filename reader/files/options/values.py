@@ -15,9 +15,9 @@ from ....masking import hide
 from ..any_case import NameInAnyCase
 
 __all__ = [
+    "AmericanEnglish",
     "Compression",
     "Encoding",
-    "English",
     "FieldSeparator",
     "FileFormatName",
     "OneCharacter",
@@ -138,9 +138,10 @@ def _known_encoding(value: str) -> str:
         raise ValueError("is not a known character encoding") from None
 
 
-def _english(value: str) -> str:
-    if not value.lower().startswith("en"):
-        raise ValueError("has to be English, such as en-US")
+def _american(value: str) -> str:
+    # Java writes months, AM and PM, and decimals differently in other English locales too.
+    if value.lower() != "en-us":
+        raise ValueError("is not implemented; en-US is the only locale that is")
     return value
 
 
@@ -168,6 +169,7 @@ def _written(separator: str) -> str:
     return separator.replace("\\", r"\\")
 
 
+AmericanEnglish = Annotated[str, AfterValidator(_american)]
 OneCharacter = Annotated[str, AfterValidator(_one_character)]
 FieldSeparator = Annotated[
     str, AfterValidator(_field_separator), PlainSerializer(_written, when_used="json")
@@ -175,5 +177,4 @@ FieldSeparator = Annotated[
 TextObject = Annotated[dict[str, str], BeforeValidator(_text_object)]
 SecretObject = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValidator(Secret)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
-English = Annotated[str, AfterValidator(_english)]
 StopAtDelimiter = Annotated[str, AfterValidator(_stop_at_delimiter)]

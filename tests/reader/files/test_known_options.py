@@ -56,7 +56,7 @@ def _other_value(name: str) -> str:
     samples = {
         "storage_options": '{"a": 1}',
         "encoding": "latin-1",
-        "locale": "en-GB",
+        "locale": "en-us",
         "max_record_bytes": "1m",
         "time_zone": "CET",
     }

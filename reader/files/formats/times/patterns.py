@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .iso import checked, clock_of, days_of
-from .zones import DAY, UTC, Zone, zone_of
+from .zones import DAY, SHORT_IDS, UTC, Zone, zone_in_any_case
 
 _MONTHS = "January February March April May June July August September October November December"
 _SHORT = [name[:3] for name in _MONTHS.split()]
@@ -24,6 +24,14 @@ _OFFSETS = {
     4: r"[+-]\d{4}(?:\d{2})?",
     5: r"[+-]\d{2}:\d{2}(?::\d{2})?",
 }
+_OFFSET_ID = r"(?:UTC|GMT|UT)?[+-]\d{2}:\d{2}(?::\d{2})?"
+_REGION = rf"(?!(?:UTC|GMT|UT)[+-]|(?:{'|'.join(SHORT_IDS)})(?![\w/+-]))[A-Z][\w/+-]*"
+_Z_REGION = rf"(?!Etc/GMT[0+-]){_REGION}"
+_NAMES = {name: SHORT_IDS[name] for name in ["AET", "CAT", "CST", "EAT", "HST", "JST", "PST"]}
+_NAMES |= {"EST": "America/New_York", "MST": "America/Denver"}
+"""What the letter z takes besides regions. Other names, such as IST, mean several zones."""
+
+_NAME = f"(?:{'|'.join(_NAMES)})(?![\\w/+-])"
 _SPELLINGS = {
     "y": {1: r"(-?\d{1,10})", 2: r"(\d{2})", 3: r"(-?\d{3,10})"},
     "M": {
@@ -37,12 +45,11 @@ _SPELLINGS = {
     "X": {count: f"(Z|{offset})" for count, offset in _OFFSETS.items()},
     "x": {count: f"({offset})" for count, offset in _OFFSETS.items()},
     "Z": dict.fromkeys((1, 2, 3), r"([+-]\d{4})")
-    | {4: r"(GMT(?:[+-]\d{2}:\d{2})?)", 5: r"(Z|[+-]\d{2}:\d{2})"},
+    | {4: r"(GMT(?:[+-]\d{2}:\d{2})?)", 5: r"(Z|[+-]\d{2}:\d{2}(?::\d{2})?)"},
     "O": {1: r"(GMT(?:[+-]\d{1,2}(?::\d{2})?)?)", 4: r"(GMT(?:[+-]\d{2}:\d{2})?)"},
-    "z": dict.fromkeys(
-        (1, 2, 3, 4), r"(Etc/GMT[+-]\d{1,2}|[A-Za-z][A-Za-z0-9/_-]*|[+-]\d{2}:\d{2})"
-    ),
-    "V": {2: r"([A-Za-z][A-Za-z0-9/_+:-]*|[+-]\d{2}(?::?\d{2})*)"},
+    "z": dict.fromkeys((1, 2, 3), f"({_OFFSET_ID}|{_NAME}|{_Z_REGION})")
+    | {4: f"({_OFFSET_ID}|{_Z_REGION})"},
+    "V": {2: f"({_OFFSET_ID}|{_REGION})"},
 }
 _SPELLINGS |= {letter: {1: _PLAIN, 2: r"(\d{2})"} for letter in "dHhkKms"}
 _ZONES = "XxZOzV"
@@ -86,7 +93,7 @@ class JavaPattern:
         groups = zip(self._names, match.groups(), strict=True)
         found = {name: value for name, value in groups if value is not None}
         named = next((found[name] for name in found if name in _ZONES), None)
-        zone = zone_of("Z" if named == "z" else named) if named else None
+        zone = zone_in_any_case(_NAMES.get(named.upper(), named)) if named else None
         return _day(found) * DAY + _clock(found), zone
 
     def day(self, text: str) -> int:

@@ -7,9 +7,10 @@ first is meant. Both say the same: the offset before the change counts.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta, tzinfo
-from functools import lru_cache
-from zoneinfo import ZoneInfo
+from functools import cache, lru_cache
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 
@@ -29,7 +30,7 @@ _NOT_JAVAS = re.compile(r"posix|right/|localtime\Z|Factory\Z|ROC\Z")
 """What a system's zone directory may hold and Java does not know."""
 
 # Java's ZoneId.SHORT_IDS, which Spark takes as well.
-_SHORT = dict(
+SHORT_IDS = dict(
     pair.split("=")
     for pair in [
         "ACT=Australia/Darwin",
@@ -154,7 +155,7 @@ def zone_of(name: str) -> Zone:
     """
     text = _ONE_DIGIT_HOUR.sub(r"\g<1>0\2:", name.strip(), count=1)
     text = _ONE_DIGIT_MINUTE.sub(r"\g<1>0\2", text)
-    text = _SHORT.get(text, text)
+    text = SHORT_IDS.get(text, text)
     if text in ("Z", "UTC", "GMT", "UT", "Etc/UTC"):
         return UTC
     prefix = next((p for p in ("UTC", "GMT", "UT", "") if text.startswith(p)), "")
@@ -167,6 +168,19 @@ def zone_of(name: str) -> Zone:
         return Zone(ZoneInfo(text))
     except (KeyError, OSError, ValueError):
         raise ValueError(f"{name!r} is no time zone") from None
+
+
+def zone_in_any_case(name: str) -> Zone:
+    """The same for a name in any case, as patterns take it. Raises ValueError."""
+    for spelling in (name, name.upper()):
+        with suppress(ValueError):
+            return zone_of(spelling)
+    return zone_of(_spellings().get(name.lower(), name))
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    return {name.lower(): name for name in available_timezones()}
 
 
 def _offset(name: str, match: re.Match[str]) -> int:

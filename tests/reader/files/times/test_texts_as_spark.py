@@ -157,6 +157,12 @@ PATTERNS = {
     "yyyy-MM-dd K:mm a": "2024-01-02 0:04 PM|2024-01-02 12:04 PM",
     "yyyy-MM-dd a": "2024-01-02 PM",
 }  # fmt: skip
+NAMED = """PST CST EST MST HST AET CAT EAT JST pst AGT BET CNT CTT IET MIT NET PLT PNT PRT VST GMT UTC UT Z z utc gmt GMT0 GMT+0 GMT-0
+GMT+2 GMT+02 GMT+02:00 GMT+0200 UTC+2 UTC+02:00 UT-01:00 gmt+2 gmt+02:00 +02 +02:00 +0200 +2 -02:30:15 +18:00 +18:01 +00:60 CET EET
+EST5EDT Etc/GMT Etc/GMT0 Etc/GMT+5 Etc/GMT-14 Etc/UTC europe/berlin Europe/Berlin America/Argentina/Buenos_Aires Factory posix/CET"""
+for letters in ("VV", "z", "zzz", "zzzz", "O", "OOOO", "ZZZZZ"):
+    texts = "|".join(f"2024-07-01 12:00~{name}" for name in NAMED.split())
+    PATTERNS[f"yyyy-MM-dd HH:mm~{letters}"] = texts
 
 
 def test_patterns_are_read_as_by_sparks_readers(spark):
@@ -165,9 +171,9 @@ def test_patterns_are_read_as_by_sparks_readers(spark):
     columns = []
     for number, pattern in enumerate(PATTERNS):
         quoted = pattern.replace("'", "\\'")
-        options = f"map('sep', '~', 'timestampFormat', '{quoted}', 'dateFormat', '{quoted}', 'timestampNTZFormat', '{quoted}')"
+        options = f"map('sep', ';', 'timestampFormat', '{quoted}', 'dateFormat', '{quoted}', 'timestampNTZFormat', '{quoted}')"
         columns.append(
-            f"from_csv(concat(s, '~', s, '~', s), 't timestamp, d date, n timestamp_ntz', {options}) AS p{number}"
+            f"from_csv(concat(s, ';', s, ';', s), 't timestamp, d date, n timestamp_ntz', {options}) AS p{number}"
         )
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
