@@ -91,6 +91,15 @@ class Bucket:
             for page in found:
                 yield pa.record_batch(page)
 
+    def is_directory_mark(self, key: str) -> bool:
+        """True if there is an object `key/`, which listings show as `key` and nobody can read.
+
+        Raises:
+            OSError: it cannot be listed.
+        """
+        page = next(self.pages(key), None)
+        return page is not None and page.num_rows > 0 and page.column("path")[0].as_py() == key
+
     def names(self, prefix: str) -> list[str]:
         """The last parts of what lies directly below a prefix: objects and prefixes; sorted."""
         found, folders = self.level(prefix)

@@ -39,6 +39,7 @@ from .packing import runs
 from .pruning import FilePruning
 from .schemas.watching import ColumnWatch
 from .spool import Spool
+from .versions import DirectoryMark
 
 __all__ = ["FileSplitReader"]
 
@@ -202,7 +203,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 steps = self._batches(present)
                 continue
             except FileVanishedError as err:
-                if not self._options.ignore_missing_files:
+                if not (self._options.ignore_missing_files or isinstance(err, DirectoryMark)):
                     raise
                 step, skipped = None, str(err)
             except MalformedDataError as err:

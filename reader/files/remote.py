@@ -17,7 +17,7 @@ from ...checkpoint_meta.buckets.retries import patiently
 from ...checkpoint_meta.splits import FileVersion
 from ...errors import FileChangedError
 from .random_access import RandomAccess
-from .versions import changed, check, naming
+from .versions import changed, check, directory_mark, naming
 
 
 def open_remote(file: FileVersion, storage: Mapping[str, Any]) -> RandomAccess:
@@ -76,6 +76,10 @@ class _Object:
             )
         except (AnotherVersion, BeyondTheEnd) as error:
             raise self._changed() from error
+        except FileNotFoundError as error:
+            if not patiently(lambda: self._bucket.is_directory_mark(self._key)):
+                raise
+            raise directory_mark(self._file) from error
         check(self._file, part.size, -1)
         if len(part.data) != length:
             raise changed(self._file, f"an end after {position + len(part.data)} bytes")

@@ -12,6 +12,10 @@ from ...checkpoint_meta.splits import GROWS, FileVersion
 from ...errors import FileChangedError, FileVanishedError, SplitReadError
 
 
+class DirectoryMark(FileVanishedError):
+    """What was listed is no file: nobody misses it."""
+
+
 @contextmanager
 def naming(file: FileVersion) -> Iterator[None]:
     """Turn what the operating system says into an error that names the file and the way out."""
@@ -36,6 +40,12 @@ def naming(file: FileVersion) -> Iterator[None]:
             "a readable file",
             "Check permissions and the storage, then restart; nothing is lost meanwhile.",
         ) from err
+
+
+def directory_mark(file: FileVersion) -> DirectoryMark:
+    """The error for an object that listings show as a file and that stands for a directory."""
+    found = "a key that ends in a slash: a directory, whatever its content"
+    return DirectoryMark("not a file", file.path, found, "an object that is a file")
 
 
 def check(file: FileVersion, size: int, modified: int) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.checkpoint_meta.splits import FileVersion
+from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.connector.file_source import make_file_lister
 from pyspark_sluice.connector.options import parse_options
 from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError
@@ -18,6 +18,7 @@ from pyspark_sluice.reader.files.opening import (
     read_whole,
 )
 from pyspark_sluice.tests.object_stores.server import as_json
+from pyspark_sluice.tests.reader.files.reading import read
 
 
 @pytest.fixture(params=["obstore", "fsspec"])
@@ -43,6 +44,28 @@ def test_names_hidden_names_markers_and_empty_objects_are_told_apart(server, buc
     assert {(file.size, len(file.etag)) for file in found} == {(3, 32)}
     (one,) = _found(bucket, storage, "in/_hidden")
     assert one.path == f"s3://{bucket}/in/_hidden"
+
+
+@pytest.mark.parametrize("options", [{}, {"ignoreMissingFiles": "true"}])
+def test_a_key_that_ends_in_a_slash_is_a_directory_whatever_its_content(
+    server, bucket, storage, options
+):
+    for key in ("in/", "in/sub/", "in/sub/a", "in/alone/", "in/deep/er/"):
+        _put(server, bucket, key, b'{"id": 1}\n' if key == "in/sub/a" else b'{"id": 2}\n')
+    files = _found(bucket, storage)
+    given = {"fileFormat": "json", "storageOptions": as_json(storage), **options}
+    schema = pa.schema([("id", pa.int64())])
+    table, reports = read([FileSplit(file, 0, file.size) for file in files], schema, **given)
+    assert table.to_pylist() == [{"id": 1}]
+    assert all("ends in a slash" in report.skipped for report in reports if not report.rows)
+    # One that is gone is still an error.
+    _put(server, bucket, "in/gone", b'{"id": 3}\n')
+    (gone,) = _found(bucket, storage, "in/gone")
+    server.client().delete_object(Bucket=bucket, Key="in/gone")
+    if options:
+        return
+    with pytest.raises(FileVanishedError, match="in/gone"):
+        read([FileSplit(gone, 0, gone.size)], schema, **given)
 
 
 def test_a_pass_is_one_listing_and_a_small_file_is_one_request(server, bucket):
