@@ -17,12 +17,14 @@ _EVERY = tuple(FileFormatName)
 _JSON, _CSV, _TEXT = (FileFormatName.JSON,), (FileFormatName.CSV,), (FileFormatName.TEXT,)
 _RECORDS = (*_JSON, *_CSV)
 _LINES = (*_RECORDS, *_TEXT)
+_MANY_ROWS = tuple(f for f in _EVERY if f is not FileFormatName.BINARY_FILE)
 _NAMED = tuple(f for f in _EVERY if f not in (FileFormatName.TEXT, FileFormatName.BINARY_FILE))
 
 _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _EVERY: "file_format ignore_corrupt_files ignore_missing_files batch_bytes storage_options "
     "base_path recursive_file_lookup filter time_zone",
-    _LINES: "compression line_sep encoding max_record_bytes",
+    _MANY_ROWS: "max_record_bytes",
+    _LINES: "compression line_sep encoding",
     _RECORDS: "mode column_name_of_corrupt_record multi_line date_format "
     "timestamp_format timestamp_ntz_format locale",
     _JSON: "single_variant_column allow_comments allow_unquoted_field_names allow_single_quotes "

@@ -15,11 +15,13 @@ from typing_extensions import override
 
 from ....checkpoint_meta.splits import FileSplit, FileVersion
 from ....errors import MalformedDataError, SplitReadError
+from ..bounds import too_long
 from ..opening import naming, open_native, read_whole
 from ..options import ReaderOptions
 from .api import Block, Decoded, FileFormat, Splittability
 from .block_columns import merged_blocks, spark_columns
 from .columns import ColumnFitter
+from .expanding import expanded
 
 MAX_ROWS = 65_536
 """Rows in a batch at most: from 32,768 on, neither decoding nor Spark gets faster with more."""
@@ -127,10 +129,26 @@ class BlockFormat(FileFormat):
         with reading(split.file, self.what), self._opened(split.file) as source:
             row = 0
             for batch in self._batches(split, source):
-                fitted = self._fitter.fit(batch, split.file.path, row)
-                row += batch.num_rows
-                for part in in_bounds(fitted, self.options.batch_bytes):
-                    yield Decoded(part)
+                for piece in self._written_out(batch):
+                    fitted = self._fitter.fit(piece, split.file.path, row)
+                    for part in in_bounds(fitted, self.options.batch_bytes):
+                        self._check(part, split.file, row)
+                        row += part.num_rows
+                        yield Decoded(part)
+
+    def _written_out(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch, in parts where values that it names by number are too large at once."""
+        size = expanded(batch)
+        if size <= max(batch.nbytes, self.options.batch_bytes):
+            yield batch
+            return
+        step = rows_within(self.options.batch_bytes, size, batch.num_rows)
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
+
+    def _check(self, part: pa.RecordBatch, file: FileVersion, row: int) -> None:
+        if part.num_rows == 1 and part.nbytes > self.options.max_record_bytes:
+            raise too_long(file.path, f"row {row}", self.options, what="row", size=part.nbytes)
 
     @classmethod
     @override

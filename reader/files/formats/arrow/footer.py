@@ -7,6 +7,7 @@ data is decoded by Arrow.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -15,6 +16,10 @@ _DICTIONARIES = 2
 _RECORD_BATCHES = 3
 _HEADER = 2
 _LENGTH = 0
+_KIND, _BODY = 1, 3
+_DICTIONARY = 2
+_BUFFERS, _COMPRESSION = 2, 3
+_BUFFER = struct.Struct("<qq")
 _BLOCK = struct.Struct("<qi4xq")
 _MAX_GAP = 64
 """Bytes between two messages at most: alignment and the end-of-stream mark."""
@@ -33,15 +38,85 @@ def record_batches(source: pa.NativeFile) -> list[tuple[int, int]]:
         raise ValueError(reason) from err
 
 
-def _blocks(source: pa.NativeFile) -> list[tuple[int, int]]:
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: its size on disk, and that of its buffers once they are decompressed."""
+
+    is_batch: bool
+    end: int
+    body: int
+    plain: int
+
+
+def message_at(source: pa.NativeFile, start: int) -> Message | None:
+    """The message that begins there; None at the end of a stream.
+
+    Raises:
+        ValueError: it does not parse.
+    """
+    try:
+        return _message(source, start)
+    except (struct.error, IndexError) as err:
+        reason = f"a message of the Arrow file does not parse ({err})"
+        raise ValueError(reason) from err
+
+
+def messages(source: pa.NativeFile) -> list[int]:
+    """Where the messages of an Arrow IPC file begin, in order."""
+    footer = _footer(source)
+    lists = (_vector(footer, _DICTIONARIES), _vector(footer, _RECORD_BATCHES))
+    return sorted(start for found in lists for start, _, _ in found)
+
+
+def _message(source: pa.NativeFile, start: int) -> Message | None:
+    source.seek(start)
+    head = source.read(8)
+    marked = head[:4] == b"\xff\xff\xff\xff"
+    if len(head) < 4 or not (length := _u32(head, 4 if marked else 0)):
+        return None
+    at = start + (8 if marked else 4)
+    data = _read(source, at, length)
+    table = _u32(data, 0)
+    kind, field = _field(data, table, _KIND), _field(data, table, _BODY)
+    body = int(struct.unpack_from("<q", data, field)[0]) if field else 0
+    batch = _pointed(data, _field(data, table, _HEADER))
+    if kind and data[kind] == _DICTIONARY:
+        batch = _pointed(data, _field(data, batch, 1))
+    is_batch = bool(kind) and data[kind] == _RECORD_BATCHES
+    begin = at + length
+    plain = body
+    if kind and data[kind] in (_DICTIONARY, _RECORD_BATCHES) and _field(data, batch, _COMPRESSION):
+        vector = _pointed(data, _field(data, batch, _BUFFERS))
+        plain = 0
+        for i in range(_u32(data, vector)):
+            offset, stored = _BUFFER.unpack_from(data, vector + 4 + 16 * i)
+            if stored:
+                claim = struct.unpack("<q", _read(source, begin + offset, 8))[0]
+                plain += claim if claim >= 0 else stored
+    return Message(is_batch, begin + body, body, plain)
+
+
+def _pointed(data: bytes, at: int) -> int:
+    if not at:
+        reason = "a message without a header"
+        raise ValueError(reason)
+    return at + _u32(data, at)
+
+
+def _footer(source: pa.NativeFile) -> bytes:
     size = source.size()
     length, magic = struct.unpack("<i6s", _read(source, size - 10, 10))
     if magic != MAGIC or not 0 < length <= size - 10:
         reason = "no Arrow footer at the end"
         raise ValueError(reason)
-    footer = _read(source, size - 10 - length, length)
+    return _read(source, size - 10 - length, length)
+
+
+def _blocks(source: pa.NativeFile) -> list[tuple[int, int]]:
+    footer = _footer(source)
     batches = _vector(footer, _RECORD_BATCHES)
-    _check_complete([*batches, *_vector(footer, _DICTIONARIES)], size - 10 - length)
+    end = source.size() - 10 - len(footer)
+    _check_complete([*batches, *_vector(footer, _DICTIONARIES)], end)
     return [(start, metadata) for start, metadata, _ in batches]
 
 

@@ -9,9 +9,13 @@ from pyarrow import ipc
 from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
+from ...bounds import too_long
 from ..api import Block
 from ..blocks import BlockFormat, contiguous, malformed, starting_in
 from . import footer
+
+_SWELLS = 16
+"""A record batch may decompress to this many times its bytes; what does so further is a bomb."""
 
 
 class ArrowFormat(BlockFormat):
@@ -42,6 +46,9 @@ class ArrowFormat(BlockFormat):
                 yield from self._stream(split.file, source)
             return
         blocks = _layout(source, split.file.size)
+        for start in footer.messages(source):
+            # All dictionaries are read with the first batch.
+            self._check_message(split.file, footer.message_at(source, start), start)
         reader = self._open(split.file, source)
         for index in starting_in(split, blocks, reader.num_record_batches):
             batch = reader.get_batch(index)
@@ -62,12 +69,33 @@ class ArrowFormat(BlockFormat):
         # Writers that cannot say when they are done leave the end mark away, and Arrow reads on to
         # where the bytes end. What ends within a message is an error.
         source.seek(0)
-        for batch in ipc.open_stream(source):
+        reader = ipc.open_stream(source)
+        while self._is_next(file, source):
+            batch = reader.read_next_batch()
             batch.validate(full=True)
             yield batch
-        if source.tell() != file.size:
+        if next(reader, None) is not None or source.tell() != file.size:
             found = f"an end-of-stream mark at byte {source.tell()}, before the end"
             raise malformed(file, "Arrow IPC stream", found)
+
+    def _is_next(self, file: FileVersion, source: pa.NativeFile) -> bool:
+        """True if another batch of a stream follows, which may be read."""
+        begin = at = source.tell()
+        while (message := footer.message_at(source, at)) is not None:
+            self._check_message(file, message, at)
+            at = message.end
+            if message.is_batch:
+                break
+        source.seek(begin)
+        return message is not None
+
+    def _check_message(self, file: FileVersion, message: footer.Message | None, at: int) -> None:
+        if message is None:
+            return
+        most = max(self.options.max_record_bytes, _SWELLS * message.body)
+        if message.plain > most:
+            what = "compressed record batch"
+            raise too_long(file.path, f"byte {at}", self.options, what=what, size=message.plain)
 
     def _is_file(self, file: FileVersion, source: pa.NativeFile) -> bool:
         source.seek(0)

@@ -20,6 +20,8 @@ from ..leaves import Path
 
 MAGIC = b"PAR1"
 _STRUCT = 12
+_BYTE_ARRAY = 6
+_DICTIONARIES = {2, 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,26 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunk:
+    """How one column is stored in a row group, as the footer has it."""
+
+    kind: int
+    """The physical type."""
+
+    encodings: frozenset[int]
+    values: int
+    """Values of all rows, those of lists counted singly."""
+
+    uncompressed: int
+    compressed: int
+
+    @property
+    def may_repeat(self) -> bool:
+        """True if a dictionary holds texts, of which each may stand in any number of rows."""
+        return self.kind == _BYTE_ARRAY and not self.encodings.isdisjoint(_DICTIONARIES)
+
+
+@dataclass(frozen=True, slots=True)
 class RowGroup:
     """One row group: where its first column chunk begins, and its rows."""
 
@@ -39,6 +61,8 @@ class RowGroup:
     rows: int
     columns: dict[Path, Statistics]
     """Statistics by the path of the column's names."""
+
+    chunks: dict[Path, Chunk]
 
 
 def row_groups(source: pa.NativeFile) -> list[RowGroup]:
@@ -82,7 +106,13 @@ def _row_group(group: dict[int, Any], *, ordered: bool) -> RowGroup:
     columns: dict[Path, Statistics] = {}
     if ordered:
         columns = {_path(meta): _statistics(meta.get(12, {})) for meta in chunks}
-    return RowGroup(_start(chunks[0]) if chunks else -1, int(group[3]), columns)
+    stored = {_path(meta): _chunk(meta) for meta in chunks}
+    return RowGroup(_start(chunks[0]) if chunks else -1, int(group[3]), columns, stored)
+
+
+def _chunk(meta: dict[int, Any]) -> Chunk:
+    encodings = frozenset(meta.get(2, ()))
+    return Chunk(meta.get(1, -1), encodings, *(int(meta.get(i, 0)) for i in (5, 6, 7)))
 
 
 def _path(meta: dict[int, Any]) -> Path:

@@ -12,15 +12,14 @@ from .....checkpoint_meta.splits import FileSplit, FileVersion
 from ...opening import is_local
 from ...options import ReaderOptions
 from ..api import Block
-from ..blocks import BlockFormat, contiguous, malformed, rows_within, starting_in
+from ..blocks import BlockFormat, contiguous, malformed, starting_in
 from ..columns import only_rows
 from ..filter.predicate import Predicate, Range
 from ..leaves import Change, Path, on_columns
 from . import int96 as int96s
+from .batch_rows import FEW, BatchRows, is_harmless, selected
 from .calendars import rebasing
 from .footer import RowGroup, Statistics, bound, footer_of, row_groups
-
-_PROBE_ROWS = 1024
 
 
 class ParquetFormat(BlockFormat):
@@ -56,7 +55,7 @@ class ParquetFormat(BlockFormat):
             decoded = int96s.changes(stored.schema_arrow, int96)
         chosen = starting_in(split, _layout(groups, split.file.size), len(groups))
         paths = self._fitter.paths(parquet.schema_arrow, split.file.path)
-        batch_rows = 0
+        rows = BatchRows(stored, source, self.options.batch_bytes)
         for index in chosen:
             group = groups[index]
             if not self._may_hold(parquet.schema_arrow, group, rebased):
@@ -64,9 +63,8 @@ class ParquetFormat(BlockFormat):
             if not paths:
                 yield from only_rows(group.rows)
                 continue
-            batch_rows = batch_rows or self._batch_rows(stored, index, group, paths)
             read = 0
-            for batch in _read(stored, index, batch_rows, paths):
+            for batch in _read(rows, stored, index, group, paths):
                 read += batch.num_rows
                 yield on_columns(on_columns(batch, decoded), rebased)
             if read != group.rows:
@@ -99,7 +97,9 @@ class ParquetFormat(BlockFormat):
     ) -> list[RowGroup]:
         if parquet.num_row_groups == 1 and not self._predicate:
             # The usual small file: nothing in it has to be found.
-            return [RowGroup(0, parquet.metadata.row_group(0).num_rows, {})]
+            only = parquet.metadata.row_group(0)
+            if is_harmless(only.num_rows, only.total_byte_size, self.options.batch_bytes):
+                return [RowGroup(0, only.num_rows, {}, {})]
         groups = self._row_groups(file, source)
         if len(groups) != parquet.num_row_groups:
             found = f"{len(groups)} row groups here and {parquet.num_row_groups} for Arrow"
@@ -111,18 +111,6 @@ class ParquetFormat(BlockFormat):
         if self._known is None or self._known[0] != file:
             self._known = file, row_groups(source)
         return self._known[1]
-
-    def _batch_rows(
-        self, parquet: pq.ParquetFile, index: int, group: RowGroup, paths: list[Path]
-    ) -> int:
-        """Rows a batch, from the width of the first rows: the footer does not tell it.
-
-        Dictionary encoding lets a page of a few bytes stand for megabytes of text.
-        """
-        if group.rows <= _PROBE_ROWS:
-            return _PROBE_ROWS
-        probe = next(_read(parquet, index, _PROBE_ROWS, paths))
-        return rows_within(self.options.batch_bytes, probe.nbytes, probe.num_rows)
 
     def _may_hold(self, found: pa.Schema, group: RowGroup, rebased: dict[str, Change]) -> bool:
         ranges: dict[str, Range] = {}
@@ -139,7 +127,7 @@ class ParquetFormat(BlockFormat):
 
 
 def _read(
-    parquet: pq.ParquetFile, group: int, rows: int, paths: list[Path]
+    rows: BatchRows, parquet: pq.ParquetFile, index: int, group: RowGroup, paths: list[Path]
 ) -> Iterator[pa.RecordBatch]:
     """Batches of one row group.
 
@@ -147,34 +135,19 @@ def _read(
         ValueError: a column does not decode; it is named.
     """
     try:
-        yield from _selected(parquet, group, rows, paths)
+        yield from rows.read(index, group, paths)
     except (pa.ArrowException, OSError) as err:
         # Arrow's own errors have no number; those of the store are not about a column.
         if getattr(err, "errno", None) is None:
-            _name_column(parquet, group, paths)
+            _name_column(parquet, index, paths)
         raise
-
-
-def _selected(
-    parquet: pq.ParquetFile, group: int, rows: int, paths: list[Path]
-) -> Iterator[pa.RecordBatch]:
-    # `ParquetFile` itself takes dotted names only, which stand for several paths at once.
-    reader, wanted = parquet.reader, set(paths)
-    leaves = [
-        index
-        for index, names in enumerate(reader.column_paths)
-        if any(tuple(names[:depth]) in wanted for depth in range(1, len(names) + 1))
-    ]
-    yield from reader.iter_batches(
-        rows, row_groups=[group], column_indices=leaves, use_threads=False
-    )
 
 
 def _name_column(parquet: pq.ParquetFile, group: int, paths: list[Path]) -> None:
     """Raise an error for the column that does not decode by itself, if there is one."""
     for path in paths:
         try:
-            for _ in _selected(parquet, group, _PROBE_ROWS, [path]):
+            for _ in selected(parquet, group, FEW, [path]):
                 pass
         except (pa.ArrowException, OSError) as err:
             if getattr(err, "errno", None) is not None:
