@@ -27,9 +27,9 @@ def held_at_most(options: ReaderOptions, longest: int = 0) -> int:
 
 
 def too_long(
-    path: str, place: str, options: ReaderOptions, *, what: str = "record", size: int = 0
+    path: str, place: str, options: ReaderOptions, *, what: str = "record", found: str = ""
 ) -> MalformedDataError:
-    """The error for what is longer than `maxRecordBytes`; `size` is its length where that is known.
+    """The error for what is longer than `maxRecordBytes`; `found` says how long it is, if known.
 
     `place` says where it begins, such as `byte 17`.
     """
@@ -37,7 +37,7 @@ def too_long(
     return MalformedDataError(
         f"a {what} is longer than maxRecordBytes",
         f"{path}, {place}",
-        f"{size} bytes" if size else f"more than {most} bytes",
+        found or f"more than {most} bytes",
         f"at most {most} bytes",
         f"If it should be that long, set maxRecordBytes higher: a reader holds up to {HELD} times "
         "as much. If not, check the file and options such as lineSep, quote, multiLine and "

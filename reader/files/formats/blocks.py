@@ -148,7 +148,8 @@ class BlockFormat(FileFormat):
 
     def _check(self, part: pa.RecordBatch, file: FileVersion, row: int) -> None:
         if part.num_rows == 1 and part.nbytes > self.options.max_record_bytes:
-            raise too_long(file.path, f"row {row}", self.options, what="row", size=part.nbytes)
+            found = f"{part.nbytes} bytes"
+            raise too_long(file.path, f"row {row}", self.options, what="row", found=found)
 
     @classmethod
     @override

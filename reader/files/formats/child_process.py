@@ -16,6 +16,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 import pyarrow as pa
@@ -60,9 +61,13 @@ class ChildDecoder:
 
     supported = hasattr(os, "fork")
 
-    def __init__(self, produce: Produce) -> None:
-        """`produce` raises nothing but errors that survive pickling."""
+    def __init__(self, produce: Produce, most_bytes: int) -> None:
+        """`produce` raises nothing but errors that survive pickling.
+
+        It gets a `MemoryError` where it would take more than `most_bytes` besides what it has.
+        """
         self._produce = produce
+        self._most_bytes = most_bytes
         self._child: _Child | None = None
         self._end: weakref.finalize[..., ChildDecoder] | None = None
 
@@ -98,7 +103,7 @@ class ChildDecoder:
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
-            _serve(self._produce, take, write)
+            _serve(self._produce, self._most_bytes, take, write)
         os.close(take)
         os.close(write)
         child = _Child(pid, os.fdopen(ask, "wb"), os.fdopen(read, "rb"))
@@ -131,7 +136,7 @@ def _receive(answers: BinaryIO) -> tuple[bytes, bytes]:
     return kind, data
 
 
-def _serve(produce: Produce, take: int, write: int) -> NoReturn:
+def _serve(produce: Produce, most_bytes: int, take: int, write: int) -> NoReturn:
     """The life of the child. It must never return into the parent's code."""
     try:
         # The parent's sockets are not ours to keep open, nor is its crash report ours to write.
@@ -139,6 +144,7 @@ def _serve(produce: Produce, take: int, write: int) -> NoReturn:
         for start, stop in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
             os.closerange(start, min(stop, 65_536))
         faulthandler.disable()
+        _limit_memory(most_bytes)
         with os.fdopen(take, "rb") as requests, os.fdopen(write, "wb") as answers:
             while True:
                 _answer(produce, pickle.load(requests), answers)  # noqa: S301 - from our parent
@@ -146,6 +152,21 @@ def _serve(produce: Produce, take: int, write: int) -> NoReturn:
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _limit_memory(most_bytes: int) -> None:
+    """Allow this process so much more than it has; where the system does not count, nothing."""
+    import resource
+
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return
+    has = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData"))
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = 1024 * has + most_bytes
+    if hard == resource.RLIM_INFINITY or wanted < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
 def _answer(produce: Produce, split: FileSplit, answers: BinaryIO) -> None:

@@ -246,12 +246,27 @@ def _old_avro():
     return out.getvalue()
 
 
+def _long_row(file_format):
+    out, table = io.BytesIO(), pa.table({"b": ["x" * (1 << 20)]})
+    if file_format == "avro":
+        fields = [{"name": "b", "type": "string"}]
+        schema = {"type": "record", "name": "r", "fields": fields}
+        fastavro.writer(out, schema, table.to_pylist())
+    elif file_format == "arrow":
+        with pa.ipc.new_file(out, table.schema) as writer:
+            writer.write(table)
+    else:
+        {"parquet": pa_parquet, "orc": pa_orc}[file_format].write_table(table, out)
+    return out.getvalue()
+
+
 CASES: list[Case] = [
     *((name, "compression", "gzip", gzip.compress(b"1,x\n" if name == "csv" else b'{"a":1}\n'), pa.schema([B]) if name == "text" else AB, {}) for name in ("json", "csv", "text")),
     *((name, "line_sep", "|", b'{"a":1}|{"a":2}', pa.schema([B if name == "text" else A]), {}) for name in ("json", "text")),
     ("csv", "line_sep", "|", b"1|2", pa.schema([A]), {}),
     *((name, "encoding", "latin-1", b'{"b":"\xe4"}\n', pa.schema([B]), {}) for name in ("json", "csv", "text")),
     *((name, "max_record_bytes", "1m", b" " * (1 << 20) + b'{"b":"x"}\n', pa.schema([B]), {}) for name in ("json", "csv", "text")),
+    *((name, "max_record_bytes", "1m", _long_row(name), pa.schema([B]), {}) for name in ("parquet", "orc", "arrow", "avro")),
     ("json", "mode", "PERMISSIVE", b'{"a":"x"}\n', AB, {}),
     ("csv", "mode", "PERMISSIVE", b"x,y\n", AB, {}),
     ("json", "column_name_of_corrupt_record", "bad", b'{"a":"x"}\n', CORRUPT, {"mode": "PERMISSIVE"}),

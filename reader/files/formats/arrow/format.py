@@ -94,8 +94,8 @@ class ArrowFormat(BlockFormat):
             return
         most = max(self.options.max_record_bytes, _SWELLS * message.body)
         if message.plain > most:
-            what = "compressed record batch"
-            raise too_long(file.path, f"byte {at}", self.options, what=what, size=message.plain)
+            what, found = "compressed record batch", f"{message.plain} bytes"
+            raise too_long(file.path, f"byte {at}", self.options, what=what, found=found)
 
     def _is_file(self, file: FileVersion, source: pa.NativeFile) -> bool:
         source.seek(0)

@@ -10,7 +10,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -171,8 +171,8 @@ def raw_blocks(
         at = stop
 
 
-def decompressor(codec: str) -> Callable[[bytes], bytes]:
-    """The inverse of an Avro codec.
+def decompressor(codec: str) -> Callable[[bytes, int], bytes]:
+    """The inverse of an Avro codec, which makes no more than so many bytes, and one, of a block.
 
     Raises:
         ValueError: no such codec.
@@ -182,9 +182,9 @@ def decompressor(codec: str) -> Callable[[bytes], bytes]:
         raise ValueError(reason)
     expand = _CODECS[codec]
 
-    def checked(data: bytes) -> bytes:
+    def checked(data: bytes, most: int) -> bytes:
         try:
-            return expand(data)
+            return expand(data, most + 1)
         except (zlib.error, lzma.LZMAError, OSError, EOFError, pa.ArrowException) as err:
             reason = f"a {codec} block that does not decompress ({err})"
             raise ValueError(reason) from err
@@ -192,16 +192,20 @@ def decompressor(codec: str) -> Callable[[bytes], bytes]:
     return checked
 
 
-def _deflate(data: bytes) -> bytes:
-    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-    plain = inflate.decompress(data) + inflate.flush()
-    if not inflate.eof:
-        reason = "a deflate block that does not end"
-        raise ValueError(reason)
-    return plain
+def _streamed(start: Callable[[], Any]) -> Callable[[bytes, int], bytes]:
+    """By a decoder of the standard library's kind."""
+
+    def expand(data: bytes, most: int) -> bytes:
+        decoder = start()
+        plain: bytes = decoder.decompress(data, most)
+        if len(plain) < most and not decoder.eof:
+            raise EOFError("it does not end")
+        return plain
+
+    return expand
 
 
-def _snappy(data: bytes) -> bytes:
+def _snappy(data: bytes, most: int) -> bytes:
     stored, checksum = data[:-4], int.from_bytes(data[-4:], "big")
     try:
         size, _ = read_varint(stored[:5], 0)
@@ -212,6 +216,8 @@ def _snappy(data: bytes) -> bytes:
     if size > 64 * len(stored) + 64:
         reason = f"a snappy block that claims {size} bytes in {len(stored)}"
         raise ValueError(reason)
+    if size >= most:
+        return bytes(most)
     plain: bytes = pa.Codec("snappy").decompress(stored, size, asbytes=True)
     if zlib.crc32(plain) != checksum:
         reason = "a snappy block with a wrong checksum"
@@ -219,18 +225,18 @@ def _snappy(data: bytes) -> bytes:
     return plain
 
 
-def _zstandard(data: bytes) -> bytes:
+def _zstandard(data: bytes, most: int) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        return bytes(stream.read())
+        return bytes(stream.read(most))
 
 
-_CODECS: dict[str, Callable[[bytes], bytes]] = {
-    "null": lambda data: data,
-    "deflate": _deflate,
+_CODECS: dict[str, Callable[[bytes, int], bytes]] = {
+    "null": lambda data, most: data[:most],
+    "deflate": _streamed(lambda: zlib.decompressobj(-zlib.MAX_WBITS)),
     "snappy": _snappy,
     "zstandard": _zstandard,
-    "bzip2": bz2.decompress,
-    "xz": lzma.decompress,
+    "bzip2": _streamed(bz2.BZ2Decompressor),
+    "xz": _streamed(lzma.LZMADecompressor),
 }
 
 

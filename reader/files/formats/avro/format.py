@@ -14,11 +14,13 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
 from .....errors import OptionError
+from ...bounds import too_long
 from ...options import ReaderOptions
 from ..api import Block, Splittability
 from ..blocks import BlockFormat, contiguous, malformed
@@ -36,7 +38,7 @@ from .container import (
     raw_blocks,
     read_header,
 )
-from .schema import AvroSchema, Column
+from .schema import AvroSchema, Column, has_endless_arrays
 
 _ROWS = 32_768
 _SYNC = bytes(16)
@@ -83,14 +85,18 @@ class AvroFormat(BlockFormat):
             return
         pending: list[tuple[int, bytes]] = []
         rows = size = 0
-        limit = self.options.batch_bytes // 4
+        most, limit = self.options.max_record_bytes, self.options.batch_bytes // 4
         for block in raw_blocks(source, header, at, split.end):
             try:
-                pending.append((block.rows, expand(block.data)))
+                data = expand(block.data, most)
             except ValueError as err:
                 found = f"{err}, at byte {block.start}"
                 raise malformed(split.file, self.what, found) from err
-            rows, size = rows + block.rows, size + len(pending[-1][1])
+            if len(data) > most:
+                where = f"byte {block.start}"
+                raise too_long(split.file.path, where, self.options, what="decompressed block")
+            pending.append((block.rows, data))
+            rows, size = rows + block.rows, size + len(data)
             if rows >= _ROWS or size >= limit:
                 for batch in decoder.batches(split.file, pending):
                     yield on_columns(batch, changes)
@@ -111,6 +117,8 @@ class AvroFormat(BlockFormat):
     def _new_decoder(self, file: FileVersion, header: Header) -> _Decoder:
         try:
             schema = AvroSchema(header.schema)
+            if has_endless_arrays(schema.stripped()):
+                raise malformed(file, self.what, "an array whose elements take no bytes")
             names = list(schema.fields)
             hits = (find_name(names, field.name) for field in self.schema)
             columns = {names[i]: schema.column(names[i]) for i in sorted({*hits} - {-1})}
@@ -161,6 +169,11 @@ class _Decoder:
         if not self._columns:
             yield empty_columns(self.schema, expected)
             return
+        if not any(data for _, data in blocks):
+            # Rows without bytes are all the same.
+            (one,) = self._records(file, [(1, b"")])
+            yield from _repeated(self._batch(one), expected)
+            return
         read = 0
         for records in self._records(file, blocks):
             read += len(records)
@@ -205,6 +218,12 @@ class _Decoder:
 def _taken(records: Iterator[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     with without_collection():
         return list(islice(records, count))
+
+
+def _repeated(row: pa.RecordBatch, count: int) -> Iterator[pa.RecordBatch]:
+    several = row.take(pa.array(np.zeros(min(count, _ROWS), np.int64)))
+    for start in range(0, count, _ROWS):
+        yield several.slice(0, min(_ROWS, count - start))
 
 
 def _final(schema: AvroSchema, name: str) -> pa.DataType:

@@ -272,3 +272,24 @@ def _struct_of(fields: dict[str, Column]) -> Column:
 
 def _mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
+
+
+def has_endless_arrays(schema: Any) -> bool:
+    """True if elements of an array take no bytes, so that a few bytes may claim any number."""
+    if isinstance(schema, list):
+        return any(map(has_endless_arrays, schema))
+    if not isinstance(schema, dict):
+        return False
+    if schema["type"] == "array" and _takes_no_bytes(schema["items"]):
+        return True
+    inner = (schema["type"], schema.get("items"), schema.get("values"))
+    fields = schema.get("fields", ())
+    return any(map(has_endless_arrays, (*inner, *(field["type"] for field in fields))))
+
+
+def _takes_no_bytes(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return bool(schema == "null")
+    if schema["type"] == "record":
+        return all(_takes_no_bytes(field["type"]) for field in schema["fields"])
+    return schema.get("size") == 0 or _takes_no_bytes(schema["type"])

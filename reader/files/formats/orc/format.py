@@ -10,7 +10,8 @@ from pyarrow import orc
 from typing_extensions import override
 
 from .....checkpoint_meta.splits import FileSplit, FileVersion
-from .....errors import SchemaMismatchError
+from .....errors import MalformedDataError, SchemaMismatchError
+from ...bounds import held_at_most, too_long
 from ...opening import is_local
 from ...options import ReaderOptions
 from ..api import Block
@@ -29,6 +30,8 @@ _RANGE = "out of range for nanosecond"
 class OrcFormat(BlockFormat):
     """ORC files. Memory is one decoded stripe, which writers keep at 64 MiB or so.
 
+    Where a child process decodes, it may take no more than `held_at_most` says.
+
     The ORC decoder within Arrow can crash on damaged stripes, so local files are decoded in a child
     process; nothing but the tail, by a parser of our own, is read in this one. ORC's plain
     timestamp is a wall clock in the zone that its stripe names: the instant is what counts here.
@@ -42,7 +45,7 @@ class OrcFormat(BlockFormat):
         produce = partial(_produce, self._fitter, options)
         self._decode: Produce = produce
         if ChildDecoder.supported:
-            self._child = ChildDecoder(produce)
+            self._child = ChildDecoder(produce, held_at_most(options))
             self._decode = self._child.batches
 
     @classmethod
@@ -114,7 +117,10 @@ def _stripes(
         if not paths:
             yield from only_rows(stripe.rows)
             continue
-        batch = _read(reader, index, [".".join(names) for names in parts], path)
+        try:
+            batch = _read(reader, index, [".".join(names) for names in parts], path)
+        except MemoryError as err:
+            raise _too_large(path, f"stripe {index}", options) from err
         batch = batch.rename_columns([found.names[top] for top in tops])
         if batch.num_rows != stripe.rows:
             counted = f"{batch.num_rows} rows where the footer says {stripe.rows}"
@@ -164,6 +170,11 @@ def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[Path], path: str)
                 "a decimal that says how many digits it has",
                 "Write the file again with a newer Hive or with Spark, or leave the column out.",
             )
+
+
+def _too_large(path: str, place: str, options: ReaderOptions) -> MalformedDataError:
+    found = f"more than {held_at_most(options)} bytes to decode it"
+    return too_long(path, place, options, what="stripe", found=found)
 
 
 def _read(reader: orc.ORCFile, stripe: int, columns: list[str], path: str) -> pa.RecordBatch:
