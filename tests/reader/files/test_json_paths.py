@@ -208,6 +208,9 @@ def test_columns_of_any_name_are_read(name: str) -> None:
         (b'{"a":1}{"a":2}\n', 2, None),
         (b'{"a":\n1}\n', 1, None),
         (b'{"x":\n{"y":1}}\n{"a":1}{"a":2}\n', 3, None),
+        (b'\n{"a":1}{"a":2}', 2, None),
+        (b'\n{"a":1}', 1, [1]),
+        (b'\n\n{"a":1}\n{"a":2}', 2, [2]),
     ],
 )
 def test_a_record_is_a_line(data: bytes, rows: int, expected: list[int] | None) -> None:

@@ -36,7 +36,11 @@ def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
     raw = np.frombuffer(data, np.uint8)
     feeds = np.flatnonzero(raw == ord("\n"))
     inner = feeds[:-1] if data.endswith(b"\n") else feeds
-    clean = (raw[inner - 1] == ord("}")).all() and (raw[inner + 1] == ord("{")).all()
+    clean = (
+        data.startswith(b"{")
+        and (raw[inner - 1] == ord("}")).all()
+        and (raw[inner + 1] == ord("{")).all()
+    )
     if clean and rows == len(inner) + 1:
         if len(source.files) == 1:
             return [rows]

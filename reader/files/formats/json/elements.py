@@ -15,7 +15,7 @@ import numpy as np
 
 from ...whole_records import Limit
 
-__all__ = ["Elements", "Odd", "elements"]
+__all__ = ["Elements", "Odd", "elements", "nesting", "without_escapes"]
 
 _BLANKS = b" \t\r\n"
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
@@ -57,6 +57,19 @@ def elements(pieces: Iterable[bytes], step: int, limit: Limit) -> Iterator[Eleme
         yield ready.last()
     elif ready.seen:
         raise Odd("a comma before the array's end")
+
+
+def without_escapes(data: bytes) -> bytes:
+    """`data` with blanks for what a backslash escapes."""
+    return _ESCAPE.sub(b"  ", data) if b"\\" in data else data
+
+
+def nesting(raw: np.ndarray, *, in_string: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Of each byte of text without escapes, whether it is in a string, and how deep."""
+    inside = np.logical_xor.accumulate(raw == ord('"')) ^ in_string
+    steps = _STEPS[raw]
+    steps[inside] = 0
+    return inside, np.cumsum(steps, dtype=np.int32)
 
 
 class _Ready:
@@ -120,14 +133,12 @@ class _Scanner:
         return begin, *self._lines(data[begin:])
 
     def _lines(self, data: bytes) -> tuple[bytes, np.ndarray]:
-        plain = _ESCAPE.sub(b"  ", data) if b"\\" in data else data
+        plain = without_escapes(data)
         if plain.endswith(b"\\"):
             plain, data, self._held = plain[:-1], data[:-1], b"\\"
         raw = np.frombuffer(plain, np.uint8)
-        inside = np.logical_xor.accumulate(raw == ord('"')) ^ self._in_string
-        steps = _STEPS[raw]
-        steps[inside] = 0
-        depth = np.cumsum(steps, dtype=np.int32) + self._depth
+        inside, depth = nesting(raw, in_string=self._in_string)
+        depth += self._depth
         ends = np.flatnonzero(depth == 0)
         if len(ends):
             end = int(ends[0])

@@ -21,7 +21,7 @@ from ...options import ReaderOptions
 from ..columns import columns_of, empty_columns
 from ..strings import is_utf8
 from ..times.temporal import Temporal
-from .literals import has_long_number
+from .limits import may_exceed
 from .nested import NestedRecords
 from .structs import REFUSALS, FlatRecords
 from .wire import finish, holds_floats, wire_schema, wire_type
@@ -66,7 +66,7 @@ class FastRecords:
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
         """The records in `data`; None where a parser refuses or might be wrong."""
-        if not is_utf8(data) or has_long_number(data):
+        if not is_utf8(data) or may_exceed(data):
             return None
         parsed = self._strictly(data) or self._by_pyarrow(data)
         if parsed is None:

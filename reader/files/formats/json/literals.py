@@ -8,38 +8,13 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-import numpy as np
-
 from .characters import Characters
+from .limits import MAX_DIGITS
 
-__all__ = ["MAX_DIGITS", "Literals", "has_long_number"]
-
-MAX_DIGITS = 1000
-"""Characters of a number that Jackson allows by default."""
-
-_LONG = re.compile(rb"[0-9.eE+-]{%d}" % MAX_DIGITS)
-_STEP, _SAMPLES = 64, MAX_DIGITS // 64 - 1
-_IN_NUMBERS = np.zeros(256, np.int32)
-_IN_NUMBERS[list(b"0123456789.eE+-")] = 1
-
+__all__ = ["Literals"]
 
 _BLANKS = re.compile(rb"[ \t\r\n]*")
 _DIGITS = re.compile(rb"[0-9]*")
-
-
-def has_long_number(data: bytes) -> bool:
-    """True if a number in `data` may be longer than any that Spark reads."""
-    if len(data) < MAX_DIGITS:
-        return False
-    # So many characters in a row hold so many samples in a row; in rows of many short numbers
-    # that happens by chance too, so a look at the characters themselves decides.
-    sums = np.cumsum(_IN_NUMBERS[np.frombuffer(data, np.uint8)[::_STEP]])
-    sums = np.concatenate(([0], sums))
-    for first in np.flatnonzero(sums[_SAMPLES:] - sums[:-_SAMPLES] == _SAMPLES).tolist():
-        begin = max(0, first - 1) * _STEP
-        if _LONG.search(data, begin, first * _STEP + MAX_DIGITS + 1):
-            return True
-    return False
 
 
 class Literals(Characters):
@@ -136,7 +111,7 @@ class Literals(Characters):
         self._digits()
         has_fraction = self._fraction()
         has_exponent = self._exponent()
-        if self.at - begin > MAX_DIGITS:
+        if self.at - begin > MAX_DIGITS and _count_digits(self.data[begin : self.at]) > MAX_DIGITS:
             self.fail(f"a number of more than {MAX_DIGITS} digits")
         return "float" if has_exponent or has_fraction else "int"
 
@@ -170,6 +145,10 @@ class Literals(Characters):
         begin = self.at
         self.at = _DIGITS.match(self.data, begin).end()  # type: ignore[union-attr]
         return self.at > begin
+
+
+def _count_digits(text: bytes) -> int:
+    return len(text) - len(text.translate(None, b"0123456789"))
 
 
 def _is_word(char: str) -> bool:

@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from ...options import ReaderOptions
 from . import base64_text
 from .characters import HALVES, MalformedText
+from .limits import MAX_DEPTH, MAX_NAME, MAX_STRING
 from .literals import Literals
 
-__all__ = ["MAX_DEPTH", "Found", "TokenStream"]
-
-MAX_DEPTH = 1000
-"""Levels of nesting that Jackson allows by default."""
+__all__ = ["Found", "TokenStream"]
 
 Found = str | None
 """`{ } [ ]`, `name`, `string`, `int`, `float`, `true`, `false`, `null`, or None at the end."""
@@ -65,6 +63,15 @@ class TokenStream(Literals):
         Raises:
             MalformedText: the string does not end well; it stays read up to there.
         """
+        text = self._read()
+        if (
+            len(text) > MAX_STRING // 2
+            and len(text.encode("utf-16-le", "replace")) > 2 * MAX_STRING
+        ):
+            self.fail(f"a string of more than {MAX_STRING} characters")
+        return text
+
+    def _read(self) -> str:
         if self.found == "string" and self._unread:
             self._unread = False
             self._text = ""
@@ -74,7 +81,7 @@ class TokenStream(Literals):
     def raw(self) -> bytes:
         """The current value as it was written; what was opened is read to its end."""
         begin = self._start
-        self.text()
+        self._read()
         self.skip_children()
         return self.data[begin : self.at]
 
@@ -159,6 +166,12 @@ class TokenStream(Literals):
         self.found = char
 
     def _name(self, char: int) -> str:
+        name = self._text_of_name(char)
+        if len(name) > MAX_NAME // 4 and len(name.encode("utf-8", "replace")) > MAX_NAME:
+            self.fail(f"a name of more than {MAX_NAME} bytes")
+        return name
+
+    def _text_of_name(self, char: int) -> str:
         if char == ord('"') or (char == ord("'") and self.options.allow_single_quotes):
             name = self.string(char)
             if HALVES.search(name):

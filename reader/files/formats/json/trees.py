@@ -17,7 +17,7 @@ from ...options import ReaderOptions
 from ..times.temporal import Temporal
 from ..variants import is_variant
 from .characters import HALVES
-from .literals import has_long_number
+from .limits import may_exceed
 from .scalars import Number, clean, plain_base64, scalar
 from .variant import encode
 
@@ -55,7 +55,7 @@ _DECODER, _CAREFUL = _decoder(_object), _decoder(_object_of_whole_names)
 def parsed(data: bytes, options: ReaderOptions) -> Any:
     """The one value that `data` is, with the digits of its numbers. Raises one of `REFUSALS`."""
     text = data.decode()
-    if has_long_number(data):
+    if may_exceed(data):
         raise ValueError
     if not options.allow_non_numeric_numbers and ("NaN" in text or "Infinity" in text):
         raise ValueError

@@ -75,12 +75,27 @@ def _exact(reader, data):
 
 
 NEST = b'{"s":%s}'
+BEYOND = [
+    b"[" * 1000 + b"]" * 1000, b'{"k":' * 1000 + b"1" + b"}" * 1000, b'[{"":' * 500 + b'"]}"' + b"}]" * 500,
+    b"9" * 1001, b"-" + b"9" * 1001, b"1." + b"1" * 1000, b"1e+" + b"0" * 999 + b"1", b"0." + b"1" * 500 + b"e-" + b"1" * 500,
+]  # fmt: skip
+"""Values that are too much for Spark's parser, in a field that nobody asks for."""
+
+WITHIN = [
+    b"[" * 999 + b"]" * 999, b'{"k":' * 999 + b"1" + b"}" * 999, b"[" + b'["]",[]],' * 1500 + b"1]", b"[" + b'"[[",' * 2000 + b"1]",
+    b"9" * 1000, b"-" + b"9" * 1000, b"1." + b"1" * 999, b"1e+" + b"0" * 998 + b"1", b'"' + b"k" * 60_000 + b'"', b'{"%s":"%s"}' % (b"k" * 50_000, b"v" * 60_000),
+]  # fmt: skip
+"""The same, just not too much."""
+
 TEXTS = {
     "y": [
         b'{"a":1}', b' \t{"a" : 1 } \r', b"{}", b"[]", b'[{"a":1},{"a":2}]', b'{"d":1E+2}', b'{"d":-0.0}', b'{"d":-0}',
         b'{"s":-0}', b'{"s":"\\u0000"}', b'{"s":"\\ud83d\\ude00"}', b'{"\\u0073":"x"}', b'{"s":"\x7f"}',
         b'{"s":"\xf4\x8f\xbf\xbf"}', b'{"s":"\xe2\x80\xa8"}', b'{"":1,"a":2}', b'{"s":"a\\/b"}', b'{"a":1,"c":[[],{}]}',
         NEST % (b"[" * 500 + b"]" * 500), NEST % (b'{"k":' * 450 + b"1" + b"}" * 450), b'{"s":' + b"9" * 1000 + b"}",
+        *(b'{"a":1,"u":%s,"d":2}' % value for value in WITHIN),
+        *(b'{"a":1,"%s":{"%s":1}}' % (name, name) for name in (b"k" * 50_000, "\u00e9".encode() * 25_000, b"\\n" * 50_000)),
+        b'{"d":-' + b"9" * 1000 + b'}', b'{"d":1.' + b"1" * 999 + b'}', b'{"a":1,"s":[' + b'{"k":"[]"},' * 2000 + b"1]}",
         b'{"db":' + b"9" * 38 + b"}", b'{"db":"' + b"9" * 38 + b'"}', b'{"s":[1, 2 ,{"k" :"v"}]}', b'{"s":["\\ud83d"]}',
     ],
     "n": [
@@ -93,6 +108,8 @@ TEXTS = {
         b'{"d":' + b"9" * 1001 + b"}", b'{"s":' + b"9" * 4300 + b"}", b'{"unknown":' + b"9" * 4300 + b',"a":1}', b'{"a":' + b"9" * 4300 + b',"s":"kept"}', b'{"o":{"x":1,"s":"\xff"},"a":1}',
         b'{"a":1,"o":{"s":"kept","x":tru},"s":"lost"}', b'{"s":"kept","o":{"x":' + b"9" * 60 + b',"s":"kept"},"a":1}',
         NEST % (b"[" * 1001 + b"]" * 1001), b'{"\\ud83d":1}',
+        *(b'{"a":1,"u":%s,"d":2}' % value for value in BEYOND),
+        *(b'{"a":1,"%s":{"%s":1}}' % (name, name) for name in (b"k" * 50_001, "\u00e9".encode() * 25_001, b"\\n" * 50_001)),
     ],
     "i": [
         b'{"s":"\xc0\xaf"}', b'{"s":"\\ud83d"}', b'{"s":"\\ude00\\ud83d"}', b'{"a":1,"a":2}', b'{"a":1,"a":"x"}', b'{"a":1,"a":null}',
@@ -101,6 +118,12 @@ TEXTS = {
         b'{"f":1.00000017881393432617187499}', b'{"l":9223372036854775808}', b'\xef\xbb\xbf{"a":1}',
     ],
 }  # fmt: skip
+LONG_STRINGS = [
+    (b'{"s":"%s","a":1}', b"x" * 20_000_000), (b'{"s":"%s","a":1}', b"x" * 20_000_001), (b'{"a":1,"u":"%s"}', b"x" * 20_000_001),
+    (b'{"s":["%s"],"a":1}', b"x" * 20_000_001), (b'{"s":"%s","a":1}', "\U0001f600".encode() * 10_000_001),
+    (b'{"s":"%s","a":1}', b"\\n" + b"x" * 19_999_999), (b'{"o":{"x":1,"s":"%s"},"a":1}', b"x" * 20_000_001), (b'{"s":"q","a":"%s","d":2}', b"1" * 20_000_001),
+    (b'{"s":"%s","a":1}', b"x" * 50_000_000),
+]  # fmt: skip
 WIDE = ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be"]
 CASES = [text for texts in TEXTS.values() for text in texts]
 
@@ -170,6 +193,21 @@ def test_lines_of_nothing_but_a_byte_order_mark_are_what_they_are_in_spark(
 def _rows(schema, paths, mode):
     table, _ = read([whole(path) for path in paths], schema, time_zone=ZONE, mode=mode)
     return plain_rows(table)
+
+
+def test_strings_of_more_than_twenty_million_characters_are_malformed_where_they_are_asked_for(
+    spark, tmp_path
+):
+    schema = arrow_schema(NESTED)
+    documents = [text % value for text, value in LONG_STRINGS]
+    expected = spark_files(spark, tmp_path, documents, NESTED)
+    for data, rows in zip(documents, expected, strict=True):
+        assert _short(our_rows(reader_of(schema), data)) == _short(rows), data[:20]
+
+
+def _short(rows):
+    """Long texts as their length and their ends."""
+    return re.sub(r"([x1\U0001f600])\1{99,}", lambda run: f"{len(run[0])} of {run[1]}", str(rows))
 
 
 def test_failfast_fails_where_spark_does(spark, tmp_path):
