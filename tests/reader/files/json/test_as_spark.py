@@ -119,10 +119,8 @@ TEXTS = {
     ],
 }  # fmt: skip
 LONG_STRINGS = [
-    (b'{"s":"%s","a":1}', b"x" * 20_000_000), (b'{"s":"%s","a":1}', b"x" * 20_000_001), (b'{"a":1,"u":"%s"}', b"x" * 20_000_001),
-    (b'{"s":["%s"],"a":1}', b"x" * 20_000_001), (b'{"s":"%s","a":1}', "\U0001f600".encode() * 10_000_001),
-    (b'{"s":"%s","a":1}', b"\\n" + b"x" * 19_999_999), (b'{"o":{"x":1,"s":"%s"},"a":1}', b"x" * 20_000_001), (b'{"s":"q","a":"%s","d":2}', b"1" * 20_000_001),
-    (b'{"s":"%s","a":1}', b"x" * 50_000_000),
+    (b'{"s":"%s","l":1}', b"x" * 20_000_000), (b'{"s":"%s","l":1}', b"x" * 20_000_001), (b'{"s":["%s"],"l":1,"u":"%s"}', b"x" * 20_000_001),
+    (b'{"s":"%s","l":1}', "\U0001f600".encode() * 10_000_001), (b'{"s":"q","l":"%s","a":"a"}', b"1" * 20_000_001),
 ]  # fmt: skip
 WIDE = ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be"]
 CASES = [text for texts in TEXTS.values() for text in texts]
@@ -198,16 +196,13 @@ def _rows(schema, paths, mode):
 def test_strings_of_more_than_twenty_million_characters_are_malformed_where_they_are_asked_for(
     spark, tmp_path
 ):
-    schema = arrow_schema(NESTED)
-    documents = [text % value for text, value in LONG_STRINGS]
-    expected = spark_files(spark, tmp_path, documents, NESTED)
-    for data, rows in zip(documents, expected, strict=True):
-        assert _short(our_rows(reader_of(schema), data)) == _short(rows), data[:20]
-
-
-def _short(rows):
-    """Long texts as their length and their ends."""
-    return re.sub(r"([x1\U0001f600])\1{99,}", lambda run: f"{len(run[0])} of {run[1]}", str(rows))
+    reader = reader_of(arrow_schema(ALL["strings"]))
+    for text, value in LONG_STRINGS:
+        data = text.replace(b"%s", value)
+        # One after the other: Spark needs ten times their size.
+        [rows] = spark_files(spark, tmp_path, [data], ALL["strings"])
+        ours = our_rows(reader, data)
+        assert ours == rows, (data[:20], [{k: str(v)[:40] for k, v in r.items()} for r in ours])
 
 
 def test_failfast_fails_where_spark_does(spark, tmp_path):
