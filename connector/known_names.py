@@ -37,6 +37,7 @@ class KnownName:
 
 _WRITING = "It concerns writing only: give it to writeStream."
 _NO_LIMIT = "There is no such limit here: leave it out."
+_DEFAULT_LIMIT = "The limit is Spark's default here: leave it out."
 _TUNING = "It tunes Spark's own reader: leave it out."
 _OWN_QUEUE = (
     "It belongs to a service of Databricks: leave it out. Files are found by listing, or with "
@@ -88,9 +89,9 @@ SPARK: tuple[KnownName, ...] = (
     KnownName("extension", note="Use pathGlobFilter, such as *.csv."),
     KnownName("maxColumns", note=_NO_LIMIT),
     KnownName("maxCharsPerColumn", note=_NO_LIMIT),
-    KnownName("maxNestingDepth", note=_NO_LIMIT),
-    KnownName("maxNumLen", note=_NO_LIMIT),
-    KnownName("maxStringLen", note=_NO_LIMIT),
+    KnownName("maxNestingDepth", note=_DEFAULT_LIMIT),
+    KnownName("maxNumLen", note=_DEFAULT_LIMIT),
+    KnownName("maxStringLen", note=_DEFAULT_LIMIT),
     KnownName("inputBufferSize", note=_TUNING),
     KnownName("columnPruning", note=_TUNING),
     KnownName("useUnsafeRow", note=_TUNING),

@@ -64,16 +64,17 @@ class Literals(Characters):
         """Take the rest of a word, of which so many bytes have been taken."""
         for expected in word[matched:].encode():
             if self.at >= len(self.data) or self.data[self.at] != expected:
-                self._unknown_word()
+                self.unknown_word()
             self.at += 1
         if self.at < len(self.data) and self.data[self.at] >= 0x30:
             begin = self.at
             if self.data[begin] not in b"]}" and _is_word(self.character(self.byte())):
                 self.at = begin
-                self._unknown_word()
+                self.unknown_word()
             self.at = begin
 
-    def _unknown_word(self) -> NoReturn:
+    def unknown_word(self) -> NoReturn:
+        """Raise the error for a word that is none of JSON's; what follows it is taken as well."""
         begin = self.at
         while self.at < len(self.data) and _is_word(self.character(self.byte())):
             pass

@@ -200,4 +200,6 @@ class TokenStream(Literals):
         if char == ord("'") and self.options.allow_single_quotes:
             self._text = self.string(char)
             return "string"
+        if chr(char).isalpha() or chr(char) in "_$":
+            self.unknown_word()
         return self.fail(f"{chr(char)!r} where a value is expected")

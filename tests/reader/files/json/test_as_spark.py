@@ -109,6 +109,8 @@ TEXTS = {
         b'{"a":1,"o":{"s":"kept","x":tru},"s":"lost"}', b'{"s":"kept","o":{"x":' + b"9" * 60 + b',"s":"kept"},"a":1}',
         NEST % (b"[" * 1001 + b"]" * 1001), b'{"\\ud83d":1}',
         *(b'{"a":1,"u":%s,"d":2}' % value for value in BEYOND),
+        *(b'{"o":{"y":[%sp","q"],"x":3},"a":1,"s":"t"}' % word for word in (b"z", b"$", b"tr", b"\xff", b"\xc3", b"\x80")),
+        *(b'{"ao":[{"x":%s,"s":"u"},{"x":1}],"s":"t","a":1}' % word for word in (b"z", b"\xff", b"\xe2\x82")),
         *(b'{"a":1,"%s":{"%s":1}}' % (name, name) for name in (b"k" * 50_001, "\u00e9".encode() * 25_001, b"\\n" * 50_001)),
     ],
     "i": [
@@ -191,6 +193,16 @@ def test_lines_of_nothing_but_a_byte_order_mark_are_what_they_are_in_spark(
 def _rows(schema, paths, mode):
     table, _ = read([whole(path) for path in paths], schema, time_zone=ZONE, mode=mode)
     return plain_rows(table)
+
+
+def test_a_name_of_a_byte_that_is_no_utf8_and_a_letter_is_not_that_letter(spark, tmp_path):
+    """Stands in docs/reading.md."""
+    data = b'{"\xffa":1,"s":"kept"}'
+    # Spark compares it with the names that it has read before.
+    _, [spark_row] = spark_lines(spark, tmp_path, [b'{"a":2}', data], NESTED)
+    assert (spark_row["a"], spark_row["s"], spark_row[CORRUPT]) == (1, "kept", None)
+    [row] = our_rows(reader_of(arrow_schema(NESTED)), data)
+    assert (row["a"], row["s"], row[CORRUPT]) == (None, None, '{"\ufffda":1,"s":"kept"}')
 
 
 def test_strings_of_more_than_twenty_million_characters_are_malformed_where_they_are_asked_for(
