@@ -17,7 +17,6 @@ from ...options import ReaderOptions
 from ..api import Parsed
 from ..records import Source
 from ..rows import Row
-from ..strings import is_utf8
 from ..two_paths import PIECE
 from .fast import CsvFast
 from .header import Header
@@ -144,16 +143,8 @@ class CsvDocuments:
             return None
         if not lines.strip(b"\n"):
             return None, used
-        if not is_utf8(lines):
-            lines = lines.decode("utf-8", "replace").encode()
-        names = document.names
-        has_extra = any(name not in self._columns.columns for name in names)
-        columns = None
-        if not (has_extra and self._options.rescued_data_column):
-            columns = self._fast.parse(lines, names, lines=False)
-        if columns is None:
-            return None
-        return Parsed(self._rows.of_columns(columns, len(columns[0]))), used
+        columns = self._fast.parse(lines, document.names, lines=False)
+        return None if columns is None else (Parsed(self._rows.of_columns(columns)), used)
 
     def _exact(
         self, data: bytes, document: _Document, *, is_last: bool

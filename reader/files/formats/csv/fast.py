@@ -16,7 +16,7 @@ import pyarrow.csv as pa_csv
 from ...options import ReaderOptions
 from ..columns import columns_of
 from ..numbers import decimals
-from ..strings import has_lone_return
+from ..strings import has_lone_return, is_utf8
 from ..times.temporal import Temporal
 from .shape import Marks, has_blank_line
 
@@ -51,15 +51,11 @@ class CsvFast:
 
     def parse(self, data: bytes, names: Sequence[str], *, lines: bool) -> list[pa.Array] | None:
         """Columns of the data schema; `lines` is true where a record cannot span lines."""
-        if not self.is_possible or has_lone_return(data):
+        if not self.is_possible or self._is_odd(data, names, lines=lines):
             return None
         options = self._options
-        if b"\0" in data and not (options.quote and options.escape):
-            # Spark's parser takes a zero byte for the character that is not set.
-            return None
-        blank_lines_count = len(names) == 1 or ord(options.sep) <= 32
-        if (blank_lines_count or (self._blanks and not lines)) and has_blank_line(data):
-            return None
+        if not is_utf8(data):
+            data = data.decode("utf-8", "replace").encode()
         marks = Marks(data, options.sep, options.quote)
         if marks.has_quotes and not self._is_regular(data, marks, lines=lines):
             return None
@@ -73,7 +69,7 @@ class CsvFast:
             data = codecs.BOM_UTF8 + data
         in_doubt = bool(self._numbers) and marks.has_doubtful_numbers()
         wire = self._wire | dict.fromkeys(self._numbers if in_doubt else (), pa.string())
-        kept = [f.name for f in self._data if f.name in wire and f.name in names]
+        kept = [f.name for f in self._data if f.name in names]
         try:
             table = pa_csv.read_csv(
                 pa.BufferReader(data),
@@ -102,6 +98,19 @@ class CsvFast:
             return self._columns(table)
         except (ValueError, pa.ArrowException):
             return None
+
+    def _is_odd(self, data: bytes, names: Sequence[str], *, lines: bool) -> bool:
+        """True if something besides quotes means more to Spark's parser, or to the columns."""
+        options = self._options
+        if has_lone_return(data):
+            return True
+        if options.rescued_data_column and not self._wire.keys() >= set(names):
+            return True
+        if b"\0" in data and not (options.quote and options.escape):
+            # Spark's parser takes a zero byte for the character that is not set.
+            return True
+        blank_lines_count = len(names) == 1 or ord(options.sep) <= 32
+        return (blank_lines_count or bool(self._blanks and not lines)) and has_blank_line(data)
 
     def _columns(self, table: pa.Table) -> list[pa.Array]:
         """The columns of the data schema."""

@@ -23,7 +23,7 @@ from ...options import ReaderOptions
 from ..api import Decoded, Parsed
 from ..records import Source, data_schema, malformed, source_of
 from ..rows import Row
-from ..strings import has_lone_return, is_utf8
+from ..strings import has_lone_return
 from ..times.temporal import Temporal
 from ..two_paths import PIECE, TwoPathFormat
 from .documents import CsvDocuments
@@ -116,22 +116,11 @@ class CsvFormat(TwoPathFormat):
             lines = self._comments.sub(b"", lines)
         if not lines or lines.isspace():
             return Parsed(self._rows.batch([]), rows_of=[0] * len(source.files))
-        if not is_utf8(lines):
-            if packed:
-                return None
-            lines = lines.decode("utf-8", "replace").encode()
         columns = self._fast.parse(lines, self._names, lines=True)
-        if columns is None:
+        rows_of = None if columns is None else _rows_of(lines, source, len(columns[0]))
+        if columns is None or rows_of is None:
             return None
-        rows = len(columns[0])
-        rows_of = _rows_of(lines, source, rows)
-        if rows_of is None or (self.options.rescued_data_column and self._has_extra()):
-            return None
-        batch = self._rows.of_columns(columns, rows)
-        return Parsed(batch, rows_of=rows_of if packed else None)
-
-    def _has_extra(self) -> bool:
-        return any(name not in self._data.names for name in self._names)
+        return Parsed(self._rows.of_columns(columns), rows_of=rows_of if packed else None)
 
     @override
     def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:

@@ -75,8 +75,9 @@ class CsvRows(Rows):
             return row
         return self._bad(row, text, problem, where) if problem else row
 
-    def of_columns(self, columns: Sequence[pa.Array], rows: int) -> pa.RecordBatch:
+    def of_columns(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
         """Columns of the fast path with those that only a bad record has a value for."""
+        rows = len(columns[0])
         by_name = dict(zip(self._converters, columns, strict=True))
         arrays = [
             by_name[f.name] if f.name in by_name else pa.nulls(rows, f.type)
