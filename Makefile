@@ -4,6 +4,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The site needs a few packages only, and no Spark; where everything is there already, that does.
+DOCS := $(if $(wildcard $(READY)),$(VENV),.versions/docs)
 
 .PHONY: help demo test docs test-versions soak simulate fuzz format bench clean
 .DEFAULT_GOAL := help
@@ -18,8 +20,8 @@ demo: $(READY)  ## Ingest a year of flights, kill the driver on the way, prove t
 test: $(READY)  ## Check format, lint, types and borders, then run every test
 	@tools/check.sh
 
-docs: $(READY)  ## Make the site of the documentation: build/site/index.html
-	@tools/site.sh $(BIN)
+docs: $(DOCS)/.ready  ## Make the site of the documentation: build/site/index.html
+	@tools/site.sh $(DOCS)/bin
 
 test-versions:  ## Run the tests on every supported Python and PySpark (VERSIONS="--pairs 3.13/4.3 -- tests/spark")
 	@python3 tools/test_versions.py $(VERSIONS)
@@ -47,6 +49,10 @@ fuzz: $(READY)  ## Read twenty times as many generated CSV files with Spark and 
 clean:  ## Remove everything that these commands have made
 	rm -rf $(VENV) .versions .jdk build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.import_linter_cache
+
+.versions/docs/.ready: setup.cfg tools/prepare.sh tools/prepare.py
+	@tools/prepare.sh .versions/docs --only docs
+	@touch $@
 
 # Made anew whenever the dependencies change.
 $(READY): setup.cfg pyproject.toml tools/prepare.sh tools/prepare.py

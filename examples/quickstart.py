@@ -10,7 +10,8 @@ home = Path("/tmp/sluice")
 rows = [json.dumps({"id": number, "name": f"row {number}"}) for number in range(1000)]
 (home / "landing" / "first.json").write_text("\n".join(rows))
 
-spark = SparkSession.builder.getOrCreate()  # Spark Connect: SparkSession.builder.remote("local")
+# Spark Connect: SparkSession.builder.remote("local").getOrCreate()
+spark = SparkSession.builder.getOrCreate()
 checkpoint = {"checkpointLocation": str(home / "checkpoint")}  # the same for both sides
 reader = spark.readStream.format("sluice").option("fileFormat", "json").options(**checkpoint)
 events = reader.schema("id long, name string").load(str(home / "landing"))

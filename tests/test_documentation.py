@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import pyspark_sluice
 from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,3 +119,32 @@ def test_the_example_is_the_quick_start():
 def test_the_page_of_a_newcomer_begins_with_the_error_of_a_newcomer():
     text = (ROOT / "docs" / "it-does-not-start.md").read_text()
     assert "DATA_SOURCE_NOT_FOUND" in re.findall(r"^## (.*)$", text, re.MULTILINE)[0]
+
+
+def test_every_module_that_is_named_in_the_documentation_is_in_the_wheel():
+    packages = configparser.ConfigParser()
+    packages.read(ROOT / "setup.cfg")
+    shipped = set(packages["options"]["packages"].split())
+    missing = []
+    for page in pages():
+        # What a line of a log begins with is the name of a logger.
+        named = r"\bpyspark_sluice(?:\.[A-Za-z_]+)+\b(?!: \[)"
+        names = sorted(set(re.findall(named, page.read_text(encoding="utf-8"))))
+        lost = [n for n in names if not (_is_shipped(n.split("."), shipped) or _is_offered(n))]
+        missing += [f"{page.name}: {name}" for name in lost]
+    assert missing == []
+
+
+def _is_shipped(parts, packages):
+    """True for a module of the wheel, and for a name in one."""
+    if len(parts) < 2:
+        return False
+    module = ROOT.joinpath(*parts[1:]).with_suffix(".py")
+    is_module = ".".join(parts[:-1]) in packages and module.exists()
+    return is_module or ".".join(parts) in packages or _is_shipped(parts[:-1], packages)
+
+
+def _is_offered(name):
+    groups = {"pyspark_sluice.sources", "pyspark_sluice.formats"}  # of entry points
+    first = name.split(".")[1]
+    return name in groups or first.startswith("__") or first in pyspark_sluice.__all__

@@ -5,6 +5,7 @@ Runs on the machine's own Python, so it uses nothing but the standard library.
 
 from __future__ import annotations
 
+import configparser
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,15 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(arguments: list[str]) -> int:
     """Prepare the environment in the folder that the first argument names.
 
-    The others are requirements that go before those of the project, such as an older PySpark.
+    The others are requirements that go before those of the project, such as an older PySpark; or
+    `--only EXTRA` for the packages of an extra, without the project and what it needs itself.
     """
-    venv = (ROOT / arguments[0]).resolve()
+    venv, only = (ROOT / arguments[0]).resolve(), arguments[1:2] == ["--only"]
     try:
         _make(venv)
+        if only:
+            _pip(venv, _packages_of(arguments[2]))
+            return 0
         _install(venv, arguments[1:])
     except subprocess.CalledProcessError as error:
         command = " ".join(map(str, error.cmd))
@@ -63,9 +68,19 @@ def _has_pip(venv: Path) -> bool:
 
 def _install(venv: Path, first: list[str]) -> None:
     print("installing pyspark-sluice and its tools (the first time takes a minute)", flush=True)
+    _pip(venv, ["--editable", f"{ROOT}[dev]", *first])
+
+
+def _pip(venv: Path, what: list[str]) -> None:
     command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    command += ["--disable-pip-version-check", "--editable", f"{ROOT}[dev]", *first]
-    subprocess.run(command, check=True)
+    subprocess.run([*command, "--disable-pip-version-check", *what], check=True)
+
+
+def _packages_of(extra: str) -> list[str]:
+    setup = configparser.RawConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    lines = setup["options.extras_require"][extra].splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def _link(venv: Path) -> None:

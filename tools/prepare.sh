@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 for python in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 python; do
     # Being on the path is not enough: version managers put names there that do not start.
     if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-        exec "$python" tools/prepare.py "$1"
+        exec "$python" tools/prepare.py "$@"
     fi
 done
 echo "sluice: no Python 3.11 or newer found; install one, or name it: make PYTHON=/path/to/python3" >&2

@@ -1,0 +1,164 @@
+"""A cluster whose Python lacks the package: it is shipped, and nothing else helps (no PYTHONPATH).
+
+The other Python has all that this one has, but for the package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import site
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.find_spark_home import _find_spark_home
+
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.standalone import StandaloneCluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.drivers]
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(__file__).parent / "programs" / "shipped_query.py"
+SHIPPED = ("checkpoint_meta", "connector", "enumerator", "reader")
+
+
+def lacking(home: Path) -> Path:
+    """The interpreter of an environment that has everything but this package."""
+    packages = home / "packages"
+    packages.mkdir()
+    for folder in site.getsitepackages():
+        for entry in Path(folder).iterdir():
+            if "sluice" not in entry.name and entry.suffix != ".pth":
+                (packages / entry.name).symlink_to(entry)
+    venv.create(home / "environment", with_pip=False, symlinks=True)
+    (other,) = (home / "environment").glob("lib/python3*/site-packages")
+    (other / "others.pth").write_text(f"{packages}\n")
+    python = home / "environment" / "bin" / "python"
+    looked = [python, "-c", "import pyarrow, pyspark, pydantic; import pyspark_sluice"]
+    ran = subprocess.run(looked, env=bare(), capture_output=True, text=True, check=False)
+    assert "No module named 'pyspark_sluice'" in ran.stderr, ran.stderr
+    return python
+
+
+def bare(**more: str) -> dict[str, str]:
+    """The environment without what could help a Python to find the package."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYSPARK_", "SPARK_", "PYTHON", "SLUICE_"))
+    }
+    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -Xss4m", "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**kept, **quick, **more}
+
+
+def sources() -> dict[str, Path]:
+    """The files of the wheel, by their names in it."""
+    found = [*ROOT.glob("*.py")]
+    for room in SHIPPED:
+        found += [path for path in (ROOT / room).rglob("*") if path.suffix in (".py", ".txt")]
+    return {f"pyspark_sluice/{path.relative_to(ROOT)}": path for path in found}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A cluster, the Python that lacks the package, and the package as a zip file."""
+    home = tmp_path_factory.mktemp("shipping")
+    (home / "landing").mkdir()
+    for number in range(4):
+        rows = [{"id": number * 10 + row, "text": "x"} for row in range(10)]
+        (home / "landing" / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
+    with zipfile.ZipFile(home / "pyspark_sluice.zip", "w") as archive:
+        for name, path in sources().items():
+            archive.write(path, name)
+    python = lacking(home)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("PYTHONPATH", "SLUICE_TEST_PACKAGES"):
+            patch.delenv(name, raising=False)
+        cluster = StandaloneCluster(home / "cluster")
+    yield home, cluster.url, python
+    cluster.kill()
+
+
+def submitted(places, how, *options, cwd=None, **environment):
+    """What the program said; fails unless every row is in the table once."""
+    home, url, _ = places
+    name = f"{how}-{len(list(home.glob('sink-*')))}"
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.executor.memory": "512m",
+        "spark.driver.memory": "700m",
+        "spark.log.level": "ERROR",
+    }
+    ran = subprocess.run(
+        [
+            *(str(Path(_find_spark_home()) / "bin" / "spark-submit"), "--master", url),
+            *(f"--conf={key}={value}" for key, value in settings.items()),
+            *options,
+            *(str(PROGRAM), how, str(home / "pyspark_sluice.zip"), str(home / "landing")),
+            *(str(home / f"sink-{name}"), str(home / f"checkpoint-{name}")),
+        ],
+        env=bare(**environment),
+        cwd=cwd or home,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
+    ids = pq.read_table(home / f"sink-{name}", columns=["id"]).column("id").to_pylist()
+    assert Counter(ids) == Counter(range(40))
+    return ran.stdout
+
+
+def test_a_zip_file_is_shipped_with_py_files(places):
+    home, _, python = places
+    # Tasks run what the driver names: neither the Python of the workers nor this setting.
+    other = f"--conf=spark.executorEnv.PYSPARK_PYTHON={sys.executable}"
+    package = str(home / "pyspark_sluice.zip")
+    said = submitted(places, "register", "--py-files", package, other, PYSPARK_PYTHON=str(python))
+    driver, _, task = said.partition("task ")
+    assert "pyspark_sluice.zip/pyspark_sluice" in driver
+    assert task.startswith(f"{python} ./pyspark_sluice.zip/pyspark_sluice")
+
+
+def test_a_zip_file_is_shipped_with_add_py_file(places):
+    said = submitted(places, "addPyFile", PYSPARK_PYTHON=str(places[2]))
+    assert "pyspark_sluice.zip/pyspark_sluice" in said.partition("task ")[2]
+
+
+def test_an_environment_is_shipped_with_archives(places):
+    home, _, python = places
+    # An environment that can be moved, as conda-pack and venv-pack make them.
+    made = home / "made" / "environment"
+    (made / "bin").mkdir(parents=True)
+    wrapper = made / "bin" / "python"
+    wrapper.write_text(
+        "#!/bin/sh\n"
+        'PYTHONPATH="$(cd "$(dirname "$0")/../lib" && pwd):$PYTHONPATH" '
+        f'exec {python} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    for name, path in sources().items():
+        target = made / "lib" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    with tarfile.open(home / "environment.tar.gz", "w:gz") as archive:
+        archive.add(made, ".")
+    said = submitted(
+        places,
+        "find",
+        *("--archives", f"{home / 'environment.tar.gz'}#environment"),
+        cwd=made.parent,
+        PYSPARK_PYTHON="./environment/bin/python",
+    )
+    assert "/environment/lib/pyspark_sluice/__init__.py" in said.partition("task ")[2]
