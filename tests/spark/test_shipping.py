@@ -42,7 +42,7 @@ def lacking(home: Path) -> Path:
     (other,) = (home / "environment").glob("lib/python3*/site-packages")
     (other / "others.pth").write_text(f"{packages}\n")
     python = home / "environment" / "bin" / "python"
-    looked = [python, "-c", "import pyarrow, pyspark, pydantic; import pyspark_sluice"]
+    looked = [str(python), "-c", "import pyarrow, pyspark, pydantic; import pyspark_sluice"]
     ran = subprocess.run(looked, env=bare(), capture_output=True, text=True, check=False)
     assert "No module named 'pyspark_sluice'" in ran.stderr, ran.stderr
     return python
