@@ -41,10 +41,9 @@ simulate: $(READY)  ## Search for a run of the protocol that loses or doubles a 
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -o faulthandler_timeout=0 \
 		tests/protocol/test_simulation.py
 
-fuzz: $(READY)  ## Read twenty times as many generated CSV files with Spark and with Sluice
+fuzz: $(READY)  ## Compare five readings of generated files of all formats (FUZZ="--minutes 60 --formats csv json --seed 7")
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
-		HYPOTHESIS_PROFILE=nightly exec $(BIN)/python -m pytest -o faulthandler_timeout=0 \
-		tests/reader/files/test_csv_as_spark.py
+		exec $(BIN)/python -m pyspark_sluice.tests.reader.readings $(FUZZ)
 
 clean:  ## Remove everything that these commands have made
 	rm -rf $(VENV) .versions .jdk build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -63,3 +63,8 @@ def test_a_whole_file_as_one_text_keeps_its_byte_order_mark(tmp_path):
     path.write_bytes(codecs.BOM_UTF8 + b"x\ny\n")
     rows = read_rows([path], VALUE, file_format="text", wholetext=True)
     assert rows == [{"value": "\ufeffx\ny\n"}]
+
+
+def test_a_file_without_bytes_has_no_row_with_wholetext_either(tmp_path):
+    (path := tmp_path / "empty.txt").touch()
+    assert read_rows([path], VALUE, file_format="text", wholetext=True) == []

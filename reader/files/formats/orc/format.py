@@ -104,8 +104,9 @@ def _stripes(
         counted = f"stripes of other than the {reader.nrows} rows of the file"
         raise malformed(split.file, OrcFormat.what, counted)
     found = _named(reader.schema, tail, fitter.schema, path)
-    made = {zone: changes(found, tail, zone, path) for zone in set(zones.values())}
-    meant = as_meant(found, next(iter(made.values()))) if made else found
+    # The types are those of any zone, also where there is no stripe to have one.
+    made = {zone: changes(found, tail, zone, path) for zone in zones.values() or ("UTC",)}
+    meant = as_meant(found, next(iter(made.values())))
     paths = fitter.paths(meant, path)
     _refuse_unscaled(tail, found, paths, path)
     tops = sorted({found.names.index(names[0]) for names in paths})

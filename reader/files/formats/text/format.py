@@ -47,8 +47,8 @@ class TextFormat(RecordFormat):
             yield from super().decode(split)
             return
         data = whole_content(split.file, self.options)
-        offsets = np.array([0, len(data)], np.int32)
-        yield Decoded(self._batch(offsets, data))
+        if data:
+            yield Decoded(self._batch(np.array([0, len(data)], np.int32), data))
 
     @override
     def parse(self, data: bytes, source: Source) -> Parsed:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.reader.files.formats.api import FileFormat
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.tests.reader.readings import zones
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,16 +192,4 @@ def read_table(version_of: Callable[[Path], FileVersion]) -> Callable[..., pa.Ta
 def in_zones(spark: SparkSession) -> Callable[[str, str], AbstractContextManager[None]]:
     """For a while, another zone of the session and of the virtual machine itself."""
 
-    @contextmanager
-    def set_zones(session: str, machine: str) -> Iterator[None]:
-        zone = spark._jvm.java.util.TimeZone
-        before = str(spark.conf.get("spark.sql.session.timeZone")), zone.getDefault().getID()
-        spark.conf.set("spark.sql.session.timeZone", session)
-        zone.setDefault(zone.getTimeZone(machine))
-        try:
-            yield
-        finally:
-            spark.conf.set("spark.sql.session.timeZone", before[0])
-            zone.setDefault(zone.getTimeZone(before[1]))
-
-    return set_zones
+    return partial(zones.in_zones, spark)

@@ -193,3 +193,14 @@ def test_codecs_that_arrow_does_not_know_are_named(
     schema = pa.schema([("id", pa.int64())])
     with pytest.raises(MalformedDataError, match="LZO or Brotli"):
         read_table(fmt("orc", schema), [path], schema)
+
+
+def test_a_file_of_spark_without_rows_has_wall_clocks_for_its_numbers_of_microseconds(
+    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    empty = spark.range(0).selectExpr("CAST(NULL AS TIMESTAMP_NTZ) AS t").coalesce(1)
+    empty.write.orc(str(tmp_path / "x"))
+    schema = pa.schema([("t", LOCAL)])
+    assert read_table(fmt("orc", schema), sorted((tmp_path / "x").glob("*.orc")), schema) == (
+        schema.empty_table()
+    )

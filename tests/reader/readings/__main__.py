@@ -1,0 +1,107 @@
+"""`make fuzz`: reads generated files of all formats for as long as it is told.
+
+Prints each new difference as small as it could be made, and in the end how many readings were
+compared; fails if a difference is not documented.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+import time
+from collections import Counter
+from itertools import count
+from random import Random
+from typing import TYPE_CHECKING
+
+from pyspark_sluice.tests.reader.readings.findings import Findings
+from pyspark_sluice.tests.reader.readings.generate import FORMATS, group_of
+from pyspark_sluice.tests.reader.readings.machine import Counts, Machine
+from pyspark_sluice.tests.reader.readings.model import MODES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def main() -> int:
+    """Run until the time is over; 1 if there are differences that are not documented."""
+    asked = _arguments()
+    spark = _session()
+    machine = Machine(spark, Random(asked.seed), failing=4)
+    findings = Findings()
+    print(f"seed {asked.seed}", flush=True)
+    until = time.monotonic() + asked.minutes * 60
+    numbers = count() if asked.group is None else [asked.group]
+    for number in numbers:
+        for file_format in asked.formats:
+            if time.monotonic() > until:
+                break
+            group = group_of(spark, file_format, asked.seed, number, asked.files)
+            again = f'make fuzz FUZZ="--formats {file_format} --seed {asked.seed} --group {number} '
+            source = f'{again}--files {asked.files}"'
+            found = machine.differences(group)
+            for text in findings.take(machine, found, source, small=not asked.as_found):
+                print(text, flush=True)
+        if time.monotonic() > until:
+            break
+    _print_counts(machine.counts, findings)
+    spark.stop()
+    return 1 if findings.undocumented else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=[*FORMATS])
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32))
+    parser.add_argument("--group", type=int, default=None, help="one group only, by its number")
+    parser.add_argument("--files", type=int, default=80, help="files of a group")
+    parser.add_argument("--as-found", action="store_true", help="do not make files small")
+    return parser.parse_args()
+
+
+def _session() -> SparkSession:
+    from pyspark_sluice.tests.spark_home import use_a_quick_home
+
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -Xss4m")
+    use_a_quick_home()
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    # Every record that Spark fails for would be a page of its log.
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def _print_counts(counts: Counts, findings: Findings) -> None:
+    print(f"\n{sum(counts.by_format.values())} readings compared, {counts.rows} rows")
+    print("format   " + "".join(f"{mode:>15}" for mode in MODES))
+    for name in FORMATS:
+        cells = [counts.by_format[name, mode] for mode in MODES]
+        if any(cells):
+            print(f"{name:<9}" + "".join(f"{cell:>15}" for cell in cells))
+    for title, counted in (("reading", counts.by_reading), ("type", counts.by_kind)):
+        print(f"by {title}: " + _in_order(counted))
+    print(f"documented differences met: {sum(findings.documented.values())}")
+    for row, times in findings.documented.most_common():
+        print(f"  {times:>6}  {row}")
+    print(f"kinds of undocumented differences: {len(findings.undocumented)}")
+
+
+def _in_order(counted: Counter[str]) -> str:
+    return ", ".join(f"{name} {times}" for name, times in counted.most_common())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

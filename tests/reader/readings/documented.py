@@ -1,0 +1,231 @@
+"""Differences from Spark that the documentation declares, as the machine meets them.
+
+Each names the row of the table in docs/reading.md that it belongs to. Whatever is in no row is a
+fault; a fault that is known and not yet mended is in `OPEN`, which is to be empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference
+from pyspark_sluice.tests.reader.readings.values import same_values
+
+
+@dataclass(frozen=True)
+class Documented:
+    """One difference that is meant."""
+
+    row: str
+    """How the first cell of the row in docs/reading.md begins."""
+
+    covers: Callable[[Difference], bool]
+
+
+def _from_spark(*formats: str) -> Callable[[Difference], bool]:
+    return lambda d: d.reading == "spark" and d.group.file_format in formats
+
+
+def _we_refuse(difference: Difference) -> bool:
+    return isinstance(difference.found, str) and difference.found.startswith("refused")
+
+
+def _we_call_it_malformed(difference: Difference) -> bool:
+    """Ours has a malformed record more, drops a row more, or fails."""
+    expected, found = difference.expected, difference.found
+    if isinstance(found, str):
+        return found.startswith("refused")
+    if isinstance(expected, str):
+        return False
+    if difference.mode == "DROPMALFORMED":
+        return len(found) < len(expected)
+    return len(expected) == len(found) and any(
+        ours.get(CORRUPT) is not None and theirs.get(CORRUPT) is None
+        for theirs, ours in zip(expected, found, strict=True)
+    )
+
+
+def _text_after_a_record(d: Difference) -> bool:
+    options = d.group.options
+    if not _from_spark("json")(d) or not _we_call_it_malformed(d):
+        return False
+    text = d.data.decode(options.get("encoding", "utf-8"), "replace")
+    return bool(re.search(r"[\]}]\s*[^\s,\]}:]", text)) or "multiLine" in options
+
+
+def _bytes_from_128(d: Difference) -> bool:
+    has_bytes = "int8" in str(d.group.schema)
+    return (
+        _from_spark("json")(d)
+        and has_bytes
+        and bool(re.search(rb"(1[2-9]|2[0-5])\d", d.data))
+        and _we_call_it_malformed(d)
+    )
+
+
+def _far_seconds(d: Difference) -> bool:
+    has_times = any("timestamp" in str(f.type) for f in d.group.schema)
+    return (
+        _from_spark("json")(d)
+        and has_times
+        and bool(re.search(rb"\d{13,}", d.data))
+        and (_we_call_it_malformed(d))
+    )
+
+
+def _only_a_mark(d: Difference) -> bool:
+    return (
+        _from_spark("json")(d)
+        and "multiLine" in d.group.options
+        and not d.data.decode(d.group.options.get("encoding", "utf-8"), "replace").strip(
+            "\ufeff \t\r\n"
+        )
+    )
+
+
+def _header_refused(d: Difference) -> bool:
+    return (
+        _from_spark("csv")(d)
+        and "header" in d.group.options
+        and d.mode == "FAILFAST"
+        and isinstance(d.found, str)
+        and "the header" in d.found
+    )
+
+
+def _header_by_name(d: Difference) -> bool:
+    return (
+        _from_spark("csv")(d)
+        and d.group.options.get("enforceSchema") == "false"
+        and (isinstance(d.expected, str) or isinstance(d.found, str))
+    )
+
+
+def _other_line_breaks(d: Difference) -> bool:
+    return _from_spark("csv")(d) and "lineSep" in d.group.options
+
+
+def _odd_quotes(d: Difference) -> bool:
+    quote, sep = d.group.options.get("quote", '"'), d.group.options.get("sep", ",")[0]
+    if not _from_spark("csv")(d) or not quote:
+        return False
+    border = rf"[^{re.escape(sep)}\r\n]"
+    text = d.data.decode(d.group.options.get("encoding", "utf-8"), "replace")
+    return re.search(border + re.escape(quote) + border, text) is not None
+
+
+def _refused_locale(d: Difference) -> bool:
+    return "locale" in d.group.options and _we_refuse(d)
+
+
+def _wide(d: Difference) -> bool:
+    return d.group.options.get("encoding", "").lower().startswith(("utf-16", "utf-32"))
+
+
+def _wide_lines(d: Difference) -> bool:
+    return _from_spark("csv", "json")(d) and _wide(d) and "multiLine" not in d.group.options
+
+
+def _not_characters(d: Difference) -> bool:
+    return d.reading == "spark" and "encoding" in d.group.options and _we_refuse(d)
+
+
+def _encoded_text(d: Difference) -> bool:
+    return _from_spark("text")(d) and "encoding" in d.group.options
+
+
+def _second_mark(d: Difference) -> bool:
+    return _from_spark("csv")(d) and b"\xef\xbb\xbf" in d.data
+
+
+def _names_twice(d: Difference) -> bool:
+    return _header_by_name(d) and "twice" in str(d.found)
+
+
+def _first_field_of_blanks(d: Difference) -> bool:
+    trims = "ignoreTrailingWhiteSpace" in d.group.options
+    return _from_spark("csv")(d) and trims and "ArrayIndexOutOfBounds" in str(d.expected)
+
+
+def _long_separator(d: Difference) -> bool:
+    return _from_spark("csv")(d) and len(d.group.options.get("sep", ",")) > 1
+
+
+def _four_bytes(d: Difference) -> bool:
+    is_short = len(d.data) <= 4 and b"\r" in d.data
+    return _from_spark("csv")(d) and "multiLine" in d.group.options and is_short
+
+
+def _backticks(d: Difference) -> bool:
+    names = re.findall(r"`", str(d.group.schema))
+    return _from_spark("orc")(d) and bool(names)
+
+
+def _rescaled(d: Difference) -> bool:
+    return _from_spark("orc", "parquet")(d) and _we_refuse(d) and "does not fit" in str(d.found)
+
+
+def _wall_clocks(d: Difference) -> bool:
+    return _from_spark("orc")(d) and "ORC_TYPE_CAST" in str(d.expected)
+
+
+def _near_1970(d: Difference) -> bool:
+    if not _from_spark("orc")(d) or "timestamp" not in str(d.group.schema):
+        return False
+    as_written = d.written is not None and same_values(d.found, d.written)
+    return as_written or "nanos >" in str(d.expected)
+
+
+def _filtered_where_spark_refuses(d: Difference) -> bool:
+    # Without a condition such rows are compared with those that the writer was given.
+    refuses = "SchemaColumnConvertNotSupported" in str(d.expected)
+    return _from_spark("parquet")(d) and bool(d.group.condition) and refuses
+
+
+def _lists_of_booleans(d: Difference) -> bool:
+    in_lists = "list<element: bool>" in str(d.group.schema)
+    return d.group.file_format == "parquet" and in_lists and "the footer says" in str(d.found)
+
+
+def _delta_steps(d: Difference) -> bool:
+    return (
+        d.group.file_format == "parquet" and "does not decode" in str(d.found) and ("V2" in d.label)
+    )
+
+
+DOCUMENTED = (
+    Documented("`locale` other than", _refused_locale),
+    Documented("text after a JSON object or array", _text_after_a_record),
+    Documented("JSON integers from 128 to 255", _bytes_from_128),
+    Documented("JSON numbers of seconds beyond the type", _far_seconds),
+    Documented("a `multiLine` file that is nothing but a byte order mark", _only_a_mark),
+    Documented("bytes that are not characters of an `encoding`", _not_characters),
+    Documented("lines in UTF-16 and UTF-32", _wide_lines),
+    Documented("`text` with `encoding`", _encoded_text),
+    Documented("header that names a column twice", _names_twice),
+    Documented("header under `FAILFAST`", _header_refused),
+    Documented("header with `enforceSchema=false`", _header_by_name),
+    Documented("CSV with `lineSep`", _other_line_breaks),
+    Documented("CSV with `ignoreTrailingWhiteSpace`", _first_field_of_blanks),
+    Documented("CSV with `multiLine` and files of up to four bytes", _four_bytes),
+    Documented("CSV: a second byte order mark", _second_mark),
+    Documented("CSV: a `sep` of several characters", _long_separator),
+    Documented("CSV: what a record holds, where an odd quote stood", _odd_quotes),
+    Documented("ORC: names with backticks", _backticks),
+    Documented("ORC: decimals with more digits", _rescaled),
+    Documented("ORC: timestamps as `timestamp_ntz`", _wall_clocks),
+    Documented("ORC: timestamps of Arrow's writer", _near_1970),
+    Documented("Parquet: Brotli; half floats", _filtered_where_spark_refuses),
+    Documented("Parquet: lists of booleans", _lists_of_booleans),
+    Documented("Parquet: `int` columns and unsigned ones", _delta_steps),
+)
+OPEN: tuple[Documented, ...] = ()
+"""Faults that are known; each is left out here only until it is mended."""
+
+
+def row_of(difference: Difference) -> str:
+    """The row of the documentation that declares the difference; empty if there is none."""
+    rows = (d.row for d in (*DOCUMENTED, *OPEN) if d.covers(difference))
+    return next(rows, "")

@@ -1,0 +1,85 @@
+"""What a run found: each kind of difference once, small, with what it takes to see it again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pyspark_sluice.tests.reader.readings.documented import row_of
+from pyspark_sluice.tests.reader.readings.kinds import schema_ddl
+from pyspark_sluice.tests.reader.readings.machine import Counts, Machine
+from pyspark_sluice.tests.reader.readings.minimise import minimised
+from pyspark_sluice.tests.reader.readings.model import Difference
+
+
+@dataclass
+class Findings:
+    """Differences of all groups, documented ones counted and others kept once a kind."""
+
+    documented: Counter[str] = field(default_factory=Counter)
+    undocumented: dict[tuple[object, ...], str] = field(default_factory=dict)
+
+    def take(
+        self, machine: Machine, found: list[Difference], source: str, *, small: bool
+    ) -> Iterator[str]:
+        """Sort these in; yields the text of those that are new."""
+        for difference in found:
+            row = row_of(difference)
+            if row:
+                self.documented[row] += 1
+            elif difference.signature not in self.undocumented:
+                text = described(_small(machine, difference) if small else difference, source)
+                self.undocumented[difference.signature] = text
+                yield text
+
+
+def _small(machine: Machine, difference: Difference) -> Difference:
+    # What is made small is not counted as a comparison.
+    counts, machine.counts = machine.counts, Counts()
+    try:
+        return minimised(machine, difference)
+    finally:
+        machine.counts = counts
+
+
+def described(difference: Difference, source: str) -> str:
+    """A few lines for a person, and one to repeat the reading with."""
+    group = difference.group
+    replay = {
+        "format": group.file_format,
+        "mode": difference.mode,
+        "schema": schema_ddl(group.schema),
+        "options": dict(group.options),
+        "condition": group.condition,
+    }
+    is_text = group.file_format in ("csv", "json", "text")
+    data = repr(_brief(difference.data)) if is_text else f"{len(difference.data)} bytes"
+    return "\n".join(
+        (
+            f"--- {group.file_format}, {difference.mode}, {difference.reading}",
+            f"    column   {difference.column}",
+            f"    {json.dumps(replay, ensure_ascii=False)}",
+            f"    file     {data} {difference.label} {group.suffix}",
+            *_both(difference),
+            f"    again    {source}",
+        )
+    )
+
+
+def _brief(data: bytes) -> bytes:
+    return data if len(data) < 1200 else data[:600] + b" ... " + data[-600:]
+
+
+def _both(difference: Difference) -> list[str]:
+    """The first row in which the two differ; all rows where there are not as many."""
+    expected, found = difference.expected, difference.found
+    first = "expected"
+    if not isinstance(expected, str) and not isinstance(found, str) and len(expected) == len(found):
+        pairs = [(a, b) for a, b in zip(expected, found, strict=True) if a != b]
+        one, other = pairs[0]
+        names = [name for name in one if one[name] != other.get(name)]
+        kept = [{name: row.get(name) for name in names} for row in (one, other)]
+        return [f"    {first} {kept[0]!s:.400}", f"    found    {kept[1]!s:.400}"]
+    return [f"    {first} {expected!s:.400}", f"    found    {found!s:.400}"]

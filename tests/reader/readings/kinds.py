@@ -1,0 +1,96 @@
+"""Random types and schemas over everything that Spark and Arrow both have, and their DDL."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+
+ATOMS: tuple[pa.DataType, ...] = (
+    pa.bool_(),
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+    pa.date32(),
+    pa.timestamp("us", "UTC"),
+    pa.timestamp("us"),
+)
+NAMES = {
+    **dict(zip(ATOMS[:5], ("boolean", "tinyint", "smallint", "int", "bigint"), strict=True)),
+    **dict(zip(ATOMS[5:9], ("float", "double", "string", "binary"), strict=True)),
+    **dict(zip(ATOMS[9:], ("date", "timestamp", "timestamp_ntz"), strict=True)),
+}
+FIELD_NAMES = (
+    *("a", "b", "c", "a.b", "a.b.c", "A b", "`t`", "ä", "\U0001f600", "a.`b", "x", "value", "id"),
+    *("key", "element", "list", "_c0", "1", "s", "n", "date"),
+)
+
+
+def atom(chance: Random) -> pa.DataType:
+    """A type without parts; decimals are a quarter, as their digits and scales are many types."""
+    if chance.random() < 0.25:
+        precision = chance.choice([1, 5, 9, 10, 18, 19, 28, 37, 38, 38, 38])
+        return pa.decimal128(precision, chance.choice([0, precision // 2, precision]))
+    return chance.choice(ATOMS)
+
+
+def kind(chance: Random, depth: int) -> pa.DataType:
+    """A type with at most so many levels of structs, arrays and maps."""
+    if depth == 0 or chance.random() < 0.5:
+        return atom(chance)
+    shape = chance.choice(["struct", "struct", "array", "map"])
+    if shape == "struct":
+        return pa.struct(fields(chance, chance.randint(1, 3), depth - 1))
+    if shape == "array":
+        return pa.list_(pa.field("element", kind(chance, depth - 1)))
+    return pa.map_(pa.string(), kind(chance, depth - 1))
+
+
+def fields(chance: Random, count: int, depth: int) -> list[pa.Field]:
+    """Fields of different names; names that differ only in case are not allowed in a schema."""
+    names: dict[str, str] = {}
+    for name in chance.sample(FIELD_NAMES, count):
+        names.setdefault(name.lower(), name)
+    return [pa.field(name, kind(chance, depth)) for name in names.values()]
+
+
+def ddl_of(data_type: pa.DataType) -> str:
+    """The type as Spark writes it."""
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if pa.types.is_struct(data_type):
+        parts = (f"{quoted(f.name)}:{ddl_of(f.type)}" for f in data_type)
+        return f"struct<{','.join(parts)}>"
+    if pa.types.is_list(data_type):
+        return f"array<{ddl_of(data_type.value_type)}>"
+    if pa.types.is_map(data_type):
+        return f"map<{ddl_of(data_type.key_type)},{ddl_of(data_type.item_type)}>"
+    return NAMES[data_type]
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def schema_ddl(schema: pa.Schema) -> str:
+    """The whole schema as Spark writes it."""
+    return ", ".join(f"{quoted(f.name)} {ddl_of(f.type)}" for f in schema)
+
+
+def atoms_of(data_type: pa.DataType) -> set[str]:
+    """What a column is counted as: the atoms in it, and its outermost shape if it has one."""
+    if pa.types.is_decimal(data_type):
+        return {"decimal"}
+    if pa.types.is_struct(data_type):
+        return {"struct"}.union(*(atoms_of(f.type) for f in data_type))
+    if pa.types.is_list(data_type):
+        return {"array"} | atoms_of(data_type.value_type)
+    if pa.types.is_map(data_type):
+        return {"map"} | atoms_of(data_type.item_type)
+    return {NAMES[data_type]}

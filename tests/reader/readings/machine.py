@@ -1,0 +1,224 @@
+"""Compares five readings of every file of a group, in each mode."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from pyspark_sluice.tests.reader.readings.kinds import atoms_of
+from pyspark_sluice.tests.reader.readings.model import MODES, Difference, Group, Outcome
+from pyspark_sluice.tests.reader.readings.of_ours import Ours
+from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
+from pyspark_sluice.tests.reader.readings.values import same_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+IN_SPARK = frozenset({"csv", "json", "text", "parquet", "orc"})
+"""Formats that Spark reads: it has no reader of Arrow files, and its JARs have none of Avro."""
+
+
+MOST_TO_CUT = 3_000
+"""Bytes of a file up to which it is cut at every one."""
+
+
+@dataclass
+class Counts:
+    """How many readings were compared."""
+
+    by_format: Counter[tuple[str, str]] = field(default_factory=Counter)
+    by_reading: Counter[str] = field(default_factory=Counter)
+    by_kind: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+
+    def add(self, group: Group, mode: str, reading: str, outcome: Outcome) -> None:
+        """One more pair of readings that were held against each other."""
+        self.by_format[group.file_format, mode] += 1
+        self.by_reading[reading] += 1
+        self.by_kind.update(set().union(*(atoms_of(f.type) for f in group.schema)))
+        self.rows += 0 if isinstance(outcome, str) else len(outcome)
+
+
+@dataclass
+class Machine:
+    """Reads groups, counts what it compared, and finds what differs."""
+
+    spark: SparkSession
+    chance: Random
+    cuts: int = 3
+    """Single cuts of each file, besides the one into splits of one byte."""
+
+    failing: int = 8
+    """Files of a group that Spark has to fail for, each alone, under FAILFAST."""
+
+    counts: Counts = field(default_factory=Counts)
+
+    def differences(self, group: Group, only: tuple[str, str] = ("", "")) -> list[Difference]:
+        """Everything that differs between the readings of a group; or in one mode and reading."""
+        found: list[Difference] = []
+        with tempfile.TemporaryDirectory() as folder:
+            paths = group.write(Path(folder))
+            spoiled: set[int] = set()
+            for mode in MODES if group.has_modes else MODES[:1]:
+                if only[0] in ("", mode) or (mode == "PERMISSIVE" and only[1] == "spark"):
+                    found += self._in_mode(group, paths, mode, spoiled, only[1])
+        return [difference for difference in found if only[0] in ("", difference.mode)]
+
+    def _in_mode(
+        self, group: Group, paths: Sequence[Path], mode: str, spoiled: set[int], only: str
+    ) -> Iterator[Difference]:
+        ours = Ours(group, mode)
+        alone = [ours.alone(path) for path in paths]
+        if only in ("", "spark"):
+            expected = self._expected(group, paths, mode, spoiled, alone)
+            for number, (outcome, found) in enumerate(zip(expected, alone, strict=True)):
+                if outcome is not None:
+                    yield from self._held(group, mode, "spark", number, outcome, found)
+        if ours.refused or only == "spark":
+            return
+        yield from self._packed(group, paths, mode, ours, alone)
+        if only in ("", "cut"):
+            yield from self._cut(group, paths, mode, ours, alone)
+
+    def _cut(
+        self,
+        group: Group,
+        paths: Sequence[Path],
+        mode: str,
+        ours: Ours,
+        alone: Sequence[Outcome],
+    ) -> Iterator[Difference]:
+        for number, (path, outcome) in enumerate(zip(paths, alone, strict=True)):
+            size = path.stat().st_size
+            if size > MOST_TO_CUT:
+                continue
+            single = [[self.chance.randrange(1, size)] for _ in range(self.cuts) if size > 1]
+            for borders in ([*range(1, size)], *single):
+                found = ours.cut(path, borders) if borders else None
+                if found is not None:
+                    yield from self._held(
+                        group, mode, f"cut at {borders[:3]}", number, outcome, found
+                    )
+
+    def _expected(
+        self,
+        group: Group,
+        paths: Sequence[Path],
+        mode: str,
+        spoiled: set[int],
+        alone: Sequence[Outcome],
+    ) -> Sequence[Outcome | None]:
+        """What Spark makes of the files; where it has no reader, what their writer was given."""
+        if group.file_format not in IN_SPARK:
+            return [*group.written] or [None] * len(paths)
+        if mode != "FAILFAST":
+            outcomes = read_by_spark(self.spark, group, paths, mode)
+            if mode == "PERMISSIVE":
+                spoiled |= {n for n, rows in enumerate(outcomes) if _is_spoiled(rows)}
+            if group.written:
+                # What Spark does not read, its writer knows.
+                return [
+                    group.written[n] if _is_refusal(o) and not _is_refusal(alone[n]) else o
+                    for n, o in enumerate(outcomes)
+                ]
+            return [*outcomes]
+        asked = sorted(spoiled)[: self.failing]
+        outcomes_of: dict[int, Outcome] = {}
+        for chosen in (sorted({*range(len(paths))} - spoiled), asked):
+            of_these = [paths[n] for n in chosen]
+            found = read_by_spark(self.spark, group, of_these, mode, is_bad=chosen is asked)
+            outcomes_of.update(zip(chosen, found, strict=True))
+        return [outcomes_of.get(n) for n in range(len(paths))]
+
+    def _packed(
+        self,
+        group: Group,
+        paths: Sequence[Path],
+        mode: str,
+        ours: Ours,
+        alone: Sequence[Outcome],
+    ) -> Iterator[Difference]:
+        good = [n for n, outcome in enumerate(alone) if not isinstance(outcome, str)]
+        whole = ours.packed([paths[n] for n in good])
+        rows = [row for n in good for row in alone[n]]
+        if good and whole == rows:
+            for number in good:
+                self.counts.add(group, mode, "packed", alone[number])
+        else:
+            for n in good:
+                # With one neighbour each, to tell which file it is.
+                other = good[(good.index(n) + 1) % len(good)]
+                both = ours.packed([paths[n], paths[other]])
+                yield from self._held(
+                    group, mode, "packed", n, [*alone[n], *alone[other]], both, paths[other]
+                )
+        if group.bad and mode != "FAILFAST":
+            yield from self._beside(group, paths, mode, ours, alone)
+
+    def _beside(
+        self,
+        group: Group,
+        paths: Sequence[Path],
+        mode: str,
+        ours: Ours,
+        alone: Sequence[Outcome],
+    ) -> Iterator[Difference]:
+        """Each file in a pack with a malformed one, and with a malformed record behind its own."""
+        folder = paths[0].parent
+        bad = group.with_files((group.bad,)).write(_below(folder, "bad"))[0]
+        spoiled = ours.alone(bad)
+        for number, (path, rows) in enumerate(zip(paths, alone, strict=True)):
+            if isinstance(rows, str) or isinstance(spoiled, str):
+                continue
+            both = ours.packed([path, bad])
+            yield from self._held(group, mode, "beside a bad file", number, [*rows, *spoiled], both)
+            if group.line_end and rows:
+                data = group.files[number]
+                end = b"" if data.endswith(group.line_end) else group.line_end
+                longer = group.with_files((data + end + group.bad,))
+                found = ours.alone(longer.write(_below(folder, "longer"))[0])
+                first = found if isinstance(found, str) else found[: len(rows)]
+                yield from self._held(group, mode, "before a bad record", number, rows, first)
+
+    def _held(
+        self,
+        group: Group,
+        mode: str,
+        reading: str,
+        number: int,
+        expected: Outcome,
+        found: Outcome,
+        *_: object,
+    ) -> Iterator[Difference]:
+        self.counts.add(group, mode, reading.partition(" at ")[0], expected)
+        if not _same(expected, found):
+            label = group.labels[number] if group.labels else ""
+            data = group.files[number]
+            written = group.written[number] if group.written else None
+            yield Difference(group, mode, reading, data, expected, found, label, written)
+
+
+def _same(expected: Outcome, found: Outcome) -> bool:
+    if isinstance(expected, str) or isinstance(found, str):
+        return _is_refusal(expected) and _is_refusal(found)
+    return expected == found or (len(expected) == len(found) and same_values(expected, found))
+
+
+def _is_refusal(outcome: Outcome) -> bool:
+    return isinstance(outcome, str) and outcome.startswith("refused")
+
+
+def _is_spoiled(outcome: Outcome) -> bool:
+    from pyspark_sluice.tests.reader.readings.model import CORRUPT
+
+    return isinstance(outcome, str) or any(row.get(CORRUPT) is not None for row in outcome)
+
+
+def _below(folder: Path, name: str) -> Path:
+    (made := folder / name).mkdir(exist_ok=True)
+    return made

@@ -1,0 +1,142 @@
+"""Spark's reading of a whole group: one query for all files, one more where files are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyspark_sluice.tests.reader.readings.kinds import quoted, schema_ddl
+from pyspark_sluice.tests.reader.readings.model import CORRUPT, Group, Outcome, Rows
+from pyspark_sluice.tests.reader.readings.values import comparable, with_bytes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FILE = "file"
+METADATA = "_metadata"
+_QUICK = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
+"""Some hundred paths are listed here and not by a job of their own."""
+
+_ALONE = _QUICK | {
+    "spark.sql.files.maxPartitionBytes": str(1 << 27),
+    "spark.sql.files.openCostInBytes": str(1 << 27),
+}
+
+
+def columns_of(group: Group, mode: str) -> pa.Schema:
+    """The schema that both are given: under PERMISSIVE with the column of corrupt records."""
+    if mode == "PERMISSIVE" and group.has_modes:
+        return group.schema.append(pa.field(CORRUPT, pa.string()))
+    return group.schema
+
+
+def read_by_spark(
+    spark: SparkSession, group: Group, paths: Sequence[Path], mode: str, *, is_bad: bool = False
+) -> list[Outcome]:
+    """What Spark makes of each file; where it is to be refused, nothing else is tried first."""
+    if not paths:
+        return []
+    reason = "the query"
+    try:
+        if not is_bad:
+            with _set(spark, _QUICK):
+                return [*_rows(spark, group, paths, mode)]
+    except Exception as error:  # noqa: BLE001 whatever Spark raises is what it makes of the files
+        reason = str(error)
+    failed = _failing(spark, group, paths, mode)
+    if failed is None:
+        return [f"refused: {_short(reason)}"] * len(paths)
+    good = [path for path in paths if path.name not in failed]
+    rows = dict(zip(good, _rows(spark, group, good, mode) if good else [], strict=True))
+    return [rows.get(path, f"refused: {failed.get(path.name)}") for path in paths]
+
+
+def _frame(spark: SparkSession, group: Group, paths: Sequence[Path], mode: str) -> DataFrame:
+    from pyspark.sql import functions
+    from pyspark.sql.types import StructType
+
+    asked = columns_of(group, mode)
+    ddl = schema_ddl(pa.schema([f for f in asked if f.name != METADATA]))
+    reader = spark.read.format(group.file_format).schema(ddl)
+    if group.has_modes:
+        reader = reader.option("mode", mode)
+    frame = reader.options(**group.options).load([_literal(path) for path in paths])
+    if group.condition:
+        frame = frame.where(group.condition)
+    schema = StructType.fromDDL(ddl)
+    columns = [
+        functions.col(quoted(f.name)).cast(with_bytes(f.dataType)).alias(f.name) for f in schema
+    ]
+    if METADATA in asked.names:
+        parts = [functions.col(f"{METADATA}.{f.name}") for f in asked.field(METADATA).type]
+        columns.append(functions.struct(*parts).alias(METADATA))
+    return frame.select(*columns, functions.col("_metadata.file_name").alias(FILE))
+
+
+def _literal(path: Path) -> str:
+    """The path as Spark takes it, which would find patterns in it."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
+
+
+def _rows(spark: SparkSession, group: Group, paths: Sequence[Path], mode: str) -> list[Rows]:
+    table = _frame(spark, group, paths, mode).toArrow()
+    files = table.column(FILE).to_pylist()
+    found: dict[str, Rows] = {path.name[:5]: [] for path in paths}
+    for file, row in zip(files, comparable(table.drop_columns([FILE])), strict=True):
+        found[file[:5]].append(row)
+    return [found[path.name[:5]] for path in paths]
+
+
+def _failing(
+    spark: SparkSession, group: Group, paths: Sequence[Path], mode: str
+) -> dict[str, str] | None:
+    """The files that Spark refuses, by name; None if it refuses the query itself.
+
+    One partition for each file, and one job for each partition: the query is planned once.
+    """
+    with _set(spark, _ALONE):
+        try:
+            rdd = _frame(spark, group, paths, mode)._jdf.toJavaRDD()
+            parts = list(rdd.partitions())
+        except Exception:  # noqa: BLE001 see above
+            return None
+        return dict(_each_part(spark, rdd, parts, {path.name[:5]: path.name for path in paths}))
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
+
+
+def _each_part(spark: SparkSession, rdd: Any, parts: list[Any], names: dict[str, str]) -> Any:
+    gateway: Any = spark.sparkContext._gateway
+    for number, part in enumerate(parts):
+        files = part.files()
+        own = {str(files[at].urlEncodedPath()).rpartition("/")[2][:5] for at in range(len(files))}
+        index = gateway.new_array(gateway.jvm.int, 1)
+        index[0] = number
+        try:
+            rdd.collectPartitions(index)
+        except Exception as error:  # noqa: BLE001 see above
+            yield from ((names[name], _short(str(error))) for name in own)
+
+
+def _short(reason: str) -> str:
+    """The innermost cause, without the stack."""
+    causes = [line for line in reason.splitlines() if line.startswith(("Caused by", "\tCaused"))]
+    return (causes[-1] if causes else reason)[:160].strip()

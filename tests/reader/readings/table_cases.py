@@ -1,0 +1,248 @@
+"""A case for each row of the table of differences: what Spark reads, and what is read here.
+
+A row is named by how its first cell begins. Rows that are not about the bytes of a file have a
+test of their own in `test_tables.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_sluice.tests.reader.readings.model import Group, Outcome
+
+REFUSED = "refused"
+TODAY = "today"
+"""A time of the day on which it is read."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One file that the two read differently."""
+
+    row: str
+    file_format: str
+    schema: Mapping[str, pa.DataType]
+    data: bytes
+    spark: list[tuple[Any, ...]] | str
+    """Values of each row, the corrupt record last under PERMISSIVE; or `refused`."""
+
+    ours: list[tuple[Any, ...]] | str
+    options: Mapping[str, str] = field(default_factory=dict)
+    mode: str = "PERMISSIVE"
+
+    @property
+    def group(self) -> Group:
+        """What the machine reads."""
+        return Group(
+            self.file_format, pa.schema([*self.schema.items()]), self.options, (self.data,)
+        )
+
+
+def plain(outcome: Outcome) -> list[tuple[Any, ...]] | str:
+    """An outcome as cases have it."""
+    if isinstance(outcome, str):
+        return REFUSED
+    rows = [tuple(row.values()) for row in outcome]
+    today = datetime.now(UTC).replace(hour=12, minute=34, second=0, microsecond=0).timestamp()
+    return TODAY if rows == [(today * 1e6, None)] else rows
+
+
+TEXT = {"a": pa.string(), "b": pa.string()}
+INT, ZONED = pa.int32(), pa.timestamp("us", "UTC")
+
+BOTH = {"ignoreTrailingWhiteSpace": "true"}
+BY_NAME = {"header": "true", "enforceSchema": "false"}
+UTF_16 = {"encoding": "UTF-16LE"}
+
+CASES = (
+    Case(
+        "text after a JSON object or array",
+        "json",
+        {"a": INT},
+        b'{"a":1}{"a":2}\n',
+        [(1, None)],
+        [(None, '{"a":1}{"a":2}')],
+    ),
+    Case(
+        "text after a JSON object or array",
+        "json",
+        {"a": INT},
+        b'{"a":\n1} x',
+        [(1, None)],
+        [(None, '{"a":\n1} x')],
+        {"multiLine": "true"},
+    ),
+    Case(
+        "JSON integers from 128 to 255",
+        "json",
+        {"a": pa.int8()},
+        b'{"a":200}\n',
+        [(-56, None)],
+        [(None, '{"a":200}')],
+    ),
+    Case(
+        "JSON numbers of seconds beyond",
+        "json",
+        {"a": ZONED},
+        b'{"a":99999999999999999}\n',
+        [(200376420519689664, None)],
+        [(None, '{"a":99999999999999999}')],
+    ),
+    Case(
+        "a `multiLine` file that is nothing",
+        "json",
+        {"a": INT},
+        b"\xef\xbb\xbf",
+        [(None, "\ufeff")],
+        [],
+        {"multiLine": "true"},
+    ),
+    Case(
+        "bytes that are not characters of an `encoding`",
+        "csv",
+        TEXT,
+        b"\xff,1\n",
+        [("\ufffd", "1", None)],
+        REFUSED,
+        {"encoding": "US-ASCII"},
+    ),
+    Case(
+        "lines in UTF-16 and UTF-32",
+        "csv",
+        TEXT,
+        "a,1\nb,2\n".encode("utf-16-le"),
+        [("a", "1", None), ("戀Ⰰ㈀\ufffd", None, "戀Ⰰ㈀\ufffd"), ("\ufffd", None, "\ufffd")],
+        [("a", "1", None), ("b", "2", None)],
+        UTF_16,
+    ),
+    Case(
+        "a JSON name of the byte 0xFF and one letter",
+        "json",
+        {"a": INT, "s": pa.string()},
+        b'{"a":2}\n{"\xffa":1,"s":"kept"}\n',
+        [(2, None, None), (1, "kept", None)],
+        [(2, None, None), (None, None, '{"\ufffda":1,"s":"kept"}')],
+    ),
+    Case(
+        "the zones `SystemV/...`",
+        "csv",
+        {"a": ZONED},
+        b"2024-01-02 03:04:05 SystemV/EST5\n",
+        [(1704182645000000, None)],
+        [(None, "2024-01-02 03:04:05 SystemV/EST5")],
+        {"timestampFormat": "yyyy-MM-dd HH:mm:ss VV"},
+    ),
+    Case(
+        "`locale` other than",
+        "csv",
+        {"a": pa.decimal128(5, 2)},
+        b'"1,5"\n',
+        [("decimal 1.50", None)],
+        REFUSED,
+        {"locale": "de"},
+    ),
+    Case(
+        "CSV with `lineSep`",
+        "csv",
+        TEXT,
+        b"\n\r,a",
+        [("\r", "a", None)],
+        [("\n\r", "a", None)],
+        {"lineSep": "||"},
+    ),
+    Case(
+        "CSV: what a record holds, where an odd quote",
+        "csv",
+        TEXT,
+        b'"a,"x\n"q" ,r\nb,"c"\n',
+        [],
+        [],
+    ),
+    Case(
+        "CSV with `ignoreTrailingWhiteSpace`",
+        "csv",
+        TEXT,
+        b" ,x\n",
+        REFUSED,
+        [(None, "x", None)],
+        BOTH,
+    ),
+    Case(
+        "CSV: a `sep` of several characters",
+        "csv",
+        TEXT,
+        b'"a"b, "c\n',
+        [('""a"b" "c', None, '"a"b, "c')],
+        [('"a"b', "c", None)],
+        {"sep": ", "},
+    ),
+    Case(
+        "CSV with `multiLine` and files of up to four bytes",
+        "csv",
+        TEXT,
+        b"a\r",
+        [("a\r", None, "a")],
+        [("a", None, "a")],
+        {"multiLine": "true"},
+    ),
+    Case(
+        "header under `FAILFAST`",
+        "csv",
+        TEXT,
+        b"b,a\n1,2\n",
+        [("1", "2")],
+        REFUSED,
+        {"header": "true"},
+        "FAILFAST",
+    ),
+    Case(
+        "header with `enforceSchema=false`",
+        "csv",
+        TEXT,
+        b"b,a\n1,2\n",
+        REFUSED,
+        [("2", "1", None)],
+        BY_NAME,
+    ),
+    Case(
+        "CSV: a second byte order mark",
+        "csv",
+        TEXT,
+        b"\xef\xbb\xbf\xef\xbb\xbfa,b\n",
+        [("a", "b", None)],
+        [("\ufeffa", "b", None)],
+    ),
+    Case("a time without a date", "csv", {"a": ZONED}, b"12:34\n", TODAY, [(None, "12:34")]),
+    Case(
+        "pattern letters besides",
+        "csv",
+        {"a": pa.date32()},
+        b"AD 2024-01-02\n",
+        [(19724, None)],
+        REFUSED,
+        {"dateFormat": "G yyyy-MM-dd"},
+    ),
+    Case(
+        "`S` right behind another number",
+        "csv",
+        {"a": ZONED},
+        b"20240102030405123\n",
+        [(None, "20240102030405123")],
+        [(1704164645123000, None)],
+        {"timestampFormat": "yyyyMMddHHmmssSSS"},
+    ),
+    Case(
+        "zone names in text",
+        "csv",
+        {"a": ZONED},
+        b"2024-07-02 03:04:05 CEST\n",
+        [(1719882245000000, None)],
+        [(None, "2024-07-02 03:04:05 CEST")],
+        {"timestampFormat": "yyyy-MM-dd HH:mm:ss z"},
+    ),
+)

@@ -1,0 +1,63 @@
+"""The machine finds what it is made for: planted faults, each seen in the reading it belongs to."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.tests.reader.readings import of_ours
+from pyspark_sluice.tests.reader.readings.machine import Machine
+from pyspark_sluice.tests.reader.readings.minimise import minimised
+from pyspark_sluice.tests.reader.readings.model import Group
+
+pytestmark = pytest.mark.spark
+
+TWO = pa.schema([("a", pa.string()), ("b", pa.int32())])
+FILES = (b"x,1\ny,2\n", b"z,3\n", b"first,10\nsecond,20\nthird,30\n")
+GROUP = Group("csv", TWO, {}, FILES, bad=b"p,q,r\n", line_end=b"\n")
+
+
+def _readings(found):
+    return {difference.kind for difference in found}
+
+
+def test_readings_that_are_the_same_give_no_difference(spark):
+    machine = Machine(spark, Random(1))
+    assert machine.differences(GROUP) == []
+    assert machine.counts.by_reading.keys() == {
+        *("spark", "cut", "packed", "beside a bad file", "before a bad record")
+    }
+    assert machine.counts.by_kind.keys() == {"string", "int"}
+
+
+def _planted(monkeypatch, name, change):
+    real = getattr(of_ours.Ours, name)
+    monkeypatch.setattr(of_ours.Ours, name, lambda self, *given: change(real(self, *given)))
+
+
+def _without_the_last(rows):
+    return rows[:-1] if isinstance(rows, list) else rows
+
+
+@pytest.mark.parametrize(
+    ("name", "reading"),
+    [("cut", {"cut"}), ("packed", {"packed", "beside a bad file"})],
+)
+def test_a_row_that_one_reading_loses_is_found_in_that_reading(spark, monkeypatch, name, reading):
+    _planted(monkeypatch, name, _without_the_last)
+    assert _readings(Machine(spark, Random(1)).differences(GROUP)) == reading
+
+
+def _changed(rows):
+    values = [{**row, "b": -1} if row.get("b") == 20 else row for row in rows]
+    return values if isinstance(rows, list) else rows
+
+
+def test_a_value_that_is_not_spark_s_is_found_and_its_file_made_small(spark, monkeypatch):
+    _planted(monkeypatch, "read", _changed)
+    machine = Machine(spark, Random(1))
+    found = machine.differences(GROUP, only=("PERMISSIVE", "spark"))
+    assert [(d.kind, d.column, d.data) for d in found] == [("spark", "b", FILES[2])]
+    assert minimised(machine, found[0]).data in (b",20", b",20\n")

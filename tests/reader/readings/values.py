@@ -1,0 +1,89 @@
+"""Values of two readers in a form in which equal ones are equal, and no other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_sluice.tests.reader.readings.model import Rows
+
+
+def comparable(table: pa.Table) -> Rows:
+    """Rows in which instants and days are numbers, bytes are text, floats keep their bits."""
+    plain = pa.schema([pa.field(f.name, _plain_type(f.type)) for f in table.schema])
+    columns = [column.cast(field.type) for column, field in zip(table.columns, plain, strict=True)]
+    rows = pa.Table.from_arrays(columns, schema=plain).to_pylist()
+    return [{name: _value(value) for name, value in row.items()} for row in rows]
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _plain_type(f.type)) for f in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field(kind.value_field.name, _plain_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _plain_type(kind.item_type))
+    return kind
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _value(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_value(inner) for inner in value]
+    if isinstance(value, float):
+        return f"float {value!r}"
+    if isinstance(value, bool):
+        return f"bool {value}"
+    if isinstance(value, Decimal):
+        return f"decimal {value:f}"
+    if isinstance(value, bytes):
+        # Spark carries bytes along that are not UTF-8; Arrow's strings cannot.
+        return value.decode("utf-8", "replace")
+    return value
+
+
+def same_values(one: Any, other: Any) -> bool:
+    """True if the two mean the same, whatever the types are that hold them."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_values(one[k], other[k]) for k in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_values, one, other))
+    return one == other or (_number(one) is not None and _number(one) == _number(other))
+
+
+def _number(value: Any) -> object:
+    if isinstance(value, int):
+        return Decimal(value)
+    text = value.partition(" ") if isinstance(value, str) else ("", "", "")
+    if text[0] in ("decimal", "float"):
+        number = Decimal(text[2])
+        return "NaN" if number.is_nan() else number
+    return None
+
+
+def with_bytes(kind: Any) -> Any:
+    """Spark's type with binary for string, so that text that is not UTF-8 can be collected."""
+    from pyspark.sql import types
+
+    if isinstance(kind, types.StringType):
+        return types.BinaryType()
+    if isinstance(kind, types.ArrayType):
+        return types.ArrayType(with_bytes(kind.elementType))
+    if isinstance(kind, types.MapType):
+        return types.MapType(types.BinaryType(), with_bytes(kind.valueType))
+    if isinstance(kind, types.StructType):
+        return types.StructType([types.StructField(f.name, with_bytes(f.dataType)) for f in kind])
+    return kind
+
+
+def as_text(rows: Iterable[object]) -> str:
+    """Rows for a person to read."""
+    return "\n".join(f"      {row}" for row in rows) or "      no rows"
