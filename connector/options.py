@@ -186,7 +186,7 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
     try:
         options = SluiceOptions.model_validate(known)
     except ValidationError as error:
-        problems.extend(map(_problem, error.errors()))
+        problems.extend(map(problem_of, error.errors()))
     if options is not None and options.paths:
         options = options.model_copy(update={"path": _joined(options), "paths": []})
     if options is not None and options.source == "files":
@@ -321,7 +321,8 @@ def _unknown(name: str, names: Mapping[str, str]) -> str:
     return f"{name}: there is no such option{hint}"
 
 
-def _problem(error: Any) -> str:
+def problem_of(error: Any) -> str:
+    """One of pydantic's errors about an option as a line of ours."""
     name = ".".join(str(part) for part in error["loc"][:1]) or "options"
     shown = "(hidden)" if name == "storageOptions" else repr(error.get("input"))
-    return f"{name}: found {shown}; expected: {error['msg']}"
+    return f"{name}: found {shown}; expected: {error['msg'].removeprefix('Value error, ')}"

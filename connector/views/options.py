@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ...errors import OptionError
-from ..options import SluiceOptions
+from ..options import SluiceOptions, problem_of
 
 VIEW: Final = "view"
 
@@ -61,10 +61,7 @@ def view_options(given: Mapping[str, str]) -> SluiceOptions:
     try:
         options = SluiceOptions.model_validate(known)
     except ValidationError as error:
-        for problem in error.errors():
-            name = str(problem["loc"][0])
-            shown = "(hidden)" if name == "storageOptions" else repr(problem.get("input"))
-            problems.append(f"{name}: found {shown}; expected: {problem['msg']}")
+        problems += map(problem_of, error.errors())
     if problems:
         listed = "".join(f"\n  - {problem}" for problem in problems)
         raise OptionError(f"the options of the view do not fit:{listed}\n")

@@ -80,7 +80,7 @@ def converter(found: pa.DataType, field: pa.Field, column: str, zone: str) -> Co
 
 def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Convert:
     if found == target:
-        return same
+        return _checked(column, target) if _holds_decimals(found) else same
     simple, unwrap = plain(found)
     if unwrap is not None:
         inner = _type_converter(simple, target, column, zone)
@@ -96,6 +96,24 @@ def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: 
     if pa.types.is_list(target) and _is_listlike(found):
         return _list_converter(found, target, column, zone)
     return _leaf_converter(found, target, column, zone)
+
+
+def _holds_decimals(kind: pa.DataType) -> bool:
+    children = (kind.field(at).type for at in range(kind.num_fields))
+    return pa.types.is_decimal(kind) or any(map(_holds_decimals, children))
+
+
+def _checked(column: str, target: pa.DataType) -> Convert:
+    """Decimals of more digits than their type: Arrow decodes them, and Spark names no file."""
+
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as err:
+            raise Misfit(column, str(err).splitlines()[0], f"values of {target}") from err
+        return array
+
+    return convert
 
 
 def _is_listlike(found: pa.DataType) -> bool:

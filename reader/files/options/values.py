@@ -141,7 +141,7 @@ def _known_encoding(value: str) -> str:
 def _american(value: str) -> str:
     # Java writes months, AM and PM, and decimals differently in other English locales too.
     if value.lower() != "en-us":
-        raise ValueError("is not implemented; en-US is the only locale that is")
+        raise ValueError("en-US, the only locale that is implemented")
     return value
 
 

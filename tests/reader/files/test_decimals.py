@@ -206,6 +206,21 @@ def test_block_formats_refuse_a_decimal_that_does_not_fit_and_name_the_file(tmp_
                     read_rows([path], schema, file_format=form)
 
 
+@pytest.mark.parametrize("form", ["parquet", "orc"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_decimal_of_more_digits_than_its_own_type_is_refused_and_the_file_named(
+    tmp_path, form, nested
+):
+    kind = pa.decimal128(12, 2)
+    beyond = pa.Array.from_buffers(kind, 1, pa.array([10**14], pa.decimal128(20, 0)).buffers())
+    column = pa.ListArray.from_arrays([0, 1], beyond) if nested else beyond
+    path = tmp_path / "a"
+    _write(form, path, pa.table({"d": column}))
+    schema = pa.schema([("d", pa.list_(pa.field("element", kind)) if nested else kind)])
+    with pytest.raises(SchemaMismatchError, match=str(path)):
+        read_rows([path], schema, file_format=form)
+
+
 def _write(form: str, path: Path, table: pa.Table) -> None:
     if form == "avro":
         kind = table.schema.field("d").type

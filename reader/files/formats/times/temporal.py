@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from .....errors import OptionError
 from ...options import FileFormatName, ReaderOptions
-from .iso import checked, day_of, instant_of, wall_clock_of
+from ..numbers import integer
+from .iso import day_of, instant_of, wall_clock_of
 from .layouts import ISO_DATES, ISO_TIMES, Layout, Times, read
 from .patterns import JavaPattern
 from .zones import DAY, Zone, zone_of
@@ -117,8 +118,8 @@ def _dates(pattern: str, days_in_numbers: bool) -> _Rule:
             return _without_gmt(text, day_of)
         except ValueError:
             # Dates of Spark 1.5 were numbers of days, and its JSON reader still takes them.
-            if days_in_numbers and text.lstrip("+-").isdecimal() and text.isascii():
-                return checked(int(text), 32)
+            if days_in_numbers:
+                return integer(text, pa.int32())
             raise
 
     return _Rule(exact, ISO_DATES, _days)
