@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, orc
 
-from pyspark_sluice.errors import OptionError
+from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.formats.filter.predicate import Predicate
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
@@ -89,6 +89,29 @@ def test_spark_reads_the_same_under_names_with_dots(
     assert theirs.schema.names == table.schema.names
     found = read_rows([tmp_path / "x"], table.schema, file_format=name)
     assert found == theirs.to_pylist()
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc"])
+def test_of_names_that_differ_in_case_the_exact_one_is_read_where_spark_refuses(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    WRITERS[name](pa.table({"id": [1], "ID": [2]}), tmp_path / "x")
+    for column, expected in (("id", [{"id": 1}]), ("ID", [{"ID": 2}]), ("Id", None)):
+        with pytest.raises(Exception, match=r"FAILED_READ_FILE|Found duplicate field"):
+            spark.read.schema(f"{column} long").format(name).load(str(tmp_path / "x")).collect()
+        schema = pa.schema([(column, pa.int64())])
+        if expected is None:
+            with pytest.raises(SchemaMismatchError, match="id, ID"):
+                read_rows([tmp_path / "x"], schema, file_format=name)
+        else:
+            assert read_rows([tmp_path / "x"], schema, file_format=name) == expected
+
+
+def test_spark_cuts_names_of_orc_at_a_backtick(spark: SparkSession, tmp_path: Path) -> None:
+    WRITERS["orc"](pa.table({"tick`s": [1]}), tmp_path / "x")
+    assert spark.read.orc(str(tmp_path / "x")).columns == ["tick"]
+    schema = pa.schema([("tick`s", pa.int64())])
+    assert read_rows([tmp_path / "x"], schema, file_format="orc") == [{"tick`s": 1}]
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["dotted first", "struct first"])
