@@ -7,6 +7,7 @@ that outlasts the client's own (`retries.py`).
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
 import os
@@ -23,6 +24,7 @@ from .aws import as_os_errors as as_errors_of_aws
 from .aws import aws_client, shared_credentials
 from .config import SCHEMES, ClientConfig, client_config, uses_fsspec
 from .faults import BeyondTheEnd, as_os_errors
+from .retries import patiently
 
 if TYPE_CHECKING:
     from obstore import GetOptions
@@ -36,6 +38,10 @@ _LARGE_TIMEOUT = timedelta(minutes=5)
 
 _PAGE = 1000
 """Objects of a page of a listing: one request."""
+
+_ENDS_REMEMBERED = 1000
+
+_NO_PAGE: Final = "the store answered a request to list with something that is not a whole page"
 
 
 class Part(NamedTuple):
@@ -59,6 +65,10 @@ class Bucket:
         """As it stands in URLs."""
         self._config = config
         self._store = _client(scheme, name, config)
+        self._s3: Any = None
+        """boto3's client, made when it is first needed."""
+        self._ends: dict[str, str] = {}
+        """Prefix -> its last key, behind which nothing was when it was looked."""
         slow = {**config.connections, "timeout": _LARGE_TIMEOUT}
         self._slow_store = _client(
             scheme, name, ClientConfig(**{**vars(config), "connections": slow})
@@ -74,10 +84,27 @@ class Bucket:
         Columns: path (the key), last_modified, size, e_tag, version. A prefix ends where a part of
         the key ends: `a/b` lists `a/b/c` and not `a/bc`.
 
+        The client takes any XML with the status 200 for the last page, which S3 also answers where
+        it fails. So S3 is asked once what is behind the last key, unless that is where the listing
+        ended before.
+
         Raises:
             FileNotFoundError: there is no such bucket.
-            OSError: it cannot be listed.
+            OSError: it cannot be listed to its end.
         """
+        while True:
+            last = after
+            for page in self._pages(prefix, after):
+                yield page
+                last = page.column("path")[-1].as_py() if page.num_rows else last
+            if self._ends.get(prefix) == last or self._is_end(prefix, last):
+                return
+            if last == after:
+                raise OSError(errno.EIO, _NO_PAGE, self.url(prefix))
+            after = last
+
+    def _pages(self, prefix: str, after: str = "") -> Iterator[pa.RecordBatch]:
+        """As far as the client comes."""
         import obstore
 
         with as_os_errors(self.url(prefix)):
@@ -88,8 +115,42 @@ class Bucket:
                 chunk_size=_PAGE,
                 return_arrow=True,
             )
-            for page in found:
-                yield pa.record_batch(page)
+            yield from map(pa.record_batch, found)
+
+    def _is_end(self, prefix: str, last: str) -> bool:
+        if self.scheme != "s3":
+            return True
+        answer = self._s3_page(prefix, StartAfter=last, MaxKeys=2)
+        # The client names a directory that somebody has drawn without the slash at its end.
+        drawn = (f"{last}/", f"{prefix}/")
+        if any(found["Key"] not in drawn for found in answer.get("Contents", ())):
+            return False
+        if len(self._ends) >= _ENDS_REMEMBERED:
+            self._ends.clear()
+        self._ends[prefix] = last
+        return True
+
+    def forget(self) -> None:
+        """Believe no end of a listing that was seen before."""
+        self._ends.clear()
+
+    def _s3_page(self, prefix: str, **asked: Any) -> Mapping[str, Any]:
+        """One page of S3 through boto3, which knows an error whatever its status is."""
+
+        def ask() -> Mapping[str, Any]:
+            if self._s3 is None:
+                self._s3 = aws_client("s3", self._config)
+            below = f"{prefix.rstrip('/')}/" if prefix else ""
+            with as_errors_of_aws(self.url(prefix)):
+                answer: Mapping[str, Any] = self._s3.list_objects_v2(
+                    Bucket=self.name, Prefix=below, **asked
+                )
+            more = answer.get("IsTruncated")
+            if more is None or (more and "NextContinuationToken" not in answer):
+                raise OSError(errno.EIO, _NO_PAGE, self.url(prefix))
+            return answer
+
+        return patiently(ask, attempts=4)
 
     def is_directory_mark(self, key: str) -> bool:
         """True if there is an object `key/`, which listings show as `key` and nobody can read.
@@ -108,12 +169,35 @@ class Bucket:
 
     def level(self, prefix: str) -> tuple[pa.Table, list[str]]:
         """What lies directly below a prefix: the objects, as of `pages`, and the prefixes."""
+        if self.scheme == "s3":
+            return self._s3_level(prefix)
         import obstore
 
         with as_os_errors(self.url(prefix)):
             found = obstore.list_with_delimiter(self._store, prefix or None, return_arrow=True)
         folders = [folder.rstrip("/") for folder in found["common_prefixes"]]
         return pa.table(found["objects"]), sorted(folders)
+
+    def _s3_level(self, prefix: str) -> tuple[pa.Table, list[str]]:
+        found: list[Mapping[str, Any]] = []
+        folders: list[str] = []
+        asked = {"Delimiter": "/"}
+        while True:
+            answer = self._s3_page(prefix, **asked)
+            found += answer.get("Contents", ())
+            folders += [each["Prefix"].rstrip("/") for each in answer.get("CommonPrefixes", ())]
+            if not answer["IsTruncated"]:
+                break
+            asked["ContinuationToken"] = answer["NextContinuationToken"]
+        columns = {
+            "path": pa.array([each["Key"].removesuffix("/") for each in found], pa.string()),
+            "size": pa.array([each["Size"] for each in found], pa.int64()),
+            "last_modified": pa.array(
+                [each["LastModified"] for each in found], pa.timestamp("us", "UTC")
+            ),
+            "e_tag": pa.array([each.get("ETag") for each in found], pa.string()),
+        }
+        return pa.table(columns), sorted(folders)
 
     def folders(self, prefix: str, after: str) -> list[str]:
         """Some prefixes below `prefix` behind a key, in order; none where the store tells none.
@@ -122,10 +206,7 @@ class Bucket:
         """
         if self.scheme != "s3":
             return []
-        with as_errors_of_aws(self.url(prefix)):
-            answer = aws_client("s3", self._config).list_objects_v2(
-                Bucket=self.name, Prefix=prefix, StartAfter=after, Delimiter="/"
-            )
+        answer = self._s3_page(prefix, StartAfter=after, Delimiter="/")
         return [found["Prefix"] for found in answer.get("CommonPrefixes", ())]
 
     def head(self, key: str) -> Part:
@@ -205,7 +286,8 @@ class Bucket:
         """Remove an object and all that lies below it; nothing happens if it is gone."""
         import obstore
 
-        keys = [path for page in self.pages(key) for path in page.column("path").to_pylist()]
+        # What is left of an incomplete listing is below a name that is still there.
+        keys = [path for page in self._pages(key) for path in page.column("path").to_pylist()]
         with as_os_errors(self.url(key)):
             obstore.delete(self._store, [key, *keys])
 

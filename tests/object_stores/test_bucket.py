@@ -86,6 +86,7 @@ def test_each_operation_is_one_request(server, bucket, lake):
     assert server.counted(lambda: lake.whole("in/a")) == {"GET": 1}
     assert server.counted(lambda: lake.part("in/a", 2, 3)) == {"GET": 1}
     assert server.counted(lambda: lake.head("in/a")) == {"HEAD": 1}
+    assert server.counted(lambda: list(lake.pages("in"))) == {"LIST": 2}
     assert server.counted(lambda: list(lake.pages("in"))) == {"LIST": 1}
     assert server.counted(lambda: lake.names("in")) == {"LIST": 1}
     assert server.counted(lambda: lake.delete("in/a")) == {"LIST": 1, "POST": 1}
@@ -119,6 +120,7 @@ def test_a_large_object_is_read_in_parts_and_written_in_one(server, bucket, lake
 
 def test_throttling_is_waited_out(server, bucket, lake):
     lake.create("in/a", b"x")
+    list(lake.pages("in"))
     for kind, action in {
         "GET": lambda: lake.whole("in/a"),
         "LIST": lambda: list(lake.pages("in")),

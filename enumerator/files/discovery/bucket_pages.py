@@ -75,6 +75,10 @@ class BucketPages(Pages):
                 return
 
     @override
+    def forget(self) -> None:
+        self._bucket.forget()
+
+    @override
     def exists(self, prefix: str) -> bool:
         return any(page.is_there for page in self.pages(prefix))
 

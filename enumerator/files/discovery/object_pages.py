@@ -54,6 +54,10 @@ class Pages(ABC):
             OSError: it cannot be listed; FileNotFoundError: it is not there.
         """
 
+    def forget(self) -> None:
+        """Believe nothing that a listing before has found out."""
+        return
+
     @abstractmethod
     def exists(self, prefix: str) -> bool:
         """True if anything has a name that begins so."""

@@ -68,6 +68,7 @@ class RemoteTree(Tree):
     @override
     def forget(self) -> None:
         self._judge.forget()
+        self._pages.forget()
 
     @override
     def stretches(self, known: KnownFiles, tally: Tally, after: str) -> Iterator[FoundFiles]:
