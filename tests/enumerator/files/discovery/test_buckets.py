@@ -81,8 +81,12 @@ def test_a_long_listing_is_shared_out_and_each_key_comes_once(server, requests):
 
 
 def test_a_short_listing_takes_one_request_and_nothing_is_asked_for_a_file(server, requests):
-    discovery = make_discovery("s3://river/in/day=03", server)
-    assert keys(Ledger().take(discovery)) == KEYS[18:27]
+    discovery, ledger = make_discovery("s3://river/in/day=03", server), Ledger()
+    assert keys(ledger.take(discovery)) == KEYS[18:27]
+    # Whether that was all is asked where a listing ends for the first time.
+    assert requests() == [("LIST", "in/day=03/", ""), ("LIST", "in/day=03/", KEYS[26])]
+    requests.clear()
+    assert ledger.take(discovery) == []
     assert requests() == [("LIST", "in/day=03/", "")]
 
 
