@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyspark_sluice.checkpoint_meta.local_store import LocalStateStore
 from pyspark_sluice.checkpoint_meta.seed import find_seed
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.cli.test_fork import drained
@@ -260,6 +261,70 @@ def test_options_say_which_files_there_are(tmp_path, capsys):
     told, _ = from_spark(tmp_path, capsys, "--option", "pathGlobFilter=*.json")
     assert told["counts"]["not_listed"] == 0
     assert "pathGlobFiler" in from_spark(tmp_path, capsys, "--option", "pathGlobFiler=*", code=2)
+
+
+# Continuing the query -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ended(tmp_path):
+    """A query that has ended after two batches; a third file has landed since."""
+    paths = landed(tmp_path, ["a.json", "b.json", "c.json"])
+    log = SparkLog(tmp_path / "old")
+    for number, path in enumerate(paths[:2]):
+        log.batch(number, [path])
+    (tmp_path / "old" / "metadata").write_text('{"id":"the-old-query"}')
+    return log
+
+
+def test_a_continued_query_has_the_old_one_s_id_and_batch(tmp_path, capsys, ended):
+    told, new = from_spark(tmp_path, capsys, "--continue-query", "--yes")
+    assert told["continues"] == {"query": "the-old-query", "batch": 1}
+    assert find_seed(new.store).origin["continues"] == told["continues"]
+    root = tmp_path / "new"
+    for name in ("metadata", "commits/1"):
+        assert (root / name).read_bytes() == (tmp_path / "old" / name).read_bytes()
+    for name in ("offsets/0", "offsets/1"):
+        assert (root / name).read_text().splitlines()[-1] == "-"
+    assert drained(new) == [2]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "said"),
+    [
+        (lambda log: log.write("offsets/2", [{}, {}]), 2, "not ended with a committed batch"),
+        (lambda log: log.write("offsets/1", [{}, {"logOffset": 1}, {}]), 2, "several"),
+        (lambda log: log.write("state/0/0/1.delta", [{}]), 2, "keeps state"),
+        (lambda log: (log.root / "metadata").unlink(), 3, "metadata"),
+        (lambda log: log.write("metadata", [{}]), 3, "metadata"),
+        (lambda log: [path.unlink() for path in (log.root / "commits").iterdir()], 2, "none in"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_continued_is_refused_by_name(tmp_path, capsys, ended, spoil, code, said):
+    spoil(ended)
+    assert said in from_spark(tmp_path, capsys, "--continue-query", "--yes", code=code)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_query_that_goes_on_meanwhile_is_not_continued(tmp_path, capsys, ended, monkeypatch):
+    publish = LocalStateStore.publish
+
+    def meanwhile(store, name, data):
+        publish(store, name, data)
+        if name == "metadata":
+            ended.batch(2, [tmp_path / "data" / "c.json"])
+
+    monkeypatch.setattr(LocalStateStore, "publish", meanwhile)
+    said = from_spark(tmp_path, capsys, "--continue-query", "--yes", code=2)
+    assert "the old query has gone on meanwhile" in said
+    assert not (tmp_path / "new" / "sluice" / "source" / "seed.json").exists()
+
+
+def test_a_place_that_spark_uses_is_not_taken_for_a_continued_query(tmp_path, capsys, ended):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "metadata").write_text('{"id":"another"}')
+    said = from_spark(tmp_path, capsys, "--continue-query", "--yes", code=2)
+    assert "the place for the new query is in use" in said
 
 
 # Auto Loader ----------------------------------------------------------------------------------
