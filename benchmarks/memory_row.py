@@ -1,5 +1,8 @@
 """The memory row: peak resident size of a reader, for each format, over a large file and a tenth.
 
+And how much a reader grows by the longest record, row or block that it reads by default, next to
+the bound of `reader/files/bounds.py`.
+
 Each reading is a process of its own, without Spark: what a Python worker holds besides pyspark.
 `make bench BENCH=memory`; `SLUICE_BENCH_MB` sets the size of the large files (2,000 by default).
 """
@@ -20,10 +23,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc, orc
 
+from pyspark_sluice.reader.files.bounds import held_at_most
+from pyspark_sluice.reader.files.options import ReaderOptions
+
 from .bench import Bench, Result
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
+
+LONGEST_MB = 60
+"""Size of the longest record, of which `maxRecordBytes` permits 67 by default."""
 
 SIZE_MB = int(os.environ.get("SLUICE_BENCH_MB", "2000"))
 _CHUNK = 100_000
@@ -46,36 +55,47 @@ else:
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("value", pa.float64())])
 # In this process, whose memory is measured, instead of a child of it.
 ChildDecoder.supported = False
-rows = 0
+def peak():
+    # Not getrusage: its figure begins with what the process had that started this one.
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(status["VmHWM"].split()[0]) * 1024
+
+rows, began = 0, peak()
 for item in FileSplitReader(schema, ReaderOptions(**options), CONTEXT).read([whole(path)]):
     rows += item.num_rows if isinstance(item, pa.RecordBatch) else 0
-# Not getrusage: its figure begins with what the process had that started this one.
-status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print(json.dumps([rows, int(status["VmHWM"].split()[0]) * 1024]))
+print(json.dumps([rows, peak(), peak() - began]))
 """
 
 
 def memory(bench: Bench) -> Iterator[Result]:
     """Peak resident size of a reader by format, over a file of 2 GB and one of a tenth."""
     for name, (write, options) in _KINDS.items():
-        small = _peak(_file(bench, name, write, SIZE_MB // 10), options)
+        small, _ = _peak(_file(bench, name, write, SIZE_MB // 10), options)
         path = _file(bench, name, write, SIZE_MB)
-        large = _peak(path, options)
+        large, _ = _peak(path, options)
         note = f"{path.stat().st_size / 1e6:,.0f} MB; {large / small:.2f} times the smaller's"
         of_tenth = f"a file of {SIZE_MB // 10} MB"
         yield Result(f"memory, {name}", large / 2**20, small / 2**20, "MiB", of_tenth, note)
+    for name, (write, options) in _LONGEST.items():
+        path = _file(bench, f"longest_{name}", write, LONGEST_MB)
+        _, grown = _peak(path, options)
+        bound = held_at_most(ReaderOptions(**options), LONGEST_MB * 1_000_000)
+        note = f"{grown / 1e6 / LONGEST_MB:.1f} times the record, besides Python and its imports"
+        work = f"growth by one record of {LONGEST_MB} MB, {name}"
+        yield Result(work, grown / 2**20, bound / 2**20, "MiB", "the bound", note)
 
 
-def _peak(path: Path, options: dict[str, Any]) -> float:
+def _peak(path: Path, options: dict[str, Any]) -> tuple[float, float]:
+    """The peak, and by how much it is more than before the file was read."""
     done = subprocess.run(
         [sys.executable, "-c", _READ, str(path), json.dumps(options)],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    rows, peak = json.loads(done.stdout)
+    rows, peak, grown = json.loads(done.stdout)
     if not rows:
         message = f"no row in {path}"
         raise ValueError(message)
-    return float(peak)
+    return peak, grown
 
 
 def _file(bench: Bench, name: str, write: Callable[[Path, int], None], megabytes: int) -> Path:
@@ -191,4 +211,50 @@ _KINDS: dict[str, tuple[Callable[[Path, int], None], dict[str, Any]]] = {
     "arrow stream": (_columns(ipc.new_stream), {"file_format": "arrow"}),
     "avro": (_avro, {"file_format": "avro"}),
     "binaryFile": (_zeros, {"file_format": "binaryFile"}),
+}
+
+
+def _one(before: bytes, after: bytes, opened: Any = open) -> Callable[[Path, int], None]:
+    def write(path: Path, size: int) -> None:
+        with opened(path, "wb") as out:
+            out.write(before + b"x" * size + after)
+
+    return write
+
+
+def _one_row(write: Callable[[pa.Table, str], Any]) -> Callable[[Path, int], None]:
+    return lambda path, size: write(pa.table({"id": [1], "name": ["x" * size]}), str(path))
+
+
+def _one_of_ipc(table: pa.Table, path: str) -> None:
+    with ipc.new_file(path, table.schema) as out:
+        out.write(table)
+
+
+def _one_of_avro(table: pa.Table, path: str) -> None:
+    import fastavro
+
+    fields = [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]
+    with Path(path).open("wb") as out:
+        fastavro.writer(out, {"type": "record", "name": "r", "fields": fields}, table.to_pylist())
+
+
+_LONGEST: dict[str, tuple[Callable[[Path, int], None], dict[str, Any]]] = {
+    "json": (_one(b'{"name":"', b'"}\n'), {"file_format": "json"}),
+    "json document": (
+        _one(b'{"name":"', b'"}\n'),
+        {"file_format": "json", "multi_line": True},
+    ),
+    "json gzip": (
+        _one(b'{"name":"', b'"}\n', _gzip),
+        {"file_format": "json", "compression": "gzip"},
+    ),
+    "csv": (_one(b"1,", b",2\n"), {"file_format": "csv"}),
+    "csv multiline": (_one(b'1,"a\n', b'",2\n'), {"file_format": "csv", "multi_line": True}),
+    "text": (_one(b"", b"\n"), {"file_format": "text"}),
+    "text wholetext": (_one(b"", b"\n"), {"file_format": "text", "wholetext": True}),
+    "parquet": (_one_row(pq.write_table), {"file_format": "parquet"}),
+    "orc": (_one_row(orc.write_table), {"file_format": "orc"}),
+    "arrow": (_one_row(_one_of_ipc), {"file_format": "arrow"}),
+    "avro": (_one_row(_one_of_avro), {"file_format": "avro"}),
 }
