@@ -27,8 +27,8 @@ FSSPEC = ("fsspec", "an error")
 class Answered:
     """The requests to list at some positions are answered with 200 and a body."""
 
-    def __init__(self, body, positions):
-        self._body, self._positions = body, positions
+    def __init__(self, body, positions, status="200 OK"):
+        self._body, self._positions, self._status = body, positions, status
         self.count = 0
         self._lock = threading.Lock()
 
@@ -40,7 +40,7 @@ class Answered:
             if self.count - 1 not in self._positions:
                 return None
         length = str(len(self._body))
-        respond("200 OK", [("Content-Type", "application/xml"), ("Content-Length", length)])
+        respond(self._status, [("Content-Type", "application/xml"), ("Content-Length", length)])
         return [self._body]
 
 
@@ -54,11 +54,11 @@ def lake(server, bucket):
     server.most_keys, server.fault = 0, None
 
 
-def _listed(server, bucket, **storage):
-    storage = {**server.options, "retry_config": {"max_retries": 1}, **storage}
-    if storage.get("client") == "fsspec":
-        del storage["retry_config"]
-    given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(storage)}
+def _listed(server, bucket, client="obstore", **options):
+    storage = {**server.options, "client": client}
+    if client == "obstore":
+        storage["retry_config"] = {"max_retries": 1}
+    given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(storage), **options}
     return [file.path for file in make_file_lister(parse_options(given, streaming=False))(())]
 
 
@@ -77,6 +77,16 @@ def test_a_store_that_answers_so_for_ever_is_an_error(server, lake):
     server.fault = Answered(BODIES["an error"], range(1000))
     with pytest.raises(SourceUnavailable):
         _listed(server, lake)
+
+
+@pytest.mark.parametrize("position", [1, 4])
+def test_a_bucket_that_is_missing_in_the_middle_of_a_listing_is_no_empty_path(
+    server, lake, position
+):
+    body = b"<Error><Code>NoSuchBucket</Code></Error>"
+    server.fault = Answered(body, {position}, "404 Not Found")
+    with pytest.raises(SourceUnavailable, match="cannot be listed"):
+        _listed(server, lake, failOnMissingPath="false")
 
 
 @pytest.mark.parametrize("position", [0, 2])

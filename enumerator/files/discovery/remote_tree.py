@@ -6,6 +6,7 @@ Not here: the requests (`bucket_pages.py`, `object_pages.py`), judging what they
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -81,9 +82,12 @@ class RemoteTree(Tree):
             for page, level in in_lanes([first], self._list, _LANES):
                 is_there = is_there or page.is_there
                 yield self._judge.judged(page, level, known, tally)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError) as error:
             if not (self.may_vanish and self._files.exists(self._root.partition("/")[0])):
                 raise
+            if is_there or self._pages.exists(base):
+                # The answer was wrong: what is below the path has not been listed.
+                raise OSError(errno.EIO, str(error), self._root) from error
         if not is_there and not after:
             yield from self._instead(known, tally)
         self._was_there = True
