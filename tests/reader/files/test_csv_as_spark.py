@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.connector.options import parse_options
-from pyspark_sluice.errors import OptionError
+from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
 
 pytestmark = pytest.mark.spark
@@ -183,6 +183,34 @@ def _check(
 )
 def test_files_of_other_writers_give_the_rows_of_spark(spark, tmp_path, options, files):
     _check(spark, tmp_path, files, THREE, options)
+
+
+@pytest.mark.parametrize("more", [{}, MULTI])
+def test_spark_refuses_or_renames_what_a_header_names_twice(spark, tmp_path, more):
+    path = tmp_path / "a.csv"
+    path.write_text("id,n,N\n1,x,y\n")
+    options = {"header": "true", **more}
+    by_position = "id int, n string, m string"
+    by_name = spark.read.options(**options, enforceSchema="false").schema(by_position)
+    with pytest.raises(Exception, match="does not conform to the schema"):
+        by_name.csv(str(path)).collect()
+    assert spark.read.options(**options).csv(str(path)).columns == ["id", "n1", "N2"]
+    (row,) = spark.read.options(**options).schema(by_position).csv(str(path)).collect()
+    ours = {"file_format": "csv", "mode": "PERMISSIVE", **options}
+    assert read_rows([path], _arrow(by_position), **ours) == [row.asDict()]
+    for given in ({"enforce_schema": False}, {"rescued_data_column": "m", "enforce_schema": False}):
+        with pytest.raises(SchemaMismatchError, match="names a column twice"):
+            read_rows([path], _arrow("id int, n string, m string"), **ours, **given)
+
+
+def test_a_second_mark_at_the_beginning_is_text_where_spark_drops_it_in_lines(spark, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\ufeff\ufeff1,2,3\n")
+    for more, dropped in (({}, 2), (MULTI, 1)):
+        (row,) = spark.read.schema(THREE).options(**more).csv(str(path)).collect()
+        assert row.a == "\ufeff\ufeff1"[dropped:]
+        (ours,) = read_rows([path], _arrow(THREE), file_format="csv", **more)
+        assert ours["a"] == "\ufeff1"
 
 
 def test_a_record_with_more_fields_than_spark_takes_is_a_record_like_any_other(spark, tmp_path):

@@ -144,17 +144,16 @@ class CsvFormat(TwoPathFormat):
         if self._header and data.startswith(self._header):
             self._names = self._header_names
             return data[len(self._header) :]
-        for offset, line in self.records(data):
+        records = self.records(data)
+        for offset, line in records:
             tokens = self._tokens.line(line.decode("utf-8", "replace"))
             if tokens is None:
                 continue
             self._names = self._columns.names(tokens, file)
-            after = offset + len(line)
-            endings = [self._separator] if self._separator else [b"\r\n", b"\n", b"\r"]
-            ending = next((e for e in endings if data.startswith(e, after)), b"")
-            if offset == 0 and ending:
-                self._header, self._header_names = data[: after + len(ending)], self._names
-            return data[after + len(ending) :]
+            end, _ = next(records, (len(data), b""))
+            if offset == 0 and end > len(line):
+                self._header, self._header_names = data[:end], self._names
+            return data[end:]
         return None
 
 

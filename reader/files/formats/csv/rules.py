@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ...options import ReaderOptions
 from ..strings import BLANKS
 
 __all__ = ["BLANKS", "NO_CHARACTER", "Rules"]
@@ -46,33 +47,30 @@ class Rules:
     """Finds what has a meaning inside of quotes."""
 
     @staticmethod
-    def of(  # noqa: PLR0913 - one parameter an option
-        sep: str,
-        quote: str,
-        escape: str,
-        before_escape: str | None,
-        empty: str,
-        *,
-        leading: bool,
-        trailing: bool,
-        breaks: tuple[str, ...] = (),
-        quoted_break: str = "",
-    ) -> Rules:
-        """The rules of these options, as Spark hands them to its parser."""
-        quote, escape = quote or NO_CHARACTER, escape or NO_CHARACTER
-        before_escape = before_escape or (NO_CHARACTER if quote == escape else escape)
+    def of(options: ReaderOptions, line_break: str = "") -> Rules:
+        """The rules of these options, as Spark hands them to its parser.
+
+        `line_break` is the file's own one; empty where a record is one line.
+        """
+        quote, escape = options.quote or NO_CHARACTER, options.escape or NO_CHARACTER
+        default = NO_CHARACTER if quote == escape else escape
+        before_escape = options.char_to_escape_quote_escaping or default
+        # A separator of one character takes the place of the line feed, which then is text.
+        feed = options.line_sep if len(options.line_sep) == 1 else "\n"
+        breaks = tuple(dict.fromkeys((line_break, feed))) if line_break else ()
         # A separator of several characters is looked for by `LongScanner`.
-        stop = sep if len(sep) == 1 else NO_CHARACTER
+        stop = options.sep if len(options.sep) == 1 else NO_CHARACTER
         return Rules(
-            sep,
+            options.sep,
             quote,
             escape,
             before_escape,
-            empty,
-            leading,
-            trailing,
+            options.empty_value,
+            options.ignore_leading_white_space,
+            options.ignore_trailing_white_space,
             breaks,
-            quoted_break,
+            # Spark keeps a separator that was set as it is inside of quotes.
+            line_break if line_break != "\n" and not options.line_sep else "",
             _any_of(stop, *breaks[:1]),
             _any_of(stop, *breaks),
             _any_of(quote, escape, before_escape),

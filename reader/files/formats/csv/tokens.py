@@ -37,7 +37,7 @@ class CsvTokens:
         self._options = options
         self._comment = options.comment
         self._scanner = Scanner if len(options.sep) == 1 else LongScanner
-        self._line_rules = self._rules()
+        self._line_rules = Rules.of(options)
         trims = options.ignore_leading_white_space or options.ignore_trailing_white_space
         self._splits = not trims and not overlaps_itself(options.sep.encode())
 
@@ -63,7 +63,8 @@ class CsvTokens:
         Without `is_end` the last one is left out, as its end is not known yet; one without fields
         may follow it, which says up to where nothing but blank lines and comments stand.
         """
-        scanner = self._scanner(self._rules(line_break), text, is_end=is_end)
+        rules = Rules.of(self._options, line_break)
+        scanner = self._scanner(rules, text, is_end=is_end)
         start = 0
         while start < len(text):
             if self._comment and text.startswith(self._comment, start):
@@ -76,31 +77,13 @@ class CsvTokens:
                     is_whole = scanner.is_closed
                 except RecursionError:
                     end = text.find(line_break, start)
-                    scanner = self._scanner(self._rules(line_break), text, is_end=is_end)
+                    scanner = self._scanner(rules, text, is_end=is_end)
                     scanner.at = end + len(line_break) if end >= 0 else len(text)
                     is_whole, tokens = end >= 0, [text[start : scanner.at].rstrip(line_break)]
             if not is_whole and not is_end:
                 break
             yield Record(start, scanner.at, tokens)
             start = scanner.at
-
-    def _rules(self, line_break: str = "") -> Rules:
-        options = self._options
-        # A separator of one character takes the place of the line feed, which then is text.
-        feed = options.line_sep if len(options.line_sep) == 1 else "\n"
-        # Spark keeps a separator that was set as it is inside of quotes.
-        normal = line_break if line_break != "\n" and not options.line_sep else ""
-        return Rules.of(
-            options.sep,
-            options.quote,
-            options.escape,
-            options.char_to_escape_quote_escaping,
-            options.empty_value,
-            leading=options.ignore_leading_white_space,
-            trailing=options.ignore_trailing_white_space,
-            breaks=tuple(dict.fromkeys((line_break, feed))) if line_break else (),
-            quoted_break=normal,
-        )
 
 
 def break_of(text: str) -> str:
