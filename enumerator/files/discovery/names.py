@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable, Iterator
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
 
 IGNORED = "^[._]"
 """Hidden names, as for Spark, Hadoop and Flink."""
 
 _SUMMARIES = ("_metadata", "_common_metadata")
 """Directories of such names are entered, though files of such names are not read."""
+
+_FEW_TIMES = 4
+"""A repetition of no more is harmless within another."""
 
 _WILD = {"*": ".*", "?": "."}
 
@@ -83,7 +89,49 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
         in_set = character == "[" or (in_set and character != "]")
     if in_set or groups:
         raise ValueError(f"an open {'[' if in_set else '{'} in {glob!r}")
-    return _compiled("".join(parts), glob)
+    return _compiled(_without_retries(parts), glob)
+
+
+def _without_retries(parts: list[str]) -> str:
+    """The expression, in which each `*` takes what leads to the first match of what follows it.
+
+    So a name that does not match is seen in one pass. Alternatives and sets may have to be tried again.
+    """
+    if not {"(?:", "["}.isdisjoint(parts) or parts.count(_WILD["*"]) < 2:
+        return "".join(parts)
+    first, *middle, last = "\0".join(parts).replace(_WILD["*"], "\1").split("\1")
+    inner = "".join(f"(?>.*?{part})" for part in middle if part.strip("\0"))
+    return f"{first}{inner}.*{last}".replace("\0", "")
+
+
+def may_not_end(expression: str) -> bool:
+    """True if a repetition within a repetition may try a name in more ways than there is time for.
+
+    Raises:
+        re.error: it is not a regular expression.
+    """
+    return _is_nested(_parser.parse(expression), within=False)
+
+
+def _is_nested(parsed: Iterable[Any], *, within: bool) -> bool:
+    for operator, found in parsed:
+        repeats = str(operator) in ("MAX_REPEAT", "MIN_REPEAT") and found[1] > _FEW_TIMES
+        if repeats and within:
+            return True
+        if any(_is_nested(inner, within=within or repeats) for inner in _inner(found)):
+            return True
+        if within and str(operator) == "BRANCH":
+            return True
+    return False
+
+
+def _inner(found: Any) -> Iterator[Any]:
+    """The parts of an expression within another one."""
+    if isinstance(found, _parser.SubPattern):
+        yield found
+    elif isinstance(found, tuple | list):
+        for one in found:
+            yield from _inner(one)
 
 
 def _plain(character: str, in_set: bool) -> str:

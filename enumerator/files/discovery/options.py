@@ -13,7 +13,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from ....checkpoint_meta.units import ByteSize, Milliseconds
 from .marker import ReadyMarker
-from .names import IGNORED, glob_pattern
+from .names import IGNORED, glob_pattern, may_not_end
 
 __all__ = ["DiscoveryOptions"]
 
@@ -27,6 +27,11 @@ def _glob(value: str) -> str:
 
 def _expression(value: str) -> str:
     try:
+        if may_not_end(value):
+            raise ValueError(
+                "repeats a part that has repetitions or alternatives of its own, such as (a+)+, "
+                "which a name can keep busy for ever; write it without one of them"
+            )
         re.compile(value)
     except re.error as error:
         raise ValueError(f"is not a regular expression: {error}") from None
