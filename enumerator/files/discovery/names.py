@@ -95,7 +95,7 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
 def _without_retries(parts: list[str]) -> str:
     """The expression, in which each `*` takes what leads to the first match of what follows it.
 
-    So a name that does not match is seen in one pass. Alternatives and sets may have to be tried again.
+    So a name that does not match is seen in one pass. Alternatives and sets may be tried again.
     """
     if not {"(?:", "["}.isdisjoint(parts) or parts.count(_WILD["*"]) < 2:
         return "".join(parts)
