@@ -199,6 +199,33 @@ def test_columns_of_any_name_are_read(name: str) -> None:
     assert _parsed(data, schema, ReaderOptions(file_format="json")) == ([{name: 5}], 0)
 
 
+def test_columns_of_strings_take_any_value_as_it_is_written_without_the_slow_path() -> None:
+    amount = pa.field("amount", pa.decimal128(10, 2))
+    schema = pa.schema([("s", pa.string()), ("id", pa.int64()), amount])
+    reader = JsonFormat(schema, ReaderOptions(file_format="json"))
+    texts = {
+        '"a\\n\\u00e9"': "a\n\u00e9", "1.50": "1.50", "-0": "-0", "true": "true", "null": None,
+        '"null"': "null", '[1, {"k" :"v"} ]': '[1, {"k" :"v"} ]', '{"\\u0061": 1}': '{"\\u0061": 1}',
+        '""': "", '"\u00e9"': "\u00e9",
+    }  # fmt: skip
+    lines = [f'{{"s": {text} ,"id":1,"amount":"1,234.505"}}' for text in texts]
+    data = "\n".join([*lines, '{"amount":1e1}']).encode()
+    parsed = reader.quick(data, Source((FileVersion("a", len(data), 0),), (0,)))
+    assert parsed is not None
+    assert parsed.batch.column("s").to_pylist() == [*texts.values(), None]
+    amounts = [str(value) for value in parsed.batch.column("amount").to_pylist()]
+    assert amounts == ["1234.51"] * len(texts) + ["10.00"]
+    for refused in (
+        '{"s":[1,]}',
+        '{"s":"\\q"}',
+        '{"s":["\t"]}',
+        '{"s":01}',
+        '{"s":"x","amount":true}',
+    ):
+        broken = data + b"\n" + refused.encode()
+        assert reader.quick(broken, Source((FileVersion("a", 1, 0),), (0,))) is None
+
+
 @pytest.mark.parametrize(
     ("data", "rows", "expected"),
     [

@@ -1,8 +1,9 @@
 """Blocks of whole lines as columns, by the fast parsers; each refuses what it is not sure of.
 
 msgspec takes flat records (`structs.py`), arrow-json under its eyes nested ones (`nested.py`), and
-pyarrow's parser with an explicit schema what these two do not: decimals, 32 bit floats in flat
-records, numbers in columns of strings. It knows no maps, which come by arrow-json even then.
+pyarrow's parser with an explicit schema what these two do not: decimals, and 32 bit floats in flat
+records. It knows no maps, which come by arrow-json even then. What it refuses too is tried by
+msgspec again, which then takes any value in columns of strings, as it is written.
 What they are known to read otherwise than Spark is looked for here: a negative zero that is an
 integer, bytes that are not UTF-8, words for no number, numbers with too many digits.
 
@@ -29,7 +30,6 @@ from .wire import finish, holds_floats, wire_schema, wire_type
 __all__ = ["FastRecords"]
 
 _types = pa.types
-_NOT_A_STRING = re.compile(r"Column\(/([^/)]+)\) changed from string to (?:number|boolean)")
 _MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
 _NO_NUMBER = re.compile(rb"[:\[,][ \t]*-?(?:NaN|Inf)")
 
@@ -61,14 +61,24 @@ class FastRecords:
         self._floats = [at for at, kind in enumerate(data.types) if holds_floats(kind)]
         minds = options.minds_unknown_fields
         self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(data, known_only=minds)
+        self._written: FlatRecords | None = None
         if self._strict is None and not maps:
             self._strict = FlatRecords.of(self._wire, known_only=minds)
+            written = [
+                f.name for f in data if _types.is_string(f.type) or _types.is_decimal(f.type)
+            ]
+            if written:
+                self._written = FlatRecords.of(self._wire, known_only=minds, written=written)
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
         """The records in `data`; None where a parser refuses or might be wrong."""
         if not is_utf8(data) or may_exceed(data):
             return None
-        parsed = self._strictly(data) or self._by_pyarrow(data)
+        parsed = (
+            self._by_msgspec(self._strict, data)
+            or self._by_pyarrow(data)
+            or self._by_msgspec(self._written, data)
+        )
         if parsed is None:
             return None
         wire, rows = parsed
@@ -79,11 +89,13 @@ class FastRecords:
         except (ValueError, pa.ArrowException):
             return None
 
-    def _strictly(self, data: bytes) -> tuple[list[pa.Array], int] | None:
-        if self._strict is None:
+    def _by_msgspec(
+        self, records: FlatRecords | NestedRecords | None, data: bytes
+    ) -> tuple[list[pa.Array], int] | None:
+        if records is None:
             return None
         try:
-            return self._strict.columns(data)
+            return records.columns(data)
         except (*REFUSALS, ValueError, pa.ArrowException):
             return None
 
@@ -91,7 +103,7 @@ class FastRecords:
         if self._wire is None or _has_word_for_no_number(data):
             return None
         try:
-            table = self._table(data, self._wire).select(self._plain.names)
+            table = self._table(data, self._wire)
             maps, rows = self._maps.columns(data) if self._maps else ([], table.num_rows)
         except (*REFUSALS, ValueError, pa.ArrowException):
             return None
@@ -101,32 +113,10 @@ class FastRecords:
         return [found[name] for name in self._data.names], rows
 
     def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
-        """Parse with `wire`, without the string columns that turn out to hold something else."""
-        minds = self._options.minds_unknown_fields
-        ignored = "error" if minds else "ignore"
-        while True:
-            complete = len(wire) == len(self._plain)
-            options = pa_json.ParseOptions(
-                explicit_schema=wire,
-                unexpected_field_behavior=ignored if complete else "infer",
-            )
-            reading = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
-            try:
-                table = pa_json.read_json(pa.BufferReader(data), reading, options)
-            except pa.ArrowInvalid as err:
-                found = _NOT_A_STRING.search(str(err))
-                index = wire.get_field_index(found[1]) if found else -1
-                if index < 0:
-                    raise
-                if not _types.is_string(self._data.field(wire.field(index).name).type):
-                    raise
-                wire = wire.remove(index)
-                continue
-            if complete:
-                return table
-            if minds and _has_more(table.schema, self._plain, wire):
-                raise ValueError("fields that the schema does not have")
-            return _with_strings(table, self._plain, wire, _integer_minus_zero(data))
+        ignored = "error" if self._options.minds_unknown_fields else "ignore"
+        options = pa_json.ParseOptions(explicit_schema=wire, unexpected_field_behavior=ignored)
+        reading = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        return pa_json.read_json(pa.BufferReader(data), reading, options)
 
     def _assembled(self, wire: list[pa.Array], rows: int) -> pa.RecordBatch:
         if not len(self._schema):
@@ -136,27 +126,6 @@ class FastRecords:
             for field, at, kind in self._plan
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _has_more(found: pa.Schema, data: pa.Schema, wire: pa.Schema) -> bool:
-    """True if a parser that was free to infer has found more than was asked for."""
-    asked = all(found.field(field.name).type == field.type for field in wire)
-    return not asked or any(name not in data.names for name in found.names)
-
-
-def _with_strings(table: pa.Table, data: pa.Schema, wire: pa.Schema, minus_zero: bool) -> pa.Table:
-    """Inferred columns as text. Raises ValueError where their text is not what was written."""
-    columns = []
-    for field in data:
-        index = table.schema.get_field_index(field.name)
-        column = table.column(index) if index >= 0 else pa.nulls(table.num_rows, field.type)
-        if wire.get_field_index(field.name) < 0:
-            exact = (pa.int64(), pa.bool_(), pa.string(), pa.null())
-            if column.type not in exact or (minus_zero and column.type == pa.int64()):
-                raise ValueError(f"{column.type} does not keep how it was written")
-            column = column.cast(pa.string())
-        columns.append(pa.chunked_array([column]) if isinstance(column, pa.Array) else column)
-    return pa.table(columns, names=data.names)
 
 
 def _integer_minus_zero(data: bytes) -> bool:

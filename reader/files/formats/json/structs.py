@@ -25,6 +25,8 @@ _types = pa.types
 NAME_ESCAPED = re.compile(r'[\\"\x00-\x1f]')
 """What JSON escapes in names; msgspec refuses to look for such names."""
 
+_NULL = msgspec.Raw(b"null")
+
 _FEW = 5
 """Columns from which on it pays to turn records around."""
 
@@ -35,25 +37,36 @@ REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowEr
 class FlatRecords:
     """Decodes lines of objects whose columns are numbers, booleans and strings."""
 
-    def __init__(self, wire: pa.Schema, kinds: list[type], *, known_only: bool) -> None:
+    def __init__(self, wire: pa.Schema, kinds: list[Any], *, known_only: bool) -> None:
         """`kinds` are the Python types of the columns of `wire`; see `of`."""
         self._types = wire.types
-        asked = [(name, kind | None) for name, kind in zip(wire.names, kinds, strict=True)]
+        self._written = [kind is msgspec.Raw for kind in kinds]
+        asked = [
+            (name, kind if kind is msgspec.Raw else kind | None)
+            for name, kind in zip(wire.names, kinds, strict=True)
+        ]
         record = record_type(asked, known_only=known_only)
         self._decoder = msgspec.json.Decoder(record)
         self._getters = [attrgetter(name) for name in record.__struct_fields__]
 
     @classmethod
-    def of(cls, wire: pa.Schema | None, *, known_only: bool) -> Self | None:
+    def of(
+        cls, wire: pa.Schema | None, *, known_only: bool, written: Sequence[str] = ()
+    ) -> Self | None:
         """For a schema out of `wire_schema`; None if it is not flat.
 
-        With `known_only`, records with other columns are refused.
+        With `known_only`, records with other columns are refused. The columns `written` are
+        strings of any value: of one that is no string, its text as it stands there.
         """
         if wire is None or any(NAME_ESCAPED.search(name) for name in wire.names):
             return None
-        kinds = [python_type(kind) for kind in wire.types]
-        known = [kind for kind in kinds if kind is not None]
-        return cls(wire, known, known_only=known_only) if len(known) == len(kinds) > 0 else None
+        fields = [
+            field.with_type(pa.string()) if field.name in written else field for field in wire
+        ]
+        kinds = [msgspec.Raw if f.name in written else python_type(f.type) for f in fields]
+        if not kinds or None in kinds:
+            return None
+        return cls(pa.schema(fields), kinds, known_only=known_only)
 
     def columns(self, data: bytes) -> tuple[list[pa.Array], int]:
         """One array for each column of the schema, and the number of records.
@@ -65,8 +78,10 @@ class FlatRecords:
         with without_collection():
             records = self._decoder.decode_lines(data)
             made = [
-                pa.array(values, kind)
-                for values, kind in zip(self._collected(records), self._types, strict=False)
+                pa.array(map(_text, values) if written else values, kind)
+                for values, kind, written in zip(
+                    self._collected(records), self._types, self._written, strict=False
+                )
             ]
         return made or [pa.array([], kind) for kind in self._types], len(records)
 
@@ -84,12 +99,24 @@ def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[m
     own = [f"field_{number}" for number in range(len(asked))]
     return msgspec.defstruct(
         "Record",
-        [(name, kind, None) for name, (_, kind) in zip(own, asked, strict=True)],
+        [
+            (name, kind, _NULL if kind is msgspec.Raw else None)
+            for name, (_, kind) in zip(own, asked, strict=True)
+        ],
         rename={name: written for name, (written, _) in zip(own, asked, strict=True)},
         forbid_unknown_fields=known_only,
         # Values are dropped together and hold no cycles.
         gc=False,
     )
+
+
+def _text(value: Any) -> str | None:
+    written = bytes(value)
+    if written.startswith(b'"'):
+        return (
+            msgspec.json.decode(written, type=str) if b"\\" in written else written[1:-1].decode()
+        )
+    return None if written == b"null" else written.decode()
 
 
 def python_type(kind: pa.DataType) -> type | None:
