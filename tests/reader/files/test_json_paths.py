@@ -203,9 +203,9 @@ def test_columns_of_strings_take_any_value_as_it_is_written_without_the_slow_pat
     amount = pa.field("amount", pa.decimal128(10, 2))
     schema = pa.schema([("s", pa.string()), ("id", pa.int64()), amount])
     reader = JsonFormat(schema, ReaderOptions(file_format="json"))
-    texts = {
+    texts: dict[str, str | None] = {
         '"a\\n\\u00e9"': "a\n\u00e9", "1.50": "1.50", "-0": "-0", "true": "true", "null": None,
-        '"null"': "null", '[1, {"k" :"v"} ]': '[1, {"k" :"v"} ]', '{"\\u0061": 1}': '{"\\u0061": 1}',
+        '"null"': "null", '[1, {"k" :"v"} ]': '[1, {"k" :"v"} ]', '{"\\u0061":1}': '{"\\u0061":1}',
         '""': "", '"\u00e9"': "\u00e9",
     }  # fmt: skip
     lines = [f'{{"s": {text} ,"id":1,"amount":"1,234.505"}}' for text in texts]
