@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ..numbers import decimals
 from ..times.temporal import Temporal
 from ..variants import is_variant
-from .base64_column import base64_column
+from .scalars import plain_base64
 
 _types = pa.types
 
@@ -81,7 +81,8 @@ def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array
             array.offsets, array.keys, items, type=target, mask=_mask(array)
         )
     if _types.is_binary(target):
-        return base64_column(array)
+        texts = array.to_pylist()
+        return pa.array([None if text is None else plain_base64(text) for text in texts], target)
     return temporal.column(array, target)
 
 
