@@ -1,0 +1,52 @@
+"""Each row of the table of differences is true: Spark reads the one thing, Sluice the other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyspark_sluice.tests.reader.readings import other_rows
+from pyspark_sluice.tests.reader.readings.documented import DOCUMENTED, OPEN
+from pyspark_sluice.tests.reader.readings.of_ours import Ours
+from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
+from pyspark_sluice.tests.reader.readings.table_cases import CASES, plain
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reading.md"
+HEADING = "## Differences from Spark's readers"
+
+
+def _rows() -> list[str]:
+    """The first cells of the table."""
+    table = PAGE.read_text(encoding="utf-8").partition(HEADING)[2]
+    rows = [
+        re.split(r" (?<!\\)\| ", line)[0][2:] for line in table.splitlines() if line[:2] == "| "
+    ]
+    assert rows[0] == "case"
+    return rows[1:]
+
+
+KNOWN = {*(case.row for case in CASES), *other_rows.ROWS}
+
+
+def test_every_row_of_the_table_has_a_case_and_every_case_a_row():
+    rows = _rows()
+    assert len(rows) > 30
+    assert [row for row in rows if not any(row.startswith(name) for name in KNOWN)] == []
+    named = {*KNOWN, *(d.row for d in (*DOCUMENTED, *OPEN))}
+    assert [name for name in named if sum(row.startswith(name) for row in rows) != 1] == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.row[:60]}" for case in CASES])
+def test_spark_and_sluice_read_what_the_table_says(spark, tmp_path, case):
+    paths = case.group.write(tmp_path)
+    (by_spark,) = read_by_spark(spark, case.group, paths, case.mode)
+    by_us = Ours(case.group, case.mode).alone(paths[0])
+    assert (plain(by_spark), plain(by_us)) == (case.spark, case.ours), (by_spark, by_us)
+    assert case.spark != case.ours
+
+
+@pytest.mark.parametrize("row", other_rows.ROWS)
+def test_spark_and_sluice_do_what_the_table_says(spark, tmp_path, row):
+    other_rows.ROWS[row](spark, tmp_path)
