@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ import pyarrow as pa
 from pyspark_sluice.tests.reader.readings import block_writers
 from pyspark_sluice.tests.reader.readings.block_values import table_of
 from pyspark_sluice.tests.reader.readings.kinds import fields, quoted
-from pyspark_sluice.tests.reader.readings.model import Group
+from pyspark_sluice.tests.reader.readings.model import Group, Outcome
 from pyspark_sluice.tests.reader.readings.values import comparable
 
 if TYPE_CHECKING:
@@ -93,9 +95,23 @@ def _wider(chance: Random, kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _as_asked(table: pa.Table, asked: pa.Schema) -> list[dict[str, Any]]:
-    """The rows as they were written, of the columns that are asked for."""
+def _as_asked(table: pa.Table, asked: pa.Schema) -> Outcome:
+    """The rows as they were written, of the columns that are asked for, if every value fits."""
+    for field in asked:
+        if not all(map(partial(_fits, field.type), table.column(field.name).to_pylist())):
+            return f"refused: values of {field.name} do not fit {field.type}"
     return comparable(table.select(asked.names))
+
+
+def _fits(kind: pa.DataType, value: Any) -> bool:
+    """True if the column's type, which may be wider than the one stored, holds this value."""
+    if isinstance(value, Decimal) and pa.types.is_decimal(kind):
+        exponent = value.as_tuple().exponent
+        room = Decimal(f"1E{kind.precision - kind.scale}")
+        return isinstance(exponent, int) and -exponent <= kind.scale and abs(value) < room
+    if isinstance(value, int) and pa.types.is_floating(kind):
+        return int(float(value)) == value
+    return True
 
 
 def _condition(chance: Random, asked: pa.Schema) -> str:

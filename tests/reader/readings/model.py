@@ -48,8 +48,8 @@ class Group:
     line_end: bytes = b""
     """What ends a record, where records can be put behind each other; empty where not."""
 
-    written: tuple[Rows, ...] = ()
-    """The rows that the writer was given, where they are known."""
+    written: tuple[Outcome, ...] = ()
+    """The rows that the writer was given, where they are known; `refused` if some do not fit."""
 
     labels: tuple[str, ...] = ()
     """Who wrote each file, and how."""
@@ -94,7 +94,7 @@ class Difference:
     expected: Outcome
     found: Outcome
     label: str = ""
-    written: Rows | None = None
+    written: Outcome | None = None
     """What the writer was given, where that is known."""
 
     column: str = field(init=False, default="")
