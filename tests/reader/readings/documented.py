@@ -204,7 +204,7 @@ DOCUMENTED = (
     Documented("CSV: a second byte order mark", _second_mark),
     Documented("CSV: a `sep` of several characters", _long_separator),
     Documented("ORC: names with backticks", _backticks),
-    Documented("ORC: decimals with more digits", _rescaled),
+    Documented("ORC: decimals and integers that do not fit", _rescaled),
     Documented("ORC: timestamps as `timestamp_ntz`", _wall_clocks),
     Documented("ORC: timestamps of Arrow's writer", _near_1970),
     Documented("Parquet: Brotli; half floats", _filtered_where_spark_refuses),

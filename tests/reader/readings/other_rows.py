@@ -184,6 +184,37 @@ def _backticks(spark, folder):
     assert read_rows([path], schema, file_format="orc") == [{"`a`": 1}]
 
 
+@row("ORC: the schema of a file with a backtick")
+def _schema_with_backticks(spark, folder):
+    path = folder / "x.orc"
+    orc.write_table(pa.table({"a`b": [1]}), path)
+    assert spark.read.orc(str(path)).columns == ["a"]
+    reader = spark.read.format("sluice").option("fileFormat", "orc")
+    assert reader.load(str(path)).columns == ["a`b"]
+
+
+@row("Parquet and ORC: a file with the columns `id` and `ID`")
+def _names_in_other_case(spark, folder):
+    table, schema = pa.table({"id": [1], "ID": [2]}), pa.schema([("id", pa.int64())])
+    for name, write in (("parquet", pq.write_table), ("orc", orc.write_table)):
+        path = folder / name
+        write(table, path)
+        frame = spark.read.schema("id bigint").format(name).load(str(path))
+        _fails(frame.collect, "FAILED_READ_FILE|duplicate field")
+        assert read_rows([path], schema, file_format=name) == [{"id": 1}]
+
+
+@row("Parquet and ORC: decimals of more digits than the file's own type")
+def _beyond_their_own_type(spark, folder):
+    kind, path = pa.decimal128(12, 2), folder / "x.parquet"
+    beyond = pa.Array.from_buffers(kind, 1, pa.array([10**14], pa.decimal128(20, 0)).buffers())
+    pq.write_table(pa.table({"d": beyond}), path, store_decimal_as_integer=True)
+    frame = spark.read.parquet(str(path)).selectExpr("cast(d as string) d")
+    assert _values(frame) == ["1000000000000.00"]
+    with pytest.raises(SchemaMismatchError, match="column 'd'"):
+        read_rows([path], pa.schema([("d", kind)]), file_format="parquet")
+
+
 @row("ORC: timestamps as `timestamp_ntz`")
 def _wall_clocks(spark, folder):
     path, written = folder / "x.orc", dt.datetime.fromisoformat("2024-01-02T03:04:05")
@@ -202,7 +233,7 @@ def _near_1970(spark, folder):
     assert ours["t"] == dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC)
 
 
-@row("ORC: decimals with more digits behind the point")
+@row("ORC: decimals and integers that do not fit")
 def _rescaled(spark, folder):
     path = folder / "x.orc"
     orc.write_table(pa.table({"a": pa.array(["1.25"]).cast(pa.decimal128(5, 2))}), path)
