@@ -385,9 +385,10 @@ def scale(_: Bench) -> list[Result]:
         found = measure(SIZES, directory)
     tell(found, Path(__file__).resolve().parents[1] / "docs" / "pictures" / "scale.svg")
     return [
-        Result(f"{of['files']:,} files seen: {name}", float(value), None, "")
+        Result(f"{of['files']:,} files seen, {part}: {name}", float(value), None, "")
         for of in found
-        for name, value in {**of["more"], **of["first"], **of["later"]}.items()
+        for part in ("more", "first", "later", "passed over", "after")
+        for name, value in of[part].items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
 

@@ -34,8 +34,13 @@ def test_the_steps_of_the_benchmark_of_scale_run_one_after_the_other(tmp_path):
     assert first["batches"] == 1
     later = json.loads(_said(*step, "later", 3000, tmp_path, *first["ref"]))
     assert 0 < later["checkpoint, bytes"] < 100_000
+    unread = tmp_path / "unread"
+    passed = json.loads(_said(*step, "passed_over", 3000, unread))
+    after = json.loads(_said(*step, "new_after_passed_over", 3000, unread, *passed["ref"]))
+    assert 0 < after["written, bytes"] < 200_000
     found, picture = tmp_path / "found", tmp_path / "scale.svg"
-    lines = [{"files": count, "first": first, "later": later, "more": {}} for count in (30, 3000)]
+    parts = {"first": first, "later": later, "more": {}, "passed over": passed, "after": after}
+    lines = [{"files": count, **parts} for count in (30, 3000)]
     found.write_text("\n".join(map(json.dumps, lines)))
     assert "| 30 files | 3,000 files |" in _said(*step, "tell", found, picture)
     assert picture.read_text().count("<polyline") == 9
