@@ -48,7 +48,7 @@ _MAX_BLOCK = 128 * 1024 * 1024
 _MAX_LZ4 = 4 * 1024 * 1024
 """Largest part of a block of Hadoop's LZ4, which is the largest that LZ4's own frames may have."""
 
-_MAX_WINDOW = 512 * 1024 * 1024
+_MAX_WINDOW = 128 * 1024 * 1024
 """Most memory that xz may take for its dictionary; `xz -9` takes 64 MiB."""
 
 
