@@ -23,7 +23,10 @@ def _said(*command):
     return done.stdout
 
 
-@pytest.mark.parametrize("command", [["-m", "benchmarks"], ["tests/spark/soak.py"]])
+@pytest.mark.parametrize(
+    "command",
+    [["-m", "benchmarks"], ["tests/spark/soak.py"], ["-m", "pyspark_sluice.tests.reader.readings"]],
+)
 def test_benchmarks_and_soak_say_what_they_can(command):
     assert _said(*command, "--help").startswith("usage")
 
