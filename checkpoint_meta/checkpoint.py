@@ -21,22 +21,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..errors import StateCorruptError, StateVersionError
 from .arrays import int32_repeated, text_array
 from .attachments import Attachment
+from .continuation import Continuation
 from .reference import NO_CHECKPOINT, CheckpointRef
 from .seal import Seal
 
 FORMAT_VERSION: Final = 1
 """Of checkpoint files and of the state directory as a whole."""
-
-FORMAT_IN_FLIGHT: Final = 2
-"""Of checkpoint files that were cut while another was in flight: a release that knows only
-version 1 would count the reader commits of that one as it must not."""
-
-FORMAT_ATTACHED: Final = 3
-"""Of files that refer to attachments: the state is more than the rows in the chain."""
-
-FORMAT_ORDERED: Final = 4
-"""Of files whose state contains orders: a release that does not know them would write checkpoints
-that do not say so, after which the orders would be carried out once more."""
 
 _KEY = b"sluice"
 _UNSIGNED = "unsigned" * 8
@@ -60,7 +50,7 @@ class CheckpointHeader(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
-    format: Literal[1, 2, 3, 4] = FORMAT_VERSION
+    format: Literal[1] = FORMAT_VERSION
     kind: Literal["delta", "base"]
     checkpoint: int = Field(gt=0)
     epoch: int = Field(gt=0)
@@ -82,6 +72,9 @@ class CheckpointHeader(BaseModel):
     quarantined: list[QuarantinedSplit] = []
     """Given up on since the parent; in a base, all."""
 
+    continuations: dict[str, list[Continuation]] = {}
+    """Reader -> the splits it goes on with, in order; they come after its assigned splits."""
+
     events: dict[str, list[Any]] = {}
     """Reader -> the custom events it receives with this checkpoint, in order."""
 
@@ -92,22 +85,21 @@ class CheckpointHeader(BaseModel):
     counted: dict[str, list[int]] = {}
     """Name of an earlier checkpoint that was in flight at this cut -> readers whose commits are in
     this state already; its other commits count later. Every checkpoint before this one that is
-    not named here is counted in full. Needs format 2."""
+    not named here is counted in full."""
 
     cursors: dict[str, Any] = {}
     """Where the enumerator goes on looking for work, in its own words; whole, not a delta. Without
     them it looks everywhere, so a reader that does not know them loses nothing."""
 
     attachments: list[Attachment] = []
-    """Objects below `index/` that belong to the state besides its rows. Needs format 3."""
+    """Objects below `index/` that belong to the state besides its rows."""
 
     orders: int = 0
-    """Number of the newest order of this directory that the state contains (`orders.py`). Needs
-    format 4."""
+    """Number of the newest order of this directory that the state contains (`orders.py`)."""
 
     released: list[str] = []
     """Ids of splits that left the quarantine since the parent, by an order; before what
-    `quarantined` adds. A base has none. Needs format 4."""
+    `quarantined` adds. A base has none."""
 
     checksum: str = _UNSIGNED
     """SHA-256 of the file with this field unsigned."""
@@ -231,8 +223,8 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
     document = json.loads(text)
     if not isinstance(document, dict) or not isinstance(document.get("format"), int):
         raise _corrupt(where, "no header", "a JSON header under the key 'sluice'")
-    if document["format"] > FORMAT_ORDERED:
-        raise newer_format(where, document["format"], FORMAT_ORDERED)
+    if document["format"] > FORMAT_VERSION:
+        raise newer_format(where, document["format"])
     checksum = document.get("checksum", "")
     unsigned = data.replace(str(checksum).encode(), _UNSIGNED.encode())
     computed = hashlib.sha256(unsigned).hexdigest()
@@ -244,13 +236,13 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
         raise _corrupt(where, str(error), "a checkpoint header of version 1") from error
 
 
-def newer_format(where: str, version: int, known: int = FORMAT_VERSION) -> StateVersionError:
+def newer_format(where: str, version: int) -> StateVersionError:
     """The refusal of state that a newer release has written, naming both versions."""
     return StateVersionError(
         "the state was written by a newer release of pyspark-sluice",
         where,
         f"format version {version}",
-        f"at most format version {known}",
+        f"at most format version {FORMAT_VERSION}",
         "Upgrade pyspark-sluice on the driver and the executors.",
     )
 
@@ -282,24 +274,12 @@ def quarantined_in(chain: Iterable[Checkpoint]) -> list[QuarantinedSplit]:
     return found
 
 
-def format_of(*, in_flight: bool, attached: bool, ordered: bool = False) -> Literal[1, 2, 3, 4]:
-    """The oldest version that says what a file has to say."""
-    if ordered:
-        return FORMAT_ORDERED
-    if attached:
-        return FORMAT_ATTACHED
-    return FORMAT_IN_FLIGHT if in_flight else FORMAT_VERSION
-
-
 __all__ = [
-    "FORMAT_ATTACHED",
-    "FORMAT_ORDERED",
     "FORMAT_VERSION",
     "NO_CHECKPOINT",
     "Checkpoint",
     "CheckpointHeader",
     "QuarantinedSplit",
-    "format_of",
     "newer_format",
     "quarantined_in",
     "rows_of",

@@ -24,8 +24,8 @@ from .state_store import StateStore
 KEPT: Final = 16
 """Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
 
-DIRECTORY_VERSION: Final = 2
-"""Of the state directory as a whole: version 2 has an index beside its bases."""
+FORMAT_DOCUMENT: Final = (json.dumps({"format": FORMAT_VERSION}, sort_keys=True) + "\n").encode()
+"""The object FORMAT of a state directory."""
 
 LOG: Final = logging.getLogger("pyspark_sluice.state")
 
@@ -38,8 +38,7 @@ def open_format(store: StateStore) -> None:
         StateCorruptError: FORMAT is not what a release writes.
     """
     where = f"{store.location}/{FORMAT}"
-    known = [_format(version) for version in range(1, DIRECTORY_VERSION + 1)]
-    document = known[-1]
+    document = FORMAT_DOCUMENT
     try:
         found = store.read(FORMAT)
     except FileNotFoundError:
@@ -48,7 +47,7 @@ def open_format(store: StateStore) -> None:
             return
         except FileExistsError:
             found = store.read(FORMAT)
-    if any(whole.startswith(found) and len(found) < len(whole) for whole in known):
+    if document.startswith(found) and len(found) < len(document):
         # A copy that was interrupted; every checkpoint names its own version besides.
         LOG.warning("%s is cut short (%d bytes); taken for what it began as", where, len(found))
         found = document
@@ -62,26 +61,8 @@ def open_format(store: StateStore) -> None:
             document.decode().strip(),
             "Check that the path is a Sluice state directory.",
         ) from error
-    if version > DIRECTORY_VERSION:
-        raise newer_format(where, version, DIRECTORY_VERSION)
-
-
-def _format(version: int) -> bytes:
-    return (json.dumps({"format": version}, sort_keys=True) + "\n").encode()
-
-
-def raise_format(store: StateStore) -> None:
-    """Say that the directory is of this release's version, before the first object that is.
-
-    Whoever finds no FORMAT, because of a crash between the two steps here, writes it anew.
-    """
-    try:
-        version = json.loads(store.read(FORMAT)).get("format", 0)
-    except (FileNotFoundError, ValueError, AttributeError):
-        version = 0
-    if version < DIRECTORY_VERSION:
-        store.delete(FORMAT)
-        open_format(store)
+    if version > FORMAT_VERSION:
+        raise newer_format(where, version)
 
 
 def claim_epoch(store: StateStore, purpose: str = "") -> int:

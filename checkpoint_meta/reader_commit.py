@@ -10,9 +10,11 @@ Not here: reading the splits (reader) and what the coordinator does with a commi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from .checkpoint import FORMAT_VERSION
@@ -24,8 +26,14 @@ from .layout import (
     reader_object,
 )
 from .reference import CheckpointRef, refs_in
+from .seal import VISIBILITY_PAUSES
 from .sealed_json import parsed, sealed
 from .state_store import StateStore
+
+if TYPE_CHECKING:
+    from .serializer import VersionedSerializer
+
+T = TypeVar("T")
 
 
 class ReturnedSplit(BaseModel):
@@ -96,10 +104,23 @@ class ReaderCommit(_OfAttempt):
     """What shaped the rows besides the splits, as JSON values; never a secret. A later attempt
     reads under the same."""
 
+    abandoned: bool = False
+    """True if Spark completed the checkpoint without this reader, which says the driver. Bounded
+    splits count as read; unbounded ones are unfinished at their old start."""
+
     @property
     def ref(self) -> CheckpointRef:
         """The checkpoint acknowledged."""
         return CheckpointRef(self.checkpoint, self.epoch)
+
+    def remainders(self, serializer: VersionedSerializer[Sequence[T]]) -> dict[int, T]:
+        """Index -> what is left of that split, for those that were not read to their end."""
+        schema = serializer.serialize([]).schema
+        found = {}
+        for part in self.unfinished:
+            batch = pa.record_batch(dict(part.remainder), schema=schema)
+            (found[part.index],) = serializer.read(self.split_version, batch)
+        return found
 
     def verdict(self, index: int) -> str:
         """What was decided for one split; equal texts for equal outcomes, whatever the figures."""
@@ -173,6 +194,18 @@ class ReaderCommits:
             return self._read(reader_object(ref, reader))
         except FileNotFoundError:
             return None
+
+    def wait_for(
+        self, ref: CheckpointRef, reader: int, sleep: Callable[[float], None] = time.sleep
+    ) -> ReaderCommit | None:
+        """A commit that has been seen by the driver; other hosts may see it a little later."""
+        for pause in VISIBILITY_PAUSES:
+            commit = self.find(ref, reader)
+            if commit is not None:
+                return commit
+            sleep(pause)
+            self.refresh(ref)
+        return self.find(ref, reader)
 
     def readers(self, ref: CheckpointRef) -> list[int]:
         """Readers whose commit for `ref` a listing shows, ascending.

@@ -18,7 +18,7 @@ from typing import Final
 from ..errors import StateNotSharedError
 from .state_store import StateStore
 
-_PAUSES: Final = (0.2, 1.0)
+VISIBILITY_PAUSES: Final = (0.2, 1.0)
 """Seconds before the second and the third look; a network file system may be a little behind."""
 
 
@@ -42,7 +42,7 @@ class Seal:
             StateNotSharedError: names the host, the place and what is there instead.
         """
         found = self._found(store)
-        for pause in _PAUSES:
+        for pause in VISIBILITY_PAUSES:
             if not found:
                 return
             sleep(pause)

@@ -79,7 +79,7 @@ def parsed(
     try:
         document = json.loads(data)
         if document["format"] > DOCUMENT_VERSION:
-            raise newer_format(where, document["format"], DOCUMENT_VERSION)
+            raise newer_format(where, document["format"])
         if sealed_with in document and KEY not in document:
             # The key itself may be what is damaged.
             message = "no checksum"

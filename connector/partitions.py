@@ -12,6 +12,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from ..checkpoint_meta.checkpoint import Checkpoint
+from ..checkpoint_meta.continuation import Continuation
+from ..checkpoint_meta.parts import continuations_of, readers_of
 from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.seal import Seal
 
@@ -26,10 +28,13 @@ class AssignedPart:
         splits: pa.Table,
         events: Sequence[Any] = (),
         seal: Seal | None = None,
+        continuations: Sequence[Continuation] = (),
     ) -> None:
         self.ref = ref
         self.version = version
         self.events = list(events)
+        self.continuations = list(continuations)
+        """The task finds out where they start, from this reader's own commits."""
         self.seal = seal
         """By which an executor recognizes the checkpoint; None where there is none (batch)."""
         sink = pa.BufferOutputStream()
@@ -78,16 +83,15 @@ def partitions_of(
     """
     by_reader: dict[int, list[AssignedPart]] = {}
     for checkpoint in checkpoints:
-        batches: dict[int, list[pa.RecordBatch]] = {}
-        for reader, batch in checkpoint.assigned:
-            batches.setdefault(reader, []).append(batch)
-        for reader in sorted(batches):
+        for reader in readers_of(checkpoint):
+            batches = [batch for of, batch in checkpoint.assigned if of == reader]
             part = AssignedPart(
                 checkpoint.ref,
                 checkpoint.header.split_version,
-                pa.Table.from_batches(batches[reader]),
+                pa.Table.from_batches(batches, checkpoint.split_schema),
                 checkpoint.header.events.get(str(reader), ()),
                 checkpoint.seal,
+                continuations_of(checkpoint, reader),
             )
             by_reader.setdefault(reader, []).append(part)
     return [

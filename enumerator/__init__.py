@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
     from .coordinator import Coordinator
-    from .gateway import SubtaskGateway
     from .room import BatchLimits, BatchRoom
     from .settings import CoordinatorSettings, StartingState
-    from .tracker import SplitAssignmentTracker
 
 __all__ = [
     "BatchLimits",
@@ -19,20 +17,16 @@ __all__ = [
     "Coordinator",
     "CoordinatorSettings",
     "EnumeratorSource",
-    "SplitAssignmentTracker",
     "SplitEnumerator",
     "SplitEnumeratorContext",
     "StartingState",
-    "SubtaskGateway",
 ]
 
 _HOMES = {
     "api": ("EnumeratorSource", "SplitEnumerator", "SplitEnumeratorContext"),
     "coordinator": ("Coordinator",),
-    "gateway": ("SubtaskGateway",),
     "room": ("BatchLimits", "BatchRoom"),
     "settings": ("CoordinatorSettings", "StartingState"),
-    "tracker": ("SplitAssignmentTracker",),
 }
 
 

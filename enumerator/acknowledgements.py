@@ -1,222 +1,237 @@
 """Takes in reader commits: what readers tell the coordinator around a checkpoint.
 
 Invariant I5: a commit is counted once, in the first checkpoint that is cut after it was. A
-checkpoint that is cut while another is in flight says which of that one's commits it counts
+checkpoint that is cut while others are in flight says which of their commits it counts
 (`CheckpointHeader.counted`); what a crash forgets is read again by that.
 
-Not here: writing commits (reader) and what becomes of splits sent back (`sent_back.py`).
+A reader that has no commit when Spark has completed the checkpoint has abandoned it. The driver
+publishes that under the commit's own name before it counts it, so an attempt that is still running
+cannot commit afterwards, and a restart sees the same.
+
+Not here: writing commits (reader), what becomes of splits sent back (`sent_back.py`), commits of
+another directory (`savepoint.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from typing import Any, Generic
 
-import pyarrow as pa
-
-from ..checkpoint_meta.checkpoint import Checkpoint
-from ..checkpoint_meta.history import CheckpointHistory
-from ..checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
+from ..checkpoint_meta.parts import part_of
+from ..checkpoint_meta.reader_commit import ReaderCommit, UnfinishedSplit
 from ..checkpoint_meta.reference import CheckpointRef
 from ..errors import ProtocolError
 from .api import EnumeratorSource, SplitEnumerator, SplitT
-from .bounded_lock import BoundedLock
 from .commit_search import CommitSearch
-from .context import CoordinatorContext
-from .savepoint import is_known_to_be_complete
+from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
+from .journal import Journal
 from .sent_back import SentBackSplits
-from .settings import StartingState
+from .threads import Threads
 
 
-class Acknowledgements(Generic[SplitT]):
-    """Counts the reader commits of the checkpoints in flight, and of those just completed."""
+class CommitCounter(Generic[SplitT]):
+    """Hands what one commit says to the enumerator. Under the coordinator's lock."""
 
     def __init__(
         self,
         source: EnumeratorSource[SplitT, Any],
-        history: CheckpointHistory,
-        search: CommitSearch,
-        lock: BoundedLock,
-        context: CoordinatorContext[SplitT],
         enumerator: SplitEnumerator[SplitT, Any],
         sent_back: SentBackSplits,
+        journal: Journal,
     ) -> None:
-        self._source = source
-        self._history = history
-        self._search = search
-        self._lock = lock
-        self._context = context
-        self._enumerator = enumerator
+        self.source = source
+        self.enumerator = enumerator
         self._sent_back = sent_back
-        self._open: dict[CheckpointRef, set[int]] = {}
-        """Checkpoints not counted in full, oldest first -> readers that are counted."""
-        self._read: dict[CheckpointRef, tuple[int, int]] = {}
-        """Rows and bytes of checkpoints not complete, as far as they are counted."""
+        self._journal = journal
         self.abandoned_readers = 0
-        """Assignments of completed checkpoints that no reader acknowledged, in this incarnation."""
+        """Assignments of completed checkpoints that no reader committed, in this incarnation."""
         self.abandoned_splits = 0
         """Their splits. Bounded ones count as read, unbounded ones keep their position."""
 
-    @property
-    def counted(self) -> Mapping[CheckpointRef, AbstractSet[int]]:
-        """Checkpoints not counted in full, oldest first -> readers that are. Under the lock."""
-        return self._open
+    def count(
+        self, commit: ReaderCommit, part: Sequence[SplitT | None], continued: set[int]
+    ) -> None:
+        """Events, splits sent back and remainders of one commit reach the enumerator.
 
-    def expect(self, ref: CheckpointRef, counted: Iterable[int] = ()) -> None:
-        """From now on readers may acknowledge `ref`; these have been counted. Under the lock."""
-        self._open[ref] = set(counted)
+        Args:
+            commit: the first of its reader for its checkpoint.
+            part: what the reader had to read; may be empty where `needs_part` is False.
+            continued: indexes whose remainder belongs to a continuation.
+        """
+        reader = commit.reader
+        if commit.abandoned:
+            self.gave_up(reader, commit.ref, len(commit.rows))
+        for event_type, value in commit.events:
+            self._check_type(commit, event_type)
+            self.enumerator.handle_reader_event(reader, event_type, value)
+        reasons = {split.index: split.reason for split in commit.returned}
+        read = (s.split_id for i, s in enumerate(part) if s is not None and i not in reasons)
+        if self._sent_back.attempts:
+            self._sent_back.forget(read)
+        again = []
+        for index, reason in sorted(reasons.items()):
+            split = part[index]
+            assert split is not None
+            if self._sent_back.judge(split.split_id, reason, commit.checkpoint):
+                again.append(split)
+        if reasons:
+            self._journal.warning(
+                "reader", "reader %d sent %d splits of %s back, of which %d are quarantined: %s",
+                reader, len(reasons), commit.ref, len(reasons) - len(again), next(iter(reasons.values())),
+            )  # fmt: skip
+        left = commit.remainders(self.source.split_serializer)
+        again += [split for index, split in left.items() if index not in continued]
+        if again:
+            self.enumerator.add_splits_back(again, reader)
 
-    def complete(self, ref: CheckpointRef) -> None:
-        """Spark has completed `ref` and all before: count what is not yet, open every gateway.
+    def needs_part(self, commit: ReaderCommit) -> bool:
+        """True if counting `commit` takes the splits that its reader had."""
+        return bool(commit.returned or self._sent_back.attempts)
+
+    def gave_up(self, reader: int, ref: CheckpointRef, splits: int) -> None:
+        """Spark completed `ref` without this reader's rows."""
+        self.abandoned_readers += 1
+        self.abandoned_splits += splits
+        self._journal.warning(
+            "reader", "reader %d has abandoned its %d splits of %s: nobody wanted its rows",
+            reader, splits, ref,
+        )  # fmt: skip
+
+    def _check_type(self, commit: ReaderCommit, event_type: str) -> None:
+        known = self.source.reader_event_types
+        if event_type not in known:
+            raise ProtocolError(
+                f"reader {commit.reader} sent an event of a type that is not registered",
+                str(commit.ref),
+                repr(event_type),
+                f"one of {sorted(known)}",
+            )
+
+
+class Acknowledgements(Generic[SplitT]):
+    """Finds the commits of the checkpoints in flight, and has each of them counted once."""
+
+    def __init__(
+        self,
+        flight: CheckpointsInFlight,
+        search: CommitSearch,
+        counter: CommitCounter[SplitT],
+        threads: Threads,
+    ) -> None:
+        self._flight = flight
+        self._search = search
+        self.counter = counter
+        self._source = counter.source
+        self._lock = threads.lock
+        self._journal = threads.journal
+
+    def look(self) -> None:
+        """Count what a listing shows, and all of what Spark has completed."""
+        with self._lock:
+            running = self._flight.at(Stage.HANDED_OUT)
+        self.finish()
+        for record in running:
+            self._take_in(record)
+
+    def finish(self) -> None:
+        """Count all of what Spark has completed, oldest first.
 
         Each reader of the assignment is looked for by its name, with a bounded wait, before it is
         believed to have no commit. One that has none was abandoned half-way (a `limit`
-        downstream), or never run: Spark wants no more of its rows.
+        downstream), or never ran: Spark wants no more of its rows.
         """
-        for known in [known for known in list(self._open) if known.checkpoint <= ref.checkpoint]:
-            self._complete(known)
-
-    def _complete(self, ref: CheckpointRef) -> None:
-        self.take_in(ref)
-        checkpoint = self._history.load(ref)
-        missing = self._search.missing(
-            ref, _readers_of(checkpoint), lambda reader: self._look(ref, reader)
-        )
         with self._lock:
-            if self._open.pop(ref, None) is None:
+            complete = self._flight.at(Stage.COMPLETE)
+        for record in complete:
+            self._finish(record)
+
+    def _finish(self, record: CheckpointRecord) -> None:
+        assert record.ref is not None
+        ref = record.ref
+        self._take_in(record)
+        missing = self._search.missing(
+            ref, record.readers, lambda reader: self._look_for(record, reader)
+        )
+        for reader in missing:
+            self._count(record, self._search.publish(self._abandonment(record, reader)))
+        with self._lock:
+            if not self._flight.remove(ref):
                 return  # The other thread was faster.
-            self._give_up(checkpoint, missing)
-            self._context.open(ref.checkpoint)
-            self._context.tracker.on_checkpoint_complete(ref.checkpoint)
-            self._enumerator.notify_checkpoint_complete(ref.checkpoint)
-            rows, size = self._read.pop(ref, (0, 0))
-        self._context.journal.info(
-            "checkpoint", "%s is complete: %d rows of %d bytes", ref, rows, size
+            self.counter.enumerator.notify_checkpoint_complete(ref.checkpoint)
+        self._journal.info(
+            "checkpoint", "%s is complete: %d rows of %d bytes", ref, record.rows, record.bytes
         )
 
-    def adopt_all(self, savepoint: StartingState, counted: Mapping[str, Sequence[int]]) -> None:
-        """Count what readers of another directory have said of a savepoint. Under the lock.
+    def _abandonment(self, record: CheckpointRecord, reader: int) -> ReaderCommit:
+        assert record.ref is not None
+        part = self._part(record, reader)
+        serializer = self._source.split_serializer
+        unfinished = [
+            UnfinishedSplit(index=i, remainder=serializer.serialize([split]).to_pydict())
+            for i, split in enumerate(part)
+            if split is not None and self._source.is_unbounded(split)
+        ]
+        zeros = [0] * len(part)
+        return ReaderCommit(
+            checkpoint=record.ref.checkpoint,
+            epoch=record.ref.epoch,
+            reader=reader,
+            attempt=0,
+            rows=zeros,
+            input_bytes=zeros,
+            microseconds=zeros,
+            split_version=serializer.version,
+            unfinished=unfinished,
+            abandoned=True,
+        )
 
-        `counted` is what the savepoint's state says of checkpoints that were in flight.
-        """
-        history, commits = CheckpointHistory(savepoint.store), ReaderCommits(savepoint.store)
-        known = {CheckpointRef.from_name(name): of for name, of in counted.items()}
-        for ref, readers in sorted({**known, savepoint.ref: ()}.items()):
-            self.adopt(history.load(ref), commits, history, readers)
+    def _part(self, record: CheckpointRecord, reader: int) -> list[SplitT | None]:
+        assert record.checkpoint is not None
+        return part_of(record.checkpoint, reader, self._source.split_serializer, self._search.find)
 
-    def adopt(
-        self,
-        checkpoint: Checkpoint,
-        commits: ReaderCommits,
-        history: CheckpointHistory,
-        counted: Sequence[int] = (),
-    ) -> None:
-        """Count commits of a savepoint, which are in another directory. Under the lock.
+    def _take_in(self, record: CheckpointRecord) -> None:
+        # All are in: there is nothing to look for until Spark completes it.
+        assert record.ref is not None
+        if not record.committed.issuperset(record.readers):
+            for reader in self._search.shown(record.ref):
+                self._look_for(record, reader)
 
-        `counted` are the readers that the savepoint's state has counted itself. What a reader
-        without a commit was given is read by this query, with the events that came with it,
-        unless the other query is known to have gone on without it.
-        """
-        missing = []
-        for reader in _readers_of(checkpoint):
-            if reader in counted:
-                continue
-            commit = commits.find(checkpoint.ref, reader)
-            if commit is None:
-                missing.append(reader)
-            else:
-                self.count(commit, checkpoint)
-        if not missing or is_known_to_be_complete(checkpoint.ref, history, commits):
-            self._give_up(checkpoint, missing)
-            return
-        events = checkpoint.header.events
-        for reader in missing:
-            self._enumerator.add_splits_back(self._assigned_to(reader, checkpoint), reader)
-            if str(reader) in events:
-                self._context.inboxes.put_back({str(reader): events[str(reader)]})
-
-    def _give_up(self, checkpoint: Checkpoint, missing: Sequence[int]) -> None:
-        for reader in missing:
-            splits = self._assigned_to(reader, checkpoint)
-            self.abandoned_readers += 1
-            self.abandoned_splits += len(splits)
-            self._context.journal.warning(
-                "reader", "reader %d has abandoned its %d splits of %s: nobody wanted its rows",
-                reader, len(splits), checkpoint.ref,
-            )  # fmt: skip
-            self._enumerator.handle_abandoned_splits(splits, reader)
-
-    def take_in(self, ref: CheckpointRef) -> None:
-        """Count the commits that a listing shows; each opens the gateway of its own reader."""
-        if set(_readers_of(self._history.load(ref))) <= self._open.get(ref, set()):
-            return  # All are in: there is nothing to look for until Spark completes it.
-        for reader in self._search.shown(ref):
-            self._look(ref, reader)
-
-    def _look(self, ref: CheckpointRef, reader: int) -> bool:
+    def _look_for(self, record: CheckpointRecord, reader: int) -> bool:
         """Look for one commit by its name and count it; True if it is counted now."""
-        if reader in self._open.get(ref, ()):
+        assert record.ref is not None
+        if reader in record.committed:
             return True
+        commit = self._search.find(record.ref, reader)
+        if commit is not None:
+            self._count(record, commit)
+        return commit is not None
+
+    def _count(self, record: CheckpointRecord, commit: ReaderCommit) -> None:
+        part = self._part(record, commit.reader) if self.counter.needs_part(commit) else ()
+        with self._lock:
+            # The other thread may have been faster.
+            if not self._flight.acknowledge(commit.ref, commit.reader):
+                return
+            record.rows += sum(commit.rows)
+            record.bytes += sum(commit.input_bytes)
+            continued = self._flight.continued(commit.ref, commit.reader)
+            self.counter.count(commit, part, continued)
+
+    def verdict(self, ref: CheckpointRef, reader: int) -> ReaderCommit:
+        """The commit of `reader` for `ref`, which Spark has completed; durable, whatever it says.
+
+        Raises:
+            ProtocolError: there is none, and the checkpoint is not in flight.
+        """
         commit = self._search.find(ref, reader)
         if commit is None:
-            return False
-        checkpoint = self._history.load(ref)
-        with self._lock:
-            # The other thread may have counted it while this one was reading, and may even
-            # have completed the checkpoint.
-            counted = self._open.get(ref)
-            if counted is not None and reader not in counted:
-                counted.add(reader)
-                self.count(commit, checkpoint)
-                self._context.acknowledge(reader, ref.checkpoint)
-        return True
-
-    def count(self, commit: ReaderCommit, checkpoint: Checkpoint) -> None:
-        """Hand one commit to the enumerator. Under the lock."""
-        reader = commit.reader
-        rows, size = self._read.get(commit.ref, (0, 0))
-        self._read[commit.ref] = (rows + sum(commit.rows), size + sum(commit.input_bytes))
-        for event_type, value in commit.events:
-            if event_type not in self._source.reader_event_types:
-                raise ProtocolError(
-                    f"reader {reader} sent an event of a type that is not registered",
-                    str(commit.ref),
-                    repr(event_type),
-                    f"one of {sorted(self._source.reader_event_types)}",
-                )
-            self._enumerator.handle_reader_event(reader, event_type, value)
-        if not (commit.returned or commit.unfinished or self._sent_back.attempts):
-            return
-        splits = self._assigned_to(reader, checkpoint)
-        reasons = {split.index: split.reason for split in commit.returned}
-        self._sent_back.forget(s.split_id for i, s in enumerate(splits) if i not in reasons)
-        again = [
-            splits[index]
-            for index, reason in sorted(reasons.items())
-            if self._sent_back.judge(splits[index].split_id, reason, commit.checkpoint)
-        ]
-        if reasons:
-            given_up = len(reasons) - len(again)
-            self._context.journal.warning(
-                "reader", "reader %d sent %d splits of %s back, of which %d are quarantined: %s",
-                reader, len(reasons), commit.ref, given_up, next(iter(reasons.values())),
-            )  # fmt: skip
-        for part in commit.unfinished:
-            again.extend(self._remainder(commit.split_version, part.remainder))
-        if again:
-            self._enumerator.add_splits_back(again, reader)
-
-    def _assigned_to(self, reader: int, checkpoint: Checkpoint) -> list[SplitT]:
-        version = checkpoint.header.split_version
-        read = self._source.split_serializer.read
-        return [s for r, batch in checkpoint.assigned if r == reader for s in read(version, batch)]
-
-    def _remainder(self, version: int, columns: dict[str, list[Any]]) -> list[SplitT]:
-        serializer = self._source.split_serializer
-        batch = pa.record_batch(columns, schema=serializer.serialize([]).schema)
-        return list(serializer.read(version, batch))
-
-
-def _readers_of(checkpoint: Checkpoint) -> list[int]:
-    return sorted({reader for reader, _ in checkpoint.assigned})
+            self.finish()
+            commit = self._search.find(ref, reader)
+        if commit is None:
+            raise ProtocolError(
+                "a continuation is read before its reader has committed what it continues",
+                f"{ref}, reader {reader}",
+                "no reader commit",
+                "the commit, which a completed checkpoint has of each reader",
+            )
+        return commit

@@ -14,24 +14,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..checkpoint_meta.attachments import Attachment, Attachments
 from ..checkpoint_meta.serializer import VersionedSerializer
+from ..checkpoint_meta.split import Split
 from ..errors import ProtocolError
 from .cleaner import SourceCleaner
 from .journal import Journal
 from .large_state import FrozenState, StateDocument
 from .room import BatchRoom
-
-
-class Split(Protocol):
-    """What the protocol asks of a split: an identity that is derived from its content."""
-
-    @property
-    def split_id(self) -> str:
-        """Equal for equal work, in every process and after every restart."""
-
 
 SplitT = TypeVar("SplitT", bound=Split)
 StateT = TypeVar("StateT")
@@ -72,16 +64,52 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
     def assign_splits(self, assignment: Mapping[int, Sequence[SplitT]]) -> None:
         """Give splits to readers: all of them, or none if any reader is not registered.
 
-        Recorded first, sent second. The splits are frozen here: what is changed in them later is
-        not seen by the reader.
+        They join the reader's stream in the order of sending, and reach it once it has committed
+        every earlier checkpoint that has something for it. The splits are frozen here: what is
+        changed in them later is not seen by the reader.
 
         Raises:
             ProtocolError: a reader is not registered or has been told there is no more.
         """
 
+    def continue_split(
+        self,
+        reader: int,
+        split_id: str,
+        *,
+        max_bytes: int | None = None,
+        max_rows: int | None = None,
+        stop: Any = None,
+    ) -> bool:
+        """Let `reader` go on with a split that it is still reading, in the next checkpoint.
+
+        Where that starts is decided by the reader's own commit: what it leaves unfinished. If it
+        leaves nothing, this assigns nothing. The remainder then belongs to this continuation and
+        does not come back through `add_splits_back`.
+
+        Args:
+            reader: the one that reads the split in a checkpoint that it has not committed.
+            split_id: of the split as it was assigned, also for a continuation of a continuation.
+            max_bytes: at most so many bytes; taken from the room by the caller.
+            max_rows: at most so many rows; taken from the room by the caller.
+            stop: any JSON value that tells the source's reader where to stop.
+
+        Returns:
+            False, and nothing is sent, unless the reader reads the split in a checkpoint that it
+            has not committed, and does not go on with it later already. After the commit the
+            remainder comes back through `add_splits_back`.
+
+        Raises:
+            ProtocolError: the reader is not registered or has been told there is no more.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def send_event(self, reader: int, event: Any) -> None:
-        """Send any JSON value to a reader; it arrives with that reader's next splits."""
+        """Send any JSON value to a reader; it arrives with that reader's next splits.
+
+        Order within the reader's stream is the order of sending. An event alone causes no batch.
+        """
 
     @abstractmethod
     def signal_no_more_splits(self, reader: int) -> None:
@@ -185,20 +213,26 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """An event of a reader, exactly once: with its commit, in the checkpoint after it."""
         return
 
-    def handle_abandoned_splits(self, splits: Sequence[SplitT], reader: int) -> None:
-        """Spark completed the checkpoint without reading these to their end (a `limit`).
+    def add_events_back(self, events: Sequence[Any], reader: int) -> None:
+        """Take back events for a reader that no longer exists: fewer readers are configured.
 
-        Bounded splits count as read, so there is nothing to do; the owner of unbounded ones
-        takes them back here, at the position they had.
+        Raises:
+            ProtocolError: this source sends events and does not know what to do (the default).
         """
-        return
+        raise ProtocolError(
+            "events wait for a reader that no longer exists",
+            f"{type(self).__qualname__}, reader {reader}",
+            f"{len(events)} events",
+            "a source with a method add_events_back",
+            "Start the query with the parallelism it had, or implement add_events_back.",
+        )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Spark has completed the checkpoint. Late or missing calls must do no harm."""
         return
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint could not be published; what it assigned goes into a later one."""
+        """The checkpoint was taken back before Spark knew it; a later one assigns its splits."""
         return
 
     @property
@@ -282,6 +316,13 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
     def reader_event_types(self) -> frozenset[str]:
         """Types of the events that this source's readers send; any other is a protocol error."""
         return frozenset()
+
+    def is_unbounded(self, split: SplitT) -> bool:
+        """True if `split` never ends: abandoned by its reader, it is read again from its start.
+
+        A bounded split that Spark wanted no more of (a `limit`) counts as read.
+        """
+        return False
 
     @property
     def snapshots_are_changes(self) -> bool:

@@ -66,13 +66,13 @@ class AppliedOrders:
         self._sent_back = sent_back
         self._journal = journal
         self._waiting: list[Order] = []
-        self._written = self._written_before = 0
+        self._written = self._handed_out = 0
         self.contained = 0
         """Number of the newest order that the state contains."""
 
     def begin(self, contained: int, waiting: Sequence[Order]) -> None:
         """What the restored state contains, and what it does not."""
-        self.contained = self._written = self._written_before = contained
+        self.contained = self._written = self._handed_out = contained
         self._waiting = list(waiting)
 
     @property
@@ -121,9 +121,13 @@ class AppliedOrders:
 
     def take(self) -> int:
         """What the checkpoint that is being cut says of orders."""
-        self._written_before, self._written = self._written, self.contained
+        self._written = self.contained
         return self.contained
 
+    def handed_out(self, contained: int) -> None:
+        """Spark has a checkpoint that says so of orders: it is never taken back."""
+        self._handed_out = contained
+
     def aborted(self) -> None:
-        """The checkpoint of the last `take` was taken back."""
-        self._written = self._written_before
+        """Checkpoints that were not handed out were taken back."""
+        self._written = self._handed_out

@@ -48,6 +48,14 @@ class AsyncCalls:
 
         self._start("sluice-call", run)
 
+    def write(
+        self,
+        call: Callable[[], ResultT],
+        handler: Callable[[ResultT | None, BaseException | None], None],
+    ) -> None:
+        """Like `call`, at once: a write to the state store, of which several may be under way."""
+        self.call(call, handler, 0.0)
+
     def every(self, seconds: float, action: Callable[[], None], wake: threading.Event) -> None:
         """`action` every `seconds`, and whenever `wake` is set, until stopped."""
 

@@ -13,22 +13,21 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic
 
 from ..checkpoint_meta.checkpoint import Checkpoint
 from ..checkpoint_meta.cleaned import CleanedMarks
 from ..checkpoint_meta.orders import Order
-from ..checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
+from ..checkpoint_meta.parts import part_of, readers_of
+from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..errors import StateMissingError
-from .api import EnumeratorSource, SplitT
+from .api import SplitT
 from .applied_orders import order_splits
 from .cleaner import SourceCleaner
-from .settings import CoordinatorSettings
-from .threads import Threads
-from .upkeep import StateDirectory
+from .coordinator_parts import CoordinatorParts, StateDirectory
 
 LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
 
@@ -56,24 +55,21 @@ class Cleaning(Generic[SplitT]):
     def __init__(
         self,
         cleaner: SourceCleaner[SplitT],
-        source: EnumeratorSource[SplitT, Any],
+        parts: CoordinatorParts[SplitT, Any],
         directory: StateDirectory,
-        settings: CoordinatorSettings,
-        threads: Threads,
-        clock: Callable[[], float],
         orders: Sequence[Order] = (),
     ) -> None:
         """`orders` are all of the directory: what they want read again is not cleaned up before."""
         self._orders = [order for order in orders if order.reads_again]
         self._cleaner = cleaner
-        self._source = source
+        self._source = parts.source
         self._history = directory.history
         self._commits = ReaderCommits(directory.store)
         self._marks = CleanedMarks(directory.store, directory.epoch)
         self._check_still_ours = directory.check_still_ours
-        self._settings = settings
-        self._threads = threads
-        self._clock = clock
+        self._settings = parts.settings
+        self._threads = parts.threads
+        self._clock = parts.clock
         self._end = NO_CHECKPOINT
         """Spark will never ask for this one or those before it again."""
         self._head = NO_CHECKPOINT
@@ -223,29 +219,14 @@ class Cleaning(Generic[SplitT]):
 
     def _read_in(self, checkpoint: Checkpoint) -> Iterator[tuple[SplitT, SplitT | None]]:
         """What its readers have read for certain; without a commit nothing is certain."""
-        read, version = self._source.split_serializer.read, checkpoint.header.split_version
-        by_reader: dict[int, list[SplitT]] = {}
-        for reader, batch in checkpoint.assigned:
-            by_reader.setdefault(reader, []).extend(read(version, batch))
-        for reader, splits in by_reader.items():
-            commit = self._commits.find(checkpoint.ref, reader)
-            if commit is not None:
-                yield from self._read_of(splits, commit)
-
-    def _read_of(
-        self, splits: list[SplitT], commit: ReaderCommit
-    ) -> Iterator[tuple[SplitT, SplitT | None]]:
-        import pyarrow as pa
-
         serializer = self._source.split_serializer
-        schema = serializer.serialize([]).schema
-        unread = {*commit.returned_indexes, *commit.skipped}
-        left = {part.index: part.remainder for part in commit.unfinished}
-        for index, split in enumerate(splits):
-            if index in unread:
+        for reader in readers_of(checkpoint):
+            commit = self._commits.find(checkpoint.ref, reader)
+            if commit is None or commit.abandoned:
                 continue
-            rest = None
-            if index in left:
-                batch = pa.record_batch(left[index], schema=schema)
-                (rest,) = serializer.read(commit.split_version, batch)
-            yield split, rest
+            unread = {*commit.returned_indexes, *commit.skipped}
+            left = commit.remainders(serializer)
+            part = part_of(checkpoint, reader, serializer, self._commits.find)
+            for index, split in enumerate(part):
+                if split is not None and index not in unread:
+                    yield split, left.get(index)

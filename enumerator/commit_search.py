@@ -36,6 +36,10 @@ class CommitSearch:
         """The commit of one reader, if it is there now."""
         return self._commits.find(ref, reader)
 
+    def publish(self, commit: ReaderCommit) -> ReaderCommit:
+        """Publish a commit of the driver's, unless the reader was first; the one that counts."""
+        return self._commits.publish(commit)
+
     def missing(
         self, ref: CheckpointRef, readers: Iterable[int], look: Callable[[int], bool]
     ) -> list[int]:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from ..checkpoint_meta.attachments import Attachments
-from ..checkpoint_meta.epochs import check_not_fenced, raise_format
+from ..checkpoint_meta.epochs import check_not_fenced
 from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.retention import Retention
@@ -129,8 +129,6 @@ class Compaction:
         frozen = enumerator.freeze_state()
         assert frozen is not None, "only of sources that keep their whole state"
         written = frozen.write(self._attachments)
-        if written.attachments:
-            raise_format(self._store)
         version = self._source.state_serializer.version
         base = base_of(history.load(ref), restored.quarantined, written, version)
         self._check_still_ours()

@@ -1,76 +1,51 @@
-"""The enumerator's door to its coordinator.
+"""The enumerator's door to its coordinator: everything it sends goes into one stream per reader.
 
-Not here: checkpoints (`open_coordinator.py`).
+Not here: what is held and what is cut (`in_flight.py`).
 """
 
 from __future__ import annotations
 
-import threading
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-import pyarrow as pa
 from typing_extensions import override
 
+from ..checkpoint_meta.continuation import Continuation
+from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.serializer import VersionedSerializer
 from ..errors import ProtocolError
 from .api import SplitEnumeratorContext, SplitT
-from .async_calls import AsyncCalls
-from .events import AddSplits, CustomEvent, Inboxes
-from .gateway import SubtaskGateway
+from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent
 from .journal import Journal
 from .parallelism import Readers
-from .tracker import SplitAssignmentTracker
+from .threads import Threads
 
 ResultT = TypeVar("ResultT")
 
 
 class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
-    """Gateways, tracker and readers of one coordinator. Under its lock, but for `call_async`."""
+    """Readers and their streams. Under the coordinator's lock, but for `call_async`."""
 
     def __init__(
         self,
+        flight: CheckpointsInFlight,
         serializer: VersionedSerializer[Sequence[SplitT]],
-        calls: AsyncCalls,
-        wake: threading.Event,
+        threads: Threads,
+        readers: Readers,
         bounded: bool,
-        parallelism: tuple[int | None, int],
-        announce: Callable[[int], None],
-        journal: Journal | None = None,
     ) -> None:
-        """`parallelism` is (fixed or None, at least); `announce` is told each new reader."""
-        self.inboxes = Inboxes()
-        self.tracker: SplitAssignmentTracker[pa.RecordBatch] = SplitAssignmentTracker()
-        self.gateways: list[SubtaskGateway[AddSplits | CustomEvent]] = []
-        self._closed: list[int] = []
-        """Checkpoints in flight, ascending."""
-        self.readers = Readers(*parallelism, self._register)
+        self._flight = flight
         self._serializer = serializer
-        self._calls = calls
-        self._wake = wake
+        self._threads = threads
+        self._readers = readers
         self._bounded = bounded
-        self._announce = announce
         self._no_more: set[int] = set()
-        self._journal = journal or Journal()
-
-    def _register(self, reader: int) -> None:
-        gateway = SubtaskGateway[AddSplits | CustomEvent](lambda e: self._deliver(reader, e))
-        # It may have a task in a checkpoint that an earlier incarnation has cut.
-        for checkpoint_id in self._closed:
-            gateway.close(checkpoint_id)
-        self.gateways.append(gateway)
-        self._announce(reader)
-
-    def _deliver(self, reader: int, event: AddSplits | CustomEvent) -> None:
-        if isinstance(event, AddSplits):
-            self.tracker.record({reader: [event.splits]})
-        else:
-            self.inboxes.deliver(reader, event)
 
     @property
     @override
     def journal(self) -> Journal:
-        return self._journal
+        return self._threads.journal
 
     @property
     @override
@@ -80,11 +55,11 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @property
     @override
     def parallelism(self) -> int:
-        return self.readers.count
+        return self._readers.count
 
     @override
     def request_parallelism(self, readers: int) -> int:
-        return self.readers.request(readers)
+        return self._readers.request(readers)
 
     @override
     def assign_splits(self, assignment: Mapping[int, Sequence[SplitT]]) -> None:
@@ -95,22 +70,68 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         frozen = {r: self._serializer.serialize_all(s) for r, s in given.items()}
         for reader, batches in frozen.items():
             for batch in batches:
-                # A split stands for itself: it need not wait for what its reader says of others.
-                self.gateways[reader].send(AddSplits(batch), waits=False)
+                self._flight.send(reader, AddSplits(batch))
+
+    @override
+    def continue_split(
+        self,
+        reader: int,
+        split_id: str,
+        *,
+        max_bytes: int | None = None,
+        max_rows: int | None = None,
+        stop: Any = None,
+    ) -> bool:
+        self._check(reader, "continue a split of")
+        origin = self._find_read(reader, split_id)
+        if origin is None:
+            return False
+        ref, index = origin
+        continuation = Continuation(
+            split=split_id,
+            checkpoint=ref.checkpoint,
+            epoch=ref.epoch,
+            index=index,
+            bytes=max_bytes,
+            rows=max_rows,
+            stop=copy.deepcopy(stop),
+        )
+        self._flight.send(reader, continuation)
+        return True
+
+    def _find_read(self, reader: int, split_id: str) -> tuple[CheckpointRef, int] | None:
+        """The checkpoint, and the index in its part, that `reader` would go on from."""
+        for record in reversed([*self._flight.cut_records, self._flight.open]):
+            index = self._index_in(record, reader, split_id)
+            if index is not None:
+                # The newest: what is in an older one goes on in it.
+                is_open = record.ref is None or reader in record.committed
+                return None if is_open or record.ref is None else (record.ref, index)
+        return None
+
+    def _index_in(self, record: CheckpointRecord, reader: int, split_id: str) -> int | None:
+        ids = [
+            split.split_id
+            for batch in record.splits(reader)
+            for split in self._serializer.read(self._serializer.version, batch)
+        ]
+        ids += [continuation.split for continuation in record.continuations(reader)]
+        return ids.index(split_id) if split_id in ids else None
 
     @override
     def send_event(self, reader: int, event: Any) -> None:
         self._check(reader, "send an event to")
-        self.gateways[reader].send(CustomEvent(event))
+        # What the sender changes in it later is not seen.
+        self._flight.send(reader, CustomEvent(copy.deepcopy(event)))
 
     def _check(self, reader: int, what: str) -> None:
-        if not 0 <= reader < self.readers.count or reader in self._no_more:
+        if not 0 <= reader < self._readers.count or reader in self._no_more:
             told = reader in self._no_more
             raise ProtocolError(
                 f"cannot {what} reader {reader}",
                 "",
                 "it has been told that there are no more splits" if told else "not registered",
-                f"one of the registered readers 0 to {self.readers.count - 1}",
+                f"one of the registered readers 0 to {self._readers.count - 1}",
             )
 
     @override
@@ -125,34 +146,8 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         handler: Callable[[ResultT | None, BaseException | None], None],
         delay: float = 0.0,
     ) -> None:
-        self._calls.call(call, handler, delay)
+        self._threads.calls.call(call, handler, delay)
 
     @override
     def request_planning(self) -> None:
-        self._wake.set()
-
-    @property
-    def held_events(self) -> int:
-        """Events that wait for a reader to complete what it is doing."""
-        return sum(gateway.held_events for gateway in self.gateways)
-
-    def close(self, checkpoint_id: int) -> None:
-        """The cut, as the gateways see it: all of them, at once."""
-        self._closed.append(checkpoint_id)
-        for gateway in self.gateways:
-            gateway.close(checkpoint_id)
-
-    def open(self, checkpoint_id: int) -> None:
-        """The checkpoint is over, complete or aborted, for every reader."""
-        if checkpoint_id in self._closed:
-            self._closed.remove(checkpoint_id)
-            for gateway in self.gateways:
-                gateway.open(checkpoint_id)
-
-    def acknowledge(self, reader: int, checkpoint_id: int) -> None:
-        """One reader has completed the checkpoint.
-
-        A reader of an earlier incarnation, with another parallelism, may have no gateway now.
-        """
-        if reader < len(self.gateways) and checkpoint_id in self._closed:
-            self.gateways[reader].open(checkpoint_id)
+        self._threads.wake.set()

@@ -6,14 +6,14 @@ later, or never), and the offset handed out is nothing but the name of a publish
 
 Invariants:
     I1 a checkpoint is durable before its reference is returned.
-    I3 every split is in exactly one of: pending with the enumerator, held by a gateway, in the
-       tracker, assigned to one checkpoint.
-    I4 an event that is sent after the cut of n reaches a reader only when it has completed n.
+    I3 every split is in exactly one of: pending with the enumerator, sent to a reader and not cut,
+       assigned to one checkpoint.
+    I4 what is sent to a reader after the cut of n reaches it only when it has committed n.
     I5 a reader commit is counted once, in the first checkpoint that is cut after it was, and is
        read again after a crash before that cut.
 
 Here: opening and restoring the state at Spark's first call. Not here: what happens then
-(`open_coordinator.py`), what a source's splits are (`api.py`), durable formats
+(`running_coordinator.py`), what a source's splits are (`api.py`), durable formats
 (`checkpoint_meta`), Spark.
 """
 
@@ -29,27 +29,19 @@ from ..checkpoint_meta.attachments import AdoptedAttachments, Attachments
 from ..checkpoint_meta.checkpoint import Checkpoint
 from ..checkpoint_meta.epochs import check_not_fenced, claim_epoch, open_format
 from ..checkpoint_meta.history import CheckpointHistory
-from ..checkpoint_meta.orders import Order, Orders
-from ..checkpoint_meta.reader_commit import ReaderCommits
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.state_store import StateStore
-from .acknowledgements import Acknowledgements
 from .api import EnumeratorSource, SplitT, StateT
-from .applied_orders import AppliedOrders, orders_contained
+from .applied_orders import orders_contained
 from .async_calls import AsyncCalls
 from .bounded_lock import BoundedLock
-from .cleaning import Cleaning
-from .commit_search import CommitSearch
-from .context import CoordinatorContext
-from .cut import CheckpointCutter
-from .fresh_start import beginning
-from .in_flight import InFlight
-from .open_coordinator import OpenCoordinator
+from .coordinator_parts import CoordinatorParts, StateDirectory
+from .fresh_start import Beginning, beginning
+from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .restore import RestoredState, restore
-from .sent_back import SentBackSplits
+from .running_coordinator import RunningCoordinator
 from .settings import CoordinatorSettings
 from .threads import Threads
-from .upkeep import StateDirectory, Upkeep
 
 
 class Coordinator(Generic[SplitT, StateT]):
@@ -82,7 +74,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self._bounded = False
         self._seed = NO_CHECKPOINT
         """What stands for Spark's beginning, where this query began after it."""
-        self._opened: OpenCoordinator[SplitT, StateT] | None = None
+        self._opened: RunningCoordinator[SplitT, StateT] | None = None
 
     @property
     def epoch(self) -> int:
@@ -117,12 +109,17 @@ class Coordinator(Generic[SplitT, StateT]):
         return start if found == after else found
 
     def assignments(self, start: CheckpointRef, end: CheckpointRef) -> Sequence[Checkpoint]:
-        """The checkpoints in (`start`, `end`], oldest first: a pure function of durable state."""
+        """The checkpoints in (`start`, `end`], oldest first: a pure function of durable state.
+
+        What they continue of checkpoints before them is decided then: each has a reader commit.
+        """
         if start == end:
             return []
-        self._open(start, end)
+        opened = self._open(start, end)
         self._threads.raise_failure()
-        return self._history.between(start, end)
+        checkpoints = self._history.between(start, end)
+        opened.release(checkpoints)
+        return checkpoints
 
     def commit(self, end: CheckpointRef) -> None:
         """Spark will never ask for `end` or before again: old objects may go, in the background.
@@ -146,7 +143,7 @@ class Coordinator(Generic[SplitT, StateT]):
 
     def _open(
         self, complete: CheckpointRef, running: CheckpointRef | None = None
-    ) -> OpenCoordinator[SplitT, StateT]:
+    ) -> RunningCoordinator[SplitT, StateT]:
         """Open the state as Spark's first call finds it.
 
         Args:
@@ -173,63 +170,40 @@ class Coordinator(Generic[SplitT, StateT]):
         lineage = savepoint.store if savepoint else None if newest == NO_CHECKPOINT else self._store
         contained = orders_contained(self._store, lineage, restored.orders)
         restored = replace(restored, orders=contained)
+        records = [] if savepoint else self._records(newest, complete, restored)
+        flight = CheckpointsInFlight(complete, epoch, self._settings.limits)
+        flight.restore(records)
         with self._threads.lock:
-            flight = InFlight(epoch, complete, running)
             opened = self._build(restored, flight, attachments)
-            if newest != NO_CHECKPOINT:
-                opened.upkeep.restored(restored, newest)
-            opened.enumerator.start()
-            opened.context.readers.start()
-            if savepoint:
-                opened.cutter.adopt(restored)
-                opened.acknowledgements.adopt_all(savepoint, restored.counted)
-            else:
-                self._expect(opened, newest, restored)
-            if opened.cleaning is not None:
-                # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
-                opened.cleaning.completed(complete)
-                opened.cleaning.start()
+            self._begin(opened, restored, start)
         self._opened = opened
         self._journal.info("coordinator", "opened: %s", start.told(restored.deltas))
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened
 
+    def _records(
+        self, newest: CheckpointRef, complete: CheckpointRef, restored: RestoredState[StateT]
+    ) -> list[CheckpointRecord]:
+        """What was in flight when `newest` was cut, and `newest` itself."""
+        if newest == NO_CHECKPOINT:
+            return []
+        known = {CheckpointRef.from_name(name): of for name, of in restored.counted.items()}
+        return [
+            CheckpointRecord.restored(
+                self._history.load(ref),
+                Stage.COMPLETE if ref <= complete else Stage.HANDED_OUT,
+                counted,
+            )
+            for ref, counted in sorted({**known, newest: ()}.items())
+        ]
+
     def _build(
-        self, restored: RestoredState[StateT], flight: InFlight, attachments: Attachments
-    ) -> OpenCoordinator[SplitT, StateT]:
-        settings, source, threads = self._settings, self._source, self._threads
-        sent_back = SentBackSplits(
-            settings.max_split_attempts, restored.attempts, restored.quarantined
-        )
-
-        def announce(reader: int) -> None:
-            enumerator.add_reader(reader)
-
-        context: CoordinatorContext[SplitT] = CoordinatorContext(
-            source.split_serializer,
-            threads.calls,
-            threads.wake,
-            self._bounded,
-            (settings.parallelism, settings.at_least_readers),
-            announce,
-            threads.journal,
-        )
-        context.inboxes.put_back(restored.waiting)
-        enumerator = source.create_enumerator(context, restored.state)
-        enumerator.go_on_from(restored.cursors)
-        orders = AppliedOrders(source, enumerator, sent_back, threads.journal)
-        waiting = Orders(self._store).after(restored.orders)
-        orders.begin(restored.orders, waiting)
-        acknowledgements = Acknowledgements(
-            source,
-            self._history,
-            CommitSearch(ReaderCommits(self._store), settings.commit_patience),
-            threads.lock,
-            context,
-            enumerator,
-            sent_back,
-        )
+        self,
+        restored: RestoredState[StateT],
+        flight: CheckpointsInFlight,
+        attachments: Attachments,
+    ) -> RunningCoordinator[SplitT, StateT]:
         directory = StateDirectory(
             self._store,
             self._history,
@@ -237,53 +211,28 @@ class Coordinator(Generic[SplitT, StateT]):
             flight.epoch,
             partial(check_not_fenced, self._store, flight.epoch),
         )
-        upkeep = Upkeep(directory, source, enumerator, sent_back, settings, threads, self._clock)
-        cleaning = self._cleaning(directory, restored.orders, waiting)
-        upkeep.hold = None if cleaning is None else cleaning.hold
-        return OpenCoordinator(
-            source,
-            self._store,
-            self._history,
-            settings,
-            self._clock,
-            threads,
-            context,
-            enumerator,
-            sent_back,
-            CheckpointCutter(source, enumerator, context, sent_back, orders),
-            acknowledgements,
-            flight,
-            upkeep,
-            orders,
-            cleaning,
+        parts = CoordinatorParts(
+            self._source, self._settings, self._clock, self._threads, self._bounded
         )
+        return RunningCoordinator(parts, directory, flight, restored)
 
-    def _cleaning(
-        self, directory: StateDirectory, contained: int, waiting: Sequence[Order]
-    ) -> Cleaning[SplitT] | None:
-        cleaner = self._source.create_cleaner()
-        if cleaner is None:
-            return None
-        earlier = map(Orders(self._store).read, range(1, contained + 1))
-        return Cleaning(
-            cleaner,
-            self._source,
-            directory,
-            self._settings,
-            self._threads,
-            self._clock,
-            [*earlier, *waiting],
-        )
-
-    def _expect(
+    def _begin(
         self,
-        opened: OpenCoordinator[SplitT, StateT],
-        newest: CheckpointRef,
+        opened: RunningCoordinator[SplitT, StateT],
         restored: RestoredState[StateT],
+        start: Beginning,
     ) -> None:
-        if newest == NO_CHECKPOINT:
-            return
-        known = {CheckpointRef.from_name(name): of for name, of in restored.counted.items()}
-        for ref, counted in sorted({**known, newest: ()}.items()):
-            opened.acknowledgements.expect(ref, counted)
-            opened.context.close(ref.checkpoint)
+        """Start the enumerator, then hand it what was sent and said before. Under the lock."""
+        if start.newest != NO_CHECKPOINT:
+            opened.upkeep.restored(restored, start.newest)
+        opened.enumerator.start()
+        opened.readers.start()
+        for name, events in restored.waiting.items():
+            opened.send_again(int(name), events)
+        if start.savepoint:
+            opened.cutter.adopt(restored)
+            opened.adopt(start.savepoint, restored.counted)
+        if opened.cleaning is not None:
+            # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
+            opened.cleaning.completed(opened.flight.complete)
+            opened.cleaning.start()

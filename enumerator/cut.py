@@ -1,30 +1,26 @@
 """The cut: the instant that separates what is in a checkpoint from what comes after it.
 
-One uninterrupted step under the coordinator's lock: snapshot the enumerator, rotate the tracker,
-close all gateways. Publishing comes after, outside the lock.
+One uninterrupted step under the coordinator's lock: snapshot the enumerator, and close the open
+record. The checkpoint contains everything that was sent since the cut before, released or still
+held, so it is the durable form of what the gateways hold (FLINK-20752). Publishing comes after,
+outside the lock.
 
-Not here: when to cut, and making the checkpoint durable (`open_coordinator.py`).
+Not here: when to cut, and making the checkpoint durable (`running_coordinator.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Generic
 
 import pyarrow as pa
 
 from ..checkpoint_meta.attachments import Attachment
-from ..checkpoint_meta.checkpoint import (
-    Checkpoint,
-    CheckpointHeader,
-    format_of,
-    rows_of,
-)
+from ..checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader, rows_of
 from ..checkpoint_meta.reference import CheckpointRef
-from ..errors import ProtocolError
 from .api import EnumeratorSource, SplitEnumerator, SplitT, StateT
 from .applied_orders import AppliedOrders
-from .context import CoordinatorContext
+from .in_flight import CheckpointRecord, CheckpointsInFlight
 from .restore import RestoredState
 from .sent_back import SentBackSplits
 
@@ -34,15 +30,15 @@ class CheckpointCutter(Generic[SplitT, StateT]):
 
     def __init__(
         self,
+        flight: CheckpointsInFlight,
         source: EnumeratorSource[SplitT, StateT],
         enumerator: SplitEnumerator[SplitT, StateT],
-        context: CoordinatorContext[SplitT],
         sent_back: SentBackSplits,
         orders: AppliedOrders,
     ) -> None:
+        self._flight = flight
         self._source = source
         self._enumerator = enumerator
-        self._context = context
         self._sent_back = sent_back
         self._orders = orders
         self._split_schema = source.split_serializer.serialize([]).schema
@@ -58,38 +54,36 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             self._attachments = savepoint.attachments
         self._sent_back.carry(savepoint.quarantined)
 
-    def cut(
-        self,
-        parent: CheckpointRef,
-        ref: CheckpointRef,
-        created: int,
-        counted: Mapping[str, Sequence[int]],
-    ) -> Checkpoint:
-        """Everything since `parent` becomes the checkpoint `ref`. Under the lock.
+    def cut(self, created: int) -> CheckpointRecord:
+        """Everything sent since the cut before becomes a checkpoint. Under the lock.
 
         Args:
-            parent: the checkpoint before it.
-            ref: its name.
             created: microseconds since the epoch.
-            counted: see `CheckpointHeader.counted`.
         """
-        context = self._context
-        self._check_nothing_is_held(ref)
+        ref, parent = self._flight.new_ref(), self._flight.newest
         snapshot = self._enumerator.snapshot_state(ref.checkpoint)
         state = self._source.state_serializer.serialize_all(snapshot)
-        by_reader = context.tracker.on_checkpoint(ref.checkpoint)
-        assigned = [(r, batch) for r in sorted(by_reader) for batch in by_reader[r]]
-        events = context.inboxes.take(by_reader)
-        context.close(ref.checkpoint)
-        rows, self._carried = [*self._carried, *state], []
         attachments = [*self._attachments, *self._source.attachments_of(snapshot)]
         self._attachments = ()
-        header = CheckpointHeader(
-            format=format_of(
-                in_flight=bool(counted),
-                attached=bool(attachments),
-                ordered=bool(self._orders.contained),
-            ),
+        rows, self._carried = [*self._carried, *state], []
+        record = self._flight.open
+        assigned = [(r, batch) for r in record.readers for batch in record.splits(r)]
+        header = self._header(ref, parent, record).model_copy(
+            update={
+                "created": created,
+                "assigned_splits": rows_of(batch for _, batch in assigned),
+                "state_rows": rows_of(rows),
+                "attachments": attachments,
+            }
+        )
+        checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
+        return self._flight.cut(checkpoint)
+
+    def _header(
+        self, ref: CheckpointRef, parent: CheckpointRef, record: CheckpointRecord
+    ) -> CheckpointHeader:
+        parts = {str(reader): reader for reader in record.readers}
+        return CheckpointHeader(
             kind="delta",
             checkpoint=ref.checkpoint,
             epoch=ref.epoch,
@@ -98,47 +92,37 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             enumerator=self._source.name,
             split_version=self._source.split_serializer.version,
             state_version=self._source.state_serializer.version,
-            created=created,
-            assigned_splits=rows_of(batch for _, batch in assigned),
-            state_rows=rows_of(rows),
+            created=0,
+            assigned_splits=0,
+            state_rows=0,
             attempts=dict(self._sent_back.attempts),
             quarantined=list(self._sent_back.take_new()),
-            events=dict(events),
-            waiting=dict(context.inboxes.waiting),
-            counted=dict(counted),
+            continuations={n: c for n, r in parts.items() if (c := record.continuations(r))},
+            events={n: events for n, r in parts.items() if (events := record.events(r))},
+            waiting={
+                str(r): record.events(r) for r in sorted(record.sent) if not record.has_part(r)
+            },
+            counted=dict(self._flight.counted),
             cursors=dict(self._enumerator.cursors()),
-            attachments=attachments,
             orders=self._orders.take(),
             released=list(self._sent_back.take_released()),
         )
-        return Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
 
-    def _check_nothing_is_held(self, ref: CheckpointRef) -> None:
-        # What the snapshot says has been sent must be in this checkpoint or in one before it:
-        # Flink's checkpoint waits for the futures of sends, here the cut waits.
-        held = self._context.held_events
-        if held:
-            raise ProtocolError(
-                "a checkpoint was cut while events wait for their readers",
-                str(ref),
-                f"{held} events held by the gateways",
-                "a cut after the readers have acknowledged what came before",
-            )
-
-    def abort(self, checkpoint: Checkpoint) -> None:
-        """A cut that Spark will never hear of: the next one takes over all it held.
+    def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
+        """Take back `ref` and what was cut after it, newest first; the next cut has all of it.
 
         By id, never "the last one". Whether it was published makes no difference. Under the lock.
         """
-        header = checkpoint.header
-        # Whole snapshots supersede one another; changes add up.
-        if self._source.snapshots_are_changes:
-            self._carried = [*checkpoint.state, *self._carried]
-            self._attachments = header.attachments
-        self._sent_back.carry(header.quarantined)
-        self._sent_back.carry_released(header.released)
+        aborted = self._flight.abort(ref)
+        for record in aborted:
+            assert record.checkpoint is not None
+            header = record.checkpoint.header
+            # Whole snapshots supersede one another; changes add up.
+            if self._source.snapshots_are_changes:
+                self._carried = [*record.checkpoint.state, *self._carried]
+                self._attachments = [*header.attachments, *self._attachments]
+            self._sent_back.carry(header.quarantined)
+            self._sent_back.carry_released(header.released)
+            self._enumerator.notify_checkpoint_aborted(header.checkpoint)
         self._orders.aborted()
-        self._context.inboxes.put_back(header.events)
-        self._context.tracker.reopen(header.checkpoint)
-        self._context.open(header.checkpoint)
-        self._enumerator.notify_checkpoint_aborted(header.checkpoint)
+        return aborted

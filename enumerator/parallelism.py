@@ -33,6 +33,10 @@ class Readers:
         self._grow(wanted)
         return wanted
 
+    def may_have(self, reader: int) -> bool:
+        """True if a reader of this index is registered, or may be in a later batch."""
+        return reader < self.count or self._fixed is None
+
     def _grow(self, readers: int) -> None:
         while self.count < readers:
             self.count += 1

@@ -10,21 +10,25 @@ Not here: what is in a source's state (the source knows), and who may write wher
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic
 
 from ..checkpoint_meta.attachments import AdoptedAttachments, Attachments
-from ..checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader, format_of, rows_of
+from ..checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader, rows_of
 from ..checkpoint_meta.history import CheckpointHistory
-from ..checkpoint_meta.reader_commit import ReaderCommits
-from ..checkpoint_meta.reference import CheckpointRef
+from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.state_store import StateStore
-from .acknowledgements import Acknowledgements
+from .acknowledgements import CommitCounter
 from .api import EnumeratorSource, SplitEnumerator, SplitT, StateT
 from .async_calls import AsyncCalls
-from .commit_search import CommitSearch
 from .context import CoordinatorContext
+from .in_flight import CheckpointsInFlight, CustomEvent
+from .parallelism import Readers
 from .restore import RestoredState, restore
+from .room import UNLIMITED
+from .savepoint import Adoption
 from .sent_back import SentBackSplits
 from .settings import StartingState
 from .threads import Threads
@@ -40,9 +44,8 @@ class StandingState(Generic[SplitT, StateT]):
     source: EnumeratorSource[SplitT, StateT]
     enumerator: SplitEnumerator[SplitT, StateT]
     sent_back: SentBackSplits
-    context: CoordinatorContext[SplitT]
-    abandoned_splits: int = 0
-    """Of the checkpoint that it was taken of: Spark went on without them."""
+    flight: CheckpointsInFlight
+    counter: CommitCounter[SplitT]
 
 
 def standing_state(
@@ -50,14 +53,24 @@ def standing_state(
 ) -> StandingState[SplitT, StateT]:
     """What a coordinator would go on with, without one."""
     threads = Threads(600.0, source.name, AsyncCalls)
+    flight = CheckpointsInFlight(NO_CHECKPOINT, 0, UNLIMITED)
+    readers = Readers(None, 1, lambda _: None)
     context: CoordinatorContext[SplitT] = CoordinatorContext(
-        source.split_serializer, threads.calls, threads.wake, True, (None, 1), lambda _: None
+        flight, source.split_serializer, threads, readers, bounded=True
     )
-    context.inboxes.put_back(restored.waiting)
     # Whether it was tried often enough is for the query to say, which has the option.
     sent_back = SentBackSplits(sys.maxsize, restored.attempts, restored.quarantined)
     enumerator = source.create_enumerator(context, restored.state)
-    return StandingState(source, enumerator, sent_back, context)
+    counter = CommitCounter(source, enumerator, sent_back, threads.journal)
+    state = StandingState(source, enumerator, sent_back, flight, counter)
+    for name, events in restored.waiting.items():
+        _send(state, int(name), events)
+    return state
+
+
+def _send(state: StandingState[Any, Any], reader: int, events: Sequence[Any]) -> None:
+    for event in events:
+        state.flight.send(reader, CustomEvent(event))
 
 
 def state_after(
@@ -76,18 +89,12 @@ def state_after(
     Raises:
         StateError: a link of its chain is missing, damaged, newer, or of another source.
     """
-    history, commits = CheckpointHistory(savepoint.store), ReaderCommits(savepoint.store)
+    history = CheckpointHistory(savepoint.store)
     read = Attachments(savepoint.store, 0)
     adopted = AdoptedAttachments(savepoint.store, attachments) if attachments else read
     restored = restore(history, savepoint.ref, source, adopted)
     state = standing_state(source, restored)
-    lock = Threads(600.0, source.name, AsyncCalls).lock
-    search = CommitSearch(commits, 0.0)
-    acknowledgements = Acknowledgements(
-        source, history, search, lock, state.context, state.enumerator, state.sent_back
-    )
-    acknowledgements.adopt_all(savepoint, restored.counted)
-    state.abandoned_splits = acknowledgements.abandoned_splits
+    Adoption(savepoint, state.counter, partial(_send, state)).run(restored.counted)
     return state
 
 
@@ -114,7 +121,6 @@ def plant(
     ref = CheckpointRef(_FIRST, epoch)
     source = state.source
     header = CheckpointHeader(
-        format=format_of(in_flight=False, attached=bool(written.attachments)),
         kind="delta",
         checkpoint=ref.checkpoint,
         epoch=ref.epoch,
@@ -126,7 +132,7 @@ def plant(
         state_rows=rows_of(written.rows),
         attempts=dict(state.sent_back.attempts),
         quarantined=list(state.sent_back.quarantined_at_cut()),
-        waiting=dict(state.context.inboxes.waiting),
+        waiting={str(r): state.flight.open.events(r) for r in sorted(state.flight.open.sent)},
         attachments=list(written.attachments),
     )
     split_schema = source.split_serializer.serialize([]).schema

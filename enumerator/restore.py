@@ -18,7 +18,6 @@ from ..checkpoint_meta.checkpoint import (
     Checkpoint,
     CheckpointHeader,
     QuarantinedSplit,
-    format_of,
     quarantined_in,
     rows_of,
 )
@@ -203,17 +202,13 @@ def base_of(
     header = CheckpointHeader(
         **{
             **head.header.model_dump(),
-            "format": format_of(
-                in_flight=bool(head.header.counted),
-                attached=bool(written.attachments),
-                ordered=bool(head.header.orders),
-            ),
             "kind": "base",
             "state_version": state_version,
             "assigned_splits": 0,
             "state_rows": rows_of(written.rows),
             "quarantined": list(quarantined),
             "released": [],
+            "continuations": {},
             "events": {},
             "attachments": list(written.attachments),
         }

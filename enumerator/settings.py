@@ -31,6 +31,9 @@ class CoordinatorSettings:
 
     at_least_readers: int = 2
     max_split_attempts: int = 3
+    checkpoints_ahead: int = 1
+    """How many checkpoints may be cut and wait, durable, while one runs; 0: cut when asked."""
+
     retained_checkpoints: int = 100
     retained_seconds: float = 0.0
     """Checkpoints younger than this are retained, too, however many they are."""

@@ -122,6 +122,30 @@ class HandCrankedCalls(AsyncCalls):
         super().__init__(lock, fail)
         self.calls: list[PendingCall] = []
         self._periodic: list[Callable[[], None]] = []
+        self.holds_writes = False
+        """True to keep writes to the state store in `writes` until they are made by hand."""
+        self.writes: list[PendingCall] = []
+
+    @override
+    def write(
+        self,
+        call: Callable[[], ResultT],
+        handler: Callable[[ResultT | None, BaseException | None], None],
+    ) -> None:
+        self.writes.append(PendingCall(call, handler, 0.0))
+        if not self.holds_writes:
+            self.make_write(-1)
+
+    def make_write(self, index: int) -> None:
+        """Make one of the writes that wait, in whatever order."""
+        if self._stopped.is_set():
+            return
+        write = self.writes.pop(index)
+        try:
+            with self._lock:
+                write.make()
+        except Exception as error:  # noqa: BLE001 - the query fails with it
+            self._fail(error)
 
     @override
     def call(

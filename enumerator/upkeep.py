@@ -11,23 +11,19 @@ Not here: what a base is made of (`restore.py`, `large_state.py`), what may go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.checkpoint import Checkpoint, QuarantinedSplit
-from ..checkpoint_meta.epochs import raise_format
-from ..checkpoint_meta.history import CheckpointHistory
 from ..checkpoint_meta.reference import CheckpointRef
 from ..checkpoint_meta.retention import Retention
-from ..checkpoint_meta.state_store import StateStore
-from .api import EnumeratorSource, SplitEnumerator
+from .api import SplitEnumerator
+from .cleaning import Cleaning
+from .coordinator_parts import CoordinatorParts, StateDirectory
 from .large_state import FrozenState
 from .restore import RestoredState, base_of, folded_state
 from .sent_back import SentBackSplits
-from .settings import CoordinatorSettings
-from .threads import Threads
 
 _ROWS_PER_BASE = 200_000
 """A base is due when so many rows were written since the last one, however few checkpoints."""
@@ -42,15 +38,14 @@ class _Base:
     frozen: FrozenState | None
 
 
-@dataclass(frozen=True)
-class StateDirectory:
-    """Where the state is, and what is known of it."""
+@dataclass
+class _Cut:
+    """A checkpoint that Spark does not know yet, and what was counted before it."""
 
-    store: StateStore
-    history: CheckpointHistory
-    attachments: Attachments
-    epoch: int
-    check_still_ours: Callable[[], None]
+    ref: CheckpointRef
+    deltas_before: int
+    rows_before: int
+    base: _Base | None = None
 
 
 class Upkeep:
@@ -58,27 +53,25 @@ class Upkeep:
 
     def __init__(
         self,
+        parts: CoordinatorParts[Any, Any],
         directory: StateDirectory,
-        source: EnumeratorSource[Any, Any],
         enumerator: SplitEnumerator[Any, Any],
         sent_back: SentBackSplits,
-        settings: CoordinatorSettings,
-        threads: Threads,
-        clock: Callable[[], float],
+        cleaning: Cleaning[Any] | None = None,
     ) -> None:
+        """`cleaning` says what it still needs of the state."""
         self._directory = directory
-        self._source = source
+        self._source = parts.source
         self._enumerator = enumerator
         self._sent_back = sent_back
-        self._settings = settings
-        self._threads = threads
-        self._clock = clock
-        self.hold: Callable[[], tuple[CheckpointRef, int] | None] | None = None
-        """Says what others still need of the state: see `Cleaning.hold`."""
+        self._settings = parts.settings
+        self._threads = parts.threads
+        self._clock = parts.clock
+        self._cleaning = cleaning
         self._deltas = 0
         self._rows = 0
-        self._frozen: _Base | None = None
-        """Of a checkpoint that is not handed out yet."""
+        self._ahead: list[_Cut] = []
+        """Checkpoints that are cut and not handed out, oldest first."""
         self._due: _Base | None = None
         """To be written now."""
         self._new_bases = False
@@ -101,7 +94,7 @@ class Upkeep:
     def restored(self, restored: RestoredState[Any], newest: CheckpointRef) -> None:
         """The coordinator goes on from `newest`, which is on every chain to come."""
         self._deltas, self._rows = restored.deltas, restored.rows
-        if self._is_due(0, 0):
+        if self._is_due:
             self.is_overdue = restored.deltas >= 2 * self._settings.deltas_per_base
             head = self._directory.history.load(newest)
             frozen = self._enumerator.freeze_state()
@@ -112,23 +105,27 @@ class Upkeep:
     def cut(self, checkpoint: Checkpoint) -> None:
         """A checkpoint has just been cut."""
         header = checkpoint.header
-        rows = header.state_rows + header.assigned_splits
-        if self._due is None and self._is_due(1, rows):
-            quarantined = self._sent_back.quarantined_at_cut()
-            self._frozen = _Base(checkpoint, quarantined, self._enumerator.freeze_state())
-
-    def taken_back(self) -> None:
-        """What was cut will never be handed out."""
-        self._frozen = None
-
-    def handed_out(self, checkpoint: Checkpoint) -> None:
-        """Spark has got the checkpoint that was cut last."""
-        header = checkpoint.header
+        cut = _Cut(checkpoint.ref, self._deltas, self._rows)
         self._deltas += 1
         self._rows += header.state_rows + header.assigned_splits
-        if self._frozen is not None:
-            self._due, self._frozen = self._frozen, None
+        if self._is_due and not self._is_frozen and self._due is None:
+            quarantined = self._sent_back.quarantined_at_cut()
+            cut.base = _Base(checkpoint, quarantined, self._enumerator.freeze_state())
             self._deltas = self._rows = 0
+        self._ahead.append(cut)
+
+    def taken_back(self, checkpoint: Checkpoint) -> None:
+        """The newest cut will never be handed out."""
+        cut = self._ahead.pop()
+        assert cut.ref == checkpoint.ref
+        self._deltas, self._rows = cut.deltas_before, cut.rows_before
+
+    def handed_out(self, checkpoint: Checkpoint) -> None:
+        """Spark has got the oldest checkpoint that was not handed out."""
+        cut = self._ahead.pop(0)
+        assert cut.ref == checkpoint.ref
+        if cut.base is not None:
+            self._due = cut.base
             self._go()
 
     def completed(self, end: CheckpointRef) -> None:
@@ -140,7 +137,7 @@ class Upkeep:
 
     def look(self) -> None:
         """A moment to see whether there is anything to tidy."""
-        if self._frozen is None and self._enumerator.can_improve_state:
+        if not self._is_frozen and self._enumerator.can_improve_state:
             self._go()
 
     @property
@@ -148,9 +145,14 @@ class Upkeep:
         """True as long as something is being done."""
         return self._is_busy
 
-    def _is_due(self, deltas: int, rows: int) -> bool:
-        by_count = self._deltas + deltas >= self._settings.deltas_per_base
-        return by_count or self._rows + rows >= _ROWS_PER_BASE
+    @property
+    def _is_due(self) -> bool:
+        by_count = self._deltas >= self._settings.deltas_per_base
+        return by_count or self._rows >= _ROWS_PER_BASE
+
+    @property
+    def _is_frozen(self) -> bool:
+        return any(cut.base is not None for cut in self._ahead)
 
     # One thing after the other --------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class Upkeep:
                 self._let_go = None
         else:
             # Not while something is frozen: it would be written twice.
-            did = self._frozen is None and self._enumerator.improve_state(
+            did = not self._is_frozen and self._enumerator.improve_state(
                 self._directory.attachments
             )
             if did:
@@ -192,13 +194,15 @@ class Upkeep:
 
     def _prune(self, end: CheckpointRef) -> None:
         with self._threads.lock:
-            held = self.hold() if self.hold is not None else (end, 0)
+            held = self._cleaning.hold() if self._cleaning is not None else (end, 0)
             if held is None:
                 self._new_bases = True
                 return
         head, needed = held
-        # One more than promised: the oldest may have commits of its parent to count.
-        count = max(self._settings.retained_checkpoints, needed) + 1
+        # More than promised: the oldest may have commits to count, and continuations to resolve,
+        # of what was in flight at its cut.
+        in_flight = 1 + self._settings.checkpoints_ahead
+        count = max(self._settings.retained_checkpoints, needed) + in_flight
         seconds = self._settings.retained_seconds
         younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
         self._retention.prune(head, count, younger)
@@ -211,8 +215,6 @@ class Upkeep:
         else:
             ref, source = due.head.ref, self._source
             written = folded_state(directory.history, ref, source, directory.attachments)
-        if written.attachments:
-            raise_format(directory.store)
         directory.check_still_ours()
         version = self._source.state_serializer.version
         directory.history.publish_base(base_of(due.head, due.quarantined, written, version))

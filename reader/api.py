@@ -8,18 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-
-class Split(Protocol):
-    """What the protocol asks of a split: an identity that is derived from its content."""
-
-    @property
-    def split_id(self) -> str:
-        """Equal for equal work, in every process and after every restart."""
-
+from ..checkpoint_meta.continuation import Continuation
+from ..checkpoint_meta.split import Split
 
 SplitT = TypeVar("SplitT", bound=Split)
 
@@ -95,6 +89,9 @@ class ReaderContext:
 
     until: Mapping[str, Any] = field(default_factory=dict)
     """Split id -> the remainder an earlier attempt acknowledged: read exactly up to its start."""
+
+    continued: Mapping[str, Continuation] = field(default_factory=dict)
+    """Split id -> how far a split that goes on may be read now: its bounds and its stop."""
 
     events: Sequence[Any] = ()
     """Custom events that the enumerator sent to this reader for this checkpoint, in order."""

@@ -18,6 +18,7 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
+from ..checkpoint_meta.continuation import Continuation
 from ..checkpoint_meta.reader_commit import (
     Abandonment,
     ReaderCommit,
@@ -48,6 +49,8 @@ class Assignment(Generic[SplitT]):
     reader: int
     splits: Sequence[SplitT]
     events: Sequence[Any] = ()
+    continuations: Sequence[Continuation] = ()
+    """Go after the splits; each starts where this reader's commit for its origin ends."""
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,15 @@ class ReaderTask(Generic[SplitT]):
             ReplayError: an earlier attempt acknowledged what this one cannot repeat.
         """
         earlier = self._commits.find(assignment.ref, assignment.reader)
-        context = self._context(assignment, attempt, earlier)
+        if earlier is not None and earlier.abandoned:
+            return  # Spark completed the checkpoint without this reader.
+        part = self._part(assignment)
+        context = self._context(assignment, part, attempt, earlier)
         left = set(earlier.returned_indexes) if earlier else set()
-        splits = [split for i, split in enumerate(assignment.splits) if i not in left]
-        outcome = _empty(len(assignment.splits))
+        indexes = {s.split_id: i for i, s in enumerate(part) if s is not None}
+        splits = [s for i, s in enumerate(part) if s is not None and i not in left]
+        outcome = _empty(len(part))
         outcome.returned.extend(earlier.returned if earlier else ())
-        indexes = {split.split_id: i for i, split in enumerate(assignment.splits)}
         open_ids = {split.split_id for split in splits}
         try:
             # Earlier options and a new schema may not even make a reader.
@@ -134,7 +140,22 @@ class ReaderTask(Generic[SplitT]):
                 f"nothing on {min(open_ids)}",
                 "one report for each split",
             )
-        self._acknowledge(assignment, attempt, outcome, earlier)
+        self._acknowledge(assignment, part, attempt, outcome, earlier)
+
+    def _part(self, assignment: Assignment[SplitT]) -> list[SplitT | None]:
+        """The splits, then what continuations resolve to; None for one that comes to nothing."""
+        part: list[SplitT | None] = [*assignment.splits]
+        for continuation in assignment.continuations:
+            commit = self._commits.wait_for(continuation.origin, assignment.reader)
+            if commit is None:
+                raise ProtocolError(
+                    "a continuation is read before its reader has committed what it continues",
+                    f"{assignment.ref}, reader {assignment.reader}",
+                    f"no commit of this reader for {continuation.origin}",
+                    "that commit, by the attempt that read it",
+                )
+            part.append(commit.remainders(self._serializer).get(continuation.index))
+        return part
 
     def _abandon(self, assignment: Assignment[SplitT], attempt: Attempt, reported: int) -> None:
         record = Abandonment(
@@ -153,29 +174,27 @@ class ReaderTask(Generic[SplitT]):
             self._commits.abandon(record)
 
     def _context(
-        self, assignment: Assignment[SplitT], attempt: Attempt, earlier: ReaderCommit | None
+        self,
+        assignment: Assignment[SplitT],
+        part: Sequence[SplitT | None],
+        attempt: Attempt,
+        earlier: ReaderCommit | None,
     ) -> ReaderContext:
+        agreed = earlier.remainders(self._serializer) if earlier else {}
+        going_on = zip(part[len(assignment.splits) :], assignment.continuations, strict=True)
         return ReaderContext(
             checkpoint_id=assignment.ref.checkpoint,
             reader=assignment.reader,
             attempt=attempt.number,
             may_return=self._may_return and earlier is None,
             must_finish=earlier is not None,
-            until=self._remainders(assignment, earlier) if earlier else {},
+            until={
+                s.split_id: agreed[i] for i, s in enumerate(part) if s is not None and i in agreed
+            },
+            continued={split.split_id: of for split, of in going_on if split is not None},
             events=assignment.events,
             shape=earlier.shape if earlier else {},
         )
-
-    def _remainders(
-        self, assignment: Assignment[SplitT], earlier: ReaderCommit
-    ) -> dict[str, SplitT]:
-        schema = self._serializer.serialize([]).schema
-        found = {}
-        for part in earlier.unfinished:
-            batch = pa.record_batch(dict(part.remainder), schema=schema)
-            (remainder,) = self._serializer.read(earlier.split_version, batch)
-            found[assignment.splits[part.index].split_id] = remainder
-        return found
 
     def _note(
         self, report: Report, outcome: _Outcome, indexes: dict[str, int], open_ids: set[str]
@@ -217,6 +236,7 @@ class ReaderTask(Generic[SplitT]):
     def _acknowledge(
         self,
         assignment: Assignment[SplitT],
+        part: Sequence[SplitT | None],
         attempt: Attempt,
         outcome: _Outcome,
         earlier: ReaderCommit | None,
@@ -240,9 +260,12 @@ class ReaderTask(Generic[SplitT]):
             shape=self._shape,
         )
         counted = earlier or self._commits.publish(mine)
+        if counted.abandoned:
+            raise _too_late(assignment)
         index = mine.first_difference(counted)
         if index is not None:
-            split = assignment.splits[index].split_id
+            known = part[index] if index < len(part) else None
+            split = known.split_id if known is not None else f"split {index}"
             found = f"{split}: {mine.verdict(index)}"
             raise _cannot_repeat(assignment, self._changed(counted), found, counted.verdict(index))
 
@@ -254,6 +277,17 @@ class ReaderTask(Generic[SplitT]):
 
 def _empty(splits: int) -> _Outcome:
     return _Outcome([0] * splits, [0] * splits, [0] * splits)
+
+
+def _too_late(assignment: Assignment[Any]) -> ReplayError:
+    return ReplayError(
+        "Spark completed the batch without this attempt",
+        f"{assignment.ref}, reader {assignment.reader}",
+        "a record of the driver that this reader's rows were not wanted",
+        "no such record while an attempt is running",
+        "Nothing is lost: the rows of this attempt are in no batch. A sink that reads only a part "
+        "of its input (limit, first) leaves the rest unread.",
+    )
 
 
 def _cannot_repeat(

@@ -88,7 +88,7 @@ class Fork:
                 "left_out_splits": len(everything.ledger.pending) - len(pending),
                 "left_out_files": len(enumerator.ledger.seen) - len(everything.ledger.seen),
                 "quarantined_splits": state.sent_back.quarantined_total,
-                "abandoned_splits": state.abandoned_splits,
+                "abandoned_splits": state.counter.abandoned_splits,
             },
             "pending": sample,
         }

@@ -17,7 +17,7 @@ from typing import Any, Final
 from xxhash import xxh3_128_hexdigest
 
 from ...checkpoint_meta.checkpoint import Checkpoint
-from ...checkpoint_meta.epochs import DIRECTORY_VERSION, KEPT
+from ...checkpoint_meta.epochs import FORMAT_DOCUMENT, KEPT
 from ...checkpoint_meta.layout import (
     ABANDONED,
     BASES,
@@ -70,10 +70,9 @@ class Verification(Records):
 
     def _format(self) -> None:
         data = self._read(FORMAT)
-        known = [f'{{"format": {n}}}\n'.encode() for n in range(1, DIRECTORY_VERSION + 1)]
         if data is None:
             self._missing(FORMAT, "the directory does not say its version")
-        elif data not in known:
+        elif data != FORMAT_DOCUMENT:
             self._damaged(FORMAT, f"{data[:40]!r}, which no release writes")
 
     def _all_checkpoints(self) -> None:

@@ -337,7 +337,7 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        self.ledger.aborted()
+        self.ledger.aborted(checkpoint_id)
         self._discovery.notify_aborted(checkpoint_id)
 
     @property

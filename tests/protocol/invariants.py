@@ -10,7 +10,6 @@ from hypothesis.stateful import (
 
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.enumerator.events import AddSplits
 from pyspark_sluice.tests.protocol.opened import opened
 
 from .query import Query
@@ -67,7 +66,8 @@ class Invariants(Query):
         for row in with_coordinator:
             assert assigned[row] <= back[row] + again[row], f"I3: {row} is assigned and pending"
         flight = opened(self.coordinator).flight
-        if flight.ahead is None and flight.running in (None, *self.spark.offsets):
+        running = flight.running and flight.running.ref
+        if not flight.ahead and running in (None, *self.spark.offsets):
             ledger = self.enumerator.inner.ledger
             paths = [file.path for file in self.world.files]
             known = ledger.seen.are_known(paths).tolist()
@@ -81,13 +81,10 @@ class Invariants(Query):
 
     def _rows_with_the_coordinator(self) -> Counter[Row]:
         coordinator = self.coordinator
-        context = opened(coordinator).context
+        flight = opened(coordinator).flight
         serializer = FileSplitSerializer()
         splits = list(self.enumerator.inner.ledger.pending)
-        batches = [batch for of in context.tracker.uncheckpointed.values() for batch in of]
-        for gateway in context.gateways:
-            for events in gateway._held.values():
-                batches.extend(event.splits for event in events if isinstance(event, AddSplits))
+        batches = [batch for reader in flight.open.sent for batch in flight.open.splits(reader)]
         for batch in batches:
             splits.extend(serializer.deserialize(1, batch))
         ranges = [
@@ -103,7 +100,7 @@ class Invariants(Query):
         back: Counter[Row] = Counter()
         surely_back: Counter[Row] = Counter()
         given_up = [row for batch in self.spark.sink for row in batch.given_up]
-        open_ = opened(self.coordinator).acknowledgements.counted
+        open_ = [record.ref for record in opened(self.coordinator).flight.cut_records]
         for number, ref in enumerate(self.spark.offsets):
             for reader, ranges in self.spark.plans[ref].items():
                 verdicts = self.spark.commits.of(ref, reader)

@@ -44,7 +44,6 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
         self.added: list[int] = []
         self.heard: list[tuple[int, str, Any]] = []
         self.returned: list[tuple[int, list[int]]] = []
-        self.abandoned: list[tuple[int, list[int]]] = []
         self.notified: list[tuple[str, int]] = []
         self.snapshot_error: Exception | None = None
         self.settled = True
@@ -75,9 +74,6 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
 
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         self.heard.append((reader, event_type, value))
-
-    def handle_abandoned_splits(self, splits: Sequence[Number], reader: int) -> None:
-        self.abandoned.append((reader, [split.value for split in splits]))
 
     def snapshot_state(self, checkpoint_id: int) -> Sequence[int]:
         if self.snapshot_error is not None:
@@ -210,13 +206,20 @@ class Harness:
             self.acknowledge(ref, reader)
 
     def inbox(self) -> dict[int, list[int]]:
-        """Assigned and delivered to readers since the last cut."""
-        read = self.source.split_serializer.read
+        """Sent to readers since the last cut, held or not."""
+        read, record = self.source.split_serializer.read, opened(self.coordinator).flight.open
         return {
-            reader: [split.value for batch in batches for split in read(1, batch)]
-            for reader, batches in opened(self.coordinator).context.tracker.uncheckpointed.items()
+            reader: [split.value for batch in record.splits(reader) for split in read(1, batch)]
+            for reader in record.readers
         }
 
-    def events(self) -> dict[str, list[Any]]:
-        """Custom events delivered to readers since the last cut."""
-        return dict(opened(self.coordinator).context.inboxes.waiting)
+    def events(self) -> dict[int, list[Any]]:
+        """Custom events sent to readers since the last cut, held or not."""
+        record = opened(self.coordinator).flight.open
+        return {reader: record.events(reader) for reader in sorted(record.sent)}
+
+    def held(self) -> dict[int, int]:
+        """Reader -> checkpoint under which the newest of what was sent to it is held."""
+        flight = opened(self.coordinator).flight
+        found = {reader: flight.held_under(reader, record) for record, reader in flight.held()}
+        return {reader: of.ref.checkpoint for reader, of in found.items() if of and of.ref}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark_sluice.enumerator.coordinator import Coordinator
-from pyspark_sluice.enumerator.open_coordinator import OpenCoordinator
+from pyspark_sluice.enumerator.running_coordinator import RunningCoordinator
 
 
-def opened(coordinator: Coordinator[Any, Any]) -> OpenCoordinator[Any, Any]:
+def opened(coordinator: Coordinator[Any, Any]) -> RunningCoordinator[Any, Any]:
     """What Spark's first call has made of it."""
     assert coordinator._opened is not None
     return coordinator._opened

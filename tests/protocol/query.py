@@ -25,6 +25,7 @@ from pyspark_sluice.checkpoint_meta.testing import (
     SimulatedCrash,
 )
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.in_flight import Stage
 from pyspark_sluice.enumerator.room import BatchLimits
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import (
@@ -34,7 +35,7 @@ from pyspark_sluice.errors import (
     StateError,
     WaitTimeoutError,
 )
-from pyspark_sluice.reader.task import Assignment, ReaderTask
+from pyspark_sluice.reader.task import ReaderTask
 from pyspark_sluice.reader.task import Attempt as AttemptName
 
 from .opened import opened
@@ -71,6 +72,12 @@ class Incarnation:
         assert self.calls is not None
         self.calls.run_calls()
 
+    def write(self, pick: int) -> None:
+        """Make one of the writes that wait."""
+        assert self.calls is not None
+        if self.calls.writes:
+            self.calls.make_write(pick % len(self.calls.writes))
+
     def tick(self) -> None:
         assert self.calls is not None
         self.calls.tick()
@@ -90,6 +97,8 @@ class Query(RuleBasedStateMachine):
         self.seen_rows: dict[tuple[CheckpointRef, int], list[Row]] = {}
         self.zombie: Incarnation | None = None
         self.limits = LIMITS
+        self.ahead = 1
+        """`checkpointsAhead`."""
         self.referred: dict[str, list[str]] = {}
         """Base -> objects that it refers to."""
         self.ordered: list[list[Row]] = []
@@ -114,6 +123,7 @@ class Query(RuleBasedStateMachine):
             settle_timeout=0.0,
             commit_patience=0.0,
             upkeep_patience=0.0,
+            checkpoints_ahead=self.ahead,
             **more,
         )
 
@@ -209,11 +219,12 @@ class Query(RuleBasedStateMachine):
         coordinator = self.coordinator
         coordinator._open(start)
         if unlimited:
-            opened(coordinator).room.lift(BatchLimits())
+            opened(coordinator).flight.open.room.lift(BatchLimits())
         self._settle(self.run)
-        is_ahead, operations = opened(coordinator).flight.ahead, self.run.store.operations
+        ahead, operations = opened(coordinator).flight.ahead, self.run.store.operations
+        is_durable = ahead and ahead[0].stage is Stage.PUBLISHED
         end = self._asked(coordinator, start, unlimited)
-        if is_ahead and not unlimited:
+        if is_durable and not unlimited:
             assert self.run.store.operations == operations, "Spark's thread waited for the store"
         return end
 
@@ -224,8 +235,9 @@ class Query(RuleBasedStateMachine):
             try:
                 return coordinator.latest(start, unlimited)
             except WaitTimeoutError:
-                # The thread that would go on with the listing is this loop.
+                # The threads that would go on with the listing and the writes are this loop.
                 self.run.discover()
+                self.run.write(0)
         return coordinator.latest(start, unlimited)
 
     def _settle(self, run: Incarnation) -> None:
@@ -258,7 +270,7 @@ class Query(RuleBasedStateMachine):
             frozenset({"told"}),
             may_return=True,
         )
-        assignment = Assignment(task.ref, task.reader, task.splits, task.events)
+        assignment = task.assignment()
         batches = reader_task.read(assignment, AttemptName(len(self.attempts)))
         had_commit = self.spark.commits.of(task.ref, task.reader) is not None
         attempt = Attempt(task, batches, had_commit)
@@ -293,8 +305,7 @@ class Query(RuleBasedStateMachine):
         attempt = self._begin_attempt(task, script)
         if any(is_lane(file) for file, _, _ in task.ranges):
             # What a limit downstream takes of an unbounded split is read again.
-            self._go_on(attempt, 1000)
-            return
+            batches = 0
         self._go_on(attempt, batches)
         if attempt not in self.attempts:
             return
@@ -328,7 +339,7 @@ class Query(RuleBasedStateMachine):
 
     def _drain(self, run: Incarnation, spark: Spark) -> None:
         run.coordinator._open(spark.start)
-        opened(run.coordinator).room.lift(BatchLimits())
+        opened(run.coordinator).flight.open.room.lift(BatchLimits())
         self._settle(run)
         # A pass comes in portions; what landed last may have to wait for the one after.
         quiet, rounds_of_two_passes = 0, 4 + len(self.world.files) // 4
@@ -337,7 +348,8 @@ class Query(RuleBasedStateMachine):
             try:
                 end = run.coordinator.latest(spark.start, unlimited=True)
             except WaitTimeoutError:
-                # The thread that would go on with the listing is this loop.
+                # The threads that would go on with the listing and the writes are this loop.
+                run.write(0)
                 continue
             if end == spark.start:
                 quiet += 1
@@ -365,6 +377,6 @@ class Query(RuleBasedStateMachine):
             frozenset({"told"}),
             may_return=False,
         )
-        assignment = Assignment(task.ref, task.reader, task.splits, task.events)
+        assignment = task.assignment()
         batches = list(reader.read(assignment, AttemptName()))
         task.outcome = [row for batch in batches for row in rows_in(batch)]

@@ -56,9 +56,10 @@ class RowReader(SplitReader[FileSplit]):
 
     def _read_lane(self, split: FileSplit, word: str) -> Iterator[pa.RecordBatch | Report]:
         name, end = split.file.path, split.end
-        for event in self._context.events:
-            if isinstance(event, list) and event[0] == name:
-                end = max(end, event[1])
+        going_on = self._context.continued.get(split.split_id)
+        if going_on is not None:
+            # What the continuation grants, as far as its bound allows.
+            end = max(split.start, min(going_on.stop, split.start + going_on.rows))
         stop = split.start + (end - split.start) // 2 if word == PART else end
         remainder = self._context.until.get(split.split_id, split._replace(start=stop, end=end))
         for row in range(split.start, remainder.start):

@@ -3,16 +3,17 @@
 The real file enumerator finds and cuts the files. Around it are two ledgers that are part of the
 state, one for each direction of events: what readers told, and what was sent to them.
 
-Besides files there are lanes, which grow. A lane is one split that never ends; while a reader has
-it, growth is granted by an event to that reader, once. So an event that does not arrive together
-with its lane costs rows: that is what gateways are for.
+Next to files there are lanes, which grow. A lane is one split that never ends, and its reader may
+stop before the end it was given. What grows while a reader has the lane is granted by a
+continuation, which is cut while it is held. Where that starts only the reader's own commit says, so
+one that is resolved too early costs rows or repeats some: that is what gateways are for.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -95,9 +96,11 @@ class Lane:
     position: int = 0
     """First row that is not assigned; meaningless while a reader has the lane."""
     granted: int = 0
-    """After the last row that a split or an event has granted."""
+    """After the last row that a split or a continuation has granted."""
     owner: int | None = None
     """The reader that has it."""
+    split: str = ""
+    """Id of the split as it was assigned to the owner."""
 
 
 @dataclass
@@ -115,7 +118,7 @@ _COLUMNS = pa.schema([*RANGES, ("json", pa.string())])
 
 def rows_of_state(files: Sequence[pa.RecordBatch], ledger: Ledger) -> list[pa.RecordBatch]:
     """One row for all that is not of files, then the rows of files."""
-    lanes = {name: [x.position, x.granted, x.owner] for name, x in ledger.lanes.items()}
+    lanes = {name: list(astuple(x)) for name, x in ledger.lanes.items()}
     text = json.dumps([ledger.told, ledger.sent, lanes], sort_keys=True)
     row = {"path": "", "size": 0, "modified": 0, "etag": "", "start": 0, "end": 0, "json": text}
     batches = [pa.RecordBatch.from_pylist([row], schema=_COLUMNS)]
@@ -177,6 +180,7 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         self.lanes = {name: replace(lane) for name, lane in state.lanes.items()}
         self._sizes: dict[str, int] = {}
         self.wanted: list[int] = []
+        self.given_back: list[tuple[int, list[Any]]] = []
         self.notified: list[tuple[str, int]] = []
 
     def start(self) -> None:
@@ -187,18 +191,14 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         if sizes is None:
             raise error or AssertionError
         self._sizes = sizes
+        self._context.request_planning()
         wanted, self.wanted = self.wanted, []
         for reader in wanted:
             if reader < self._context.parallelism:
                 number = self.sent[str(reader)] = self.sent.get(str(reader), 0) + 1
                 self._context.send_event(reader, number)
-        for name, size in sorted(sizes.items()):
-            lane = self.lanes.setdefault(name, Lane())
-            if lane.owner is None or lane.granted >= size:
-                continue
-            if lane.owner < self._context.parallelism:
-                lane.granted = size
-                self._context.send_event(lane.owner, [name, size])
+        for name in sizes:
+            self.lanes.setdefault(name, Lane())
         if not self._context.bounded:
             self._context.call_async(lambda: dict(self._world.lanes), self._measured)
 
@@ -206,16 +206,23 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         for name, size in sorted(self._sizes.items()):
             lane = self.lanes[name]
             if lane.owner is None and lane.position < size and not room.is_full:
-                lane.granted = size
-                self._assign_lane(name, lane, int(name[len(LANE) :]) % self._context.parallelism)
-                room.take(name, 1)
+                reader = int(name[len(LANE) :]) % self._context.parallelism
+                split = FileSplit(FileVersion(name, 0, 0), lane.position, size)
+                self._context.assign_splits({reader: [split]})
+                self._grant(name, size, room)
+                lane.owner, lane.split = reader, split.split_id
+            elif lane.granted < size and not room.is_full and self._goes_on(lane, size):
+                self._grant(name, size, room)
         self.inner.plan_batch(room)
 
-    def _assign_lane(self, name: str, lane: Lane, reader: int, end: int | None = None) -> None:
-        lane.owner = reader
-        stop = lane.granted if end is None else end
-        split = FileSplit(FileVersion(name, 0, 0), lane.position, stop)
-        self._context.assign_splits({reader: [split]})
+    def _goes_on(self, lane: Lane, size: int) -> bool:
+        if lane.owner is None or lane.owner >= self._context.parallelism:
+            return False
+        return self._context.continue_split(lane.owner, lane.split, max_rows=2, stop=size)
+
+    def _grant(self, name: str, size: int, room: BatchRoom) -> None:
+        self.lanes[name].granted = size
+        room.take(name, 1)
 
     def is_decided(self, room: BatchRoom) -> bool:
         return self.inner.is_decided(room)
@@ -229,15 +236,15 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
                 continue
             lane = self.lanes[split.file.path]
             lane.position, lane.owner = split.start, None
-            if lane.granted > split.end and reader < self._context.parallelism:
-                # The event that grants the rest is under way to this reader: the lane follows it.
-                self._assign_lane(split.file.path, lane, reader, split.end)
 
     def requeue_splits(self, splits: Sequence[FileSplit]) -> None:
         self.inner.requeue_splits(splits)
 
     def forget_splits(self, splits: Sequence[FileSplit]) -> None:
         self.inner.forget_splits(splits)
+
+    def add_events_back(self, events: Sequence[Any], reader: int) -> None:
+        self.given_back.append((reader, list(events)))
 
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         self.told.append(value)
@@ -315,6 +322,9 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
     @property
     def state_serializer(self) -> LedgerSerializer:
         return LedgerSerializer()
+
+    def is_unbounded(self, split: FileSplit) -> bool:
+        return is_lane(split.file.path)
 
     @property
     def reader_event_types(self) -> frozenset[str]:

@@ -52,8 +52,9 @@ SCRIPTS = st.lists(WORDS, max_size=6)
 FILES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=3)
 PARALLELISM = st.sampled_from([None, 1, 2, 3])
 MOVES = st.lists(
-    st.sampled_from(["t", "gt", "tg", "1gt", "g1t", "g2t", "tg1t", "2tgt", "t2t"]), max_size=4
+    st.sampled_from(["t", "gt", "tg", "1gt", "g1t", "g2t", "tg1t", "2tgt", "t2t", "tgt1", "tt2t1"]), max_size=4
 )
+AHEAD = st.sampled_from([1, 1, 2, 3, 0])
 LANES = st.tuples(st.integers(0, 2), st.integers(1, 3))
 OTHER_LIMITS = st.sampled_from(
     [LIMITS, LIMITS, BatchLimits(files=1), BatchLimits(bytes=2), BatchLimits()]
@@ -69,7 +70,7 @@ class Simulation(Invariants):
         scripts=SCRIPTS,
         moves=MOVES,
         lane=LANES,
-        carried_over=st.booleans(),
+        ahead=AHEAD,
     )
     def begin(
         self,
@@ -78,11 +79,10 @@ class Simulation(Invariants):
         scripts: list[list[str]],
         moves: list[str],
         lane: tuple[int, int],
-        carried_over: bool = False,
+        ahead: int = 1,
     ) -> None:
-        if carried_over:
-            # A directory that a release of version 1 began: its first base raises it.
-            self.objects.objects["FORMAT"] = b'{"format": 1}\n'
+        self.ahead = ahead
+        self.run = self._incarnation(None)
         self.land(files)
         if moves:
             self.grow(lane, discover=False)
@@ -157,8 +157,21 @@ class Simulation(Invariants):
         if self.coordinator._opened:
             self._guarded(let_go)
 
-    @rule(parallelism=PARALLELISM, limits=OTHER_LIMITS, leave_zombie=st.booleans())
-    def restart(self, parallelism: int | None, limits: BatchLimits, leave_zombie: bool) -> None:
+    @rule(pick=st.integers(0, 3), hold=st.booleans())
+    def write(self, pick: int, hold: bool) -> None:
+        """Writes in the background end one by one from now on, in any order, or at once."""
+        calls = self.run.calls
+        if calls is not None:
+            self._guarded(lambda: self.run.write(pick))
+            calls.holds_writes = hold
+
+    @rule(
+        parallelism=PARALLELISM, limits=OTHER_LIMITS, leave_zombie=st.booleans(), ahead=AHEAD
+    )
+    def restart(
+        self, parallelism: int | None, limits: BatchLimits, leave_zombie: bool, ahead: int
+    ) -> None:
+        self.ahead = ahead
         if leave_zombie and self.coordinator._opened:
             self.zombie = self.run
             self.zombie.store.fault = None
@@ -260,9 +273,7 @@ class Simulation(Invariants):
         else:
             flight = opened(old).flight
             # What it made before it was superseded it may still hand out.
-            known = {flight.complete, flight.running}
-            if flight.ahead is not None:
-                known.add(flight.ahead.checkpoint.ref)
+            known = {flight.complete, *(record.ref for record in flight.cut_records)}
             try:
                 returned = old.latest(flight.complete)
             except FencedError as error:

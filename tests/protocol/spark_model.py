@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.continuation import Continuation
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit
 from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.reader.task import Assignment
 
-from .rows import Row
+from .rows import Row, is_lane
 
 Range = tuple[str, int, int]
 """A split as the oracle sees it: file, first row, after the last row."""
@@ -70,13 +72,16 @@ class Task:
     reader: int
     splits: list[FileSplit]
     events: list[object]
+    continuations: list[Continuation]
+    ranges: list[Range]
+    """The splits, then what the continuations come to by the durable commits of this reader."""
     outcome: list[Row] | None = None
     """Rows that Spark took from the first attempt that ended well."""
     abandoned: bool = False
 
-    @property
-    def ranges(self) -> list[Range]:
-        return [(split.file.path, split.start, split.end) for split in self.splits]
+    def assignment(self) -> Assignment[FileSplit]:
+        """What Spark's task is handed."""
+        return Assignment(self.ref, self.reader, self.splits, self.events, self.continuations)
 
 
 @dataclass
@@ -138,16 +143,38 @@ class Spark:
             splits: dict[int, list[FileSplit]] = {}
             for reader, batch in checkpoint.assigned:
                 splits.setdefault(reader, []).extend(serializer.deserialize(1, batch))
-            events = {int(r): list(e) for r, e in checkpoint.header.events.items()}
+            header = checkpoint.header
+            events = {int(r): list(e) for r, e in header.events.items()}
+            going_on = {int(r): list(c) for r, c in header.continuations.items()}
             made = [
-                Task(checkpoint.ref, reader, splits[reader], events.get(reader, []))
-                for reader in sorted(splits)
+                Task(
+                    checkpoint.ref,
+                    reader,
+                    splits.get(reader, []),
+                    events.get(reader, []),
+                    going_on.get(reader, []),
+                    self._ranges(reader, splits.get(reader, []), going_on.get(reader, [])),
+                )
+                for reader in sorted({*splits, *going_on})
             ]
             plan = {task.reader: task.ranges for task in made}
             assert self.plans.setdefault(checkpoint.ref, plan) == plan, "I2: another assignment"
             assert self.events.setdefault(checkpoint.ref, events) == events, "I2: other events"
             tasks.extend(made)
         return tasks
+
+    def _ranges(
+        self, reader: int, splits: list[FileSplit], going_on: list[Continuation]
+    ) -> list[Range]:
+        ranges = [(split.file.path, split.start, split.end) for split in splits]
+        for continuation in going_on:
+            verdicts = self.commits.of(continuation.origin, reader)
+            assert verdicts is not None, "I4: a continuation before its reader's commit"
+            file = continuation.split.split("@")[0]
+            start = verdicts.remainders.get(continuation.index)
+            # Where it stops its reader decides; what it reads is in its own verdict.
+            ranges.append((file, start or 0, start or 0))
+        return ranges
 
     def expected(self, task: Task) -> list[Row]:
         """What a full read yields under the durable verdicts; the whole where there are none."""
@@ -173,7 +200,8 @@ class Spark:
             wanted = self.expected(task)
             missing = [row for row in wanted if row not in task.outcome]
             assert task.abandoned or not missing, "rows of an acknowledged reader are missing"
-            unwanted.extend(missing)
+            # What is left of a lane that was abandoned is read again.
+            unwanted.extend(row for row in missing if not is_lane(row[0]))
             given_up.extend(self._judge(task))
         self.sink.append(Batch(self.offsets[-1], taken, unwanted, given_up))
 

@@ -280,9 +280,9 @@ class Ledger:
         runs, tails = self.seen.whole() if unread else ((), ())
         return FileState([*gone, *self.pending.take_fresh(), *told], runs, tails)
 
-    def aborted(self) -> None:
-        """The checkpoint of the last snapshot was taken back."""
-        self.seen.unstamp()
+    def aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint of this snapshot, the newest, was taken back."""
+        self.seen.unstamp(checkpoint_id)
 
     def freeze(self) -> FrozenLedger:
         """All as of the snapshot just taken, to be written in the background."""

@@ -9,6 +9,7 @@ Not here: when runs are sealed and merged (`sealing.py`), their objects (`checkp
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ from ....checkpoint_meta.file_columns import Numbers
 from ....checkpoint_meta.index.keys import Flags, Names, SeenKeys, Words, names_of
 from ....checkpoint_meta.index.run import Run, seen_rows
 from ..discovery.api import KnownFiles
+
+_MOST_AHEAD = 16
+"""More checkpoints than are ever cut and not handed out."""
 
 _TIMES = 3
 """A part that was found is joined with the one before it, unless that is so many times longer."""
@@ -72,7 +76,8 @@ class SeenFiles(KnownFiles):
         self._tails = tuple(tails)
         self._count = sum(len(run.keys) for run in self._runs) + sum(map(len, self._tails))
         self._unstamped: list[Piece] = []
-        self._stamped: list[Piece] = []
+        self._stamped: deque[tuple[int, list[Piece]]] = deque(maxlen=_MOST_AHEAD)
+        """Of the newest checkpoints, which may be taken back."""
 
     @property
     def details(self) -> bool:
@@ -151,13 +156,14 @@ class SeenFiles(KnownFiles):
         with self._lock:
             for piece in self._unstamped:
                 piece.checkpoint = checkpoint_id
-            self._stamped, self._unstamped = self._unstamped, []
+            self._stamped.append((checkpoint_id, self._unstamped))
+            self._unstamped = []
 
-    def unstamp(self) -> None:
-        """The checkpoint of the last `stamp` was aborted: the next one is the first."""
+    def unstamp(self, checkpoint_id: int) -> None:
+        """This checkpoint, the newest, was aborted: the next one is the first."""
         with self._lock:
-            self._unstamped = [*self._stamped, *self._unstamped]
-            self._stamped = []
+            while self._stamped and self._stamped[-1][0] >= checkpoint_id:
+                self._unstamped = [*self._stamped.pop()[1], *self._unstamped]
 
     def whole(self) -> tuple[tuple[Run, ...], tuple[Tail, ...]]:
         """All as of now; the tails are copies, which stay as they are when theirs are sealed."""
