@@ -35,8 +35,8 @@ from pyspark_sluice.errors import (
     StateError,
     WaitTimeoutError,
 )
-from pyspark_sluice.reader.task import ReaderTask
 from pyspark_sluice.reader.task import Attempt as AttemptName
+from pyspark_sluice.reader.task import ReaderTask
 
 from .opened import opened
 from .row_reader import reader_maker, rows_in

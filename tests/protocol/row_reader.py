@@ -59,7 +59,8 @@ class RowReader(SplitReader[FileSplit]):
         going_on = self._context.continued.get(split.split_id)
         if going_on is not None:
             # What the continuation grants, as far as its bound allows.
-            end = max(split.start, min(going_on.stop, split.start + going_on.rows))
+            bound = split.start + (going_on.rows or 0)
+            end = max(split.start, min(going_on.stop, bound))
         stop = split.start + (end - split.start) // 2 if word == PART else end
         remainder = self._context.until.get(split.split_id, split._replace(start=stop, end=end))
         for row in range(split.start, remainder.start):

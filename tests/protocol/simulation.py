@@ -52,7 +52,8 @@ SCRIPTS = st.lists(WORDS, max_size=6)
 FILES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=3)
 PARALLELISM = st.sampled_from([None, 1, 2, 3])
 MOVES = st.lists(
-    st.sampled_from(["t", "gt", "tg", "1gt", "g1t", "g2t", "tg1t", "2tgt", "t2t", "tgt1", "tt2t1"]), max_size=4
+    st.sampled_from(["t", "gt", "tg", "1gt", "g1t", "g2t", "tg1t", "2tgt", "t2t", "tgt1", "tt2t1"]),
+    max_size=4,
 )
 AHEAD = st.sampled_from([1, 1, 2, 3, 0])
 LANES = st.tuples(st.integers(0, 2), st.integers(1, 3))
@@ -165,9 +166,7 @@ class Simulation(Invariants):
             self._guarded(lambda: self.run.write(pick))
             calls.holds_writes = hold
 
-    @rule(
-        parallelism=PARALLELISM, limits=OTHER_LIMITS, leave_zombie=st.booleans(), ahead=AHEAD
-    )
+    @rule(parallelism=PARALLELISM, limits=OTHER_LIMITS, leave_zombie=st.booleans(), ahead=AHEAD)
     def restart(
         self, parallelism: int | None, limits: BatchLimits, leave_zombie: bool, ahead: int
     ) -> None:

@@ -122,6 +122,8 @@ class Spark:
         self.plans: dict[CheckpointRef, Plan] = {}
         """Every assignment ever handed out (I2)."""
         self.events: dict[CheckpointRef, dict[int, list[object]]] = {}
+        self.unwanted_lanes: set[tuple[CheckpointRef, int]] = set()
+        """(checkpoint, reader) of batches in the sink, of whose lanes it has taken nothing."""
         self._max_attempts = max_attempts
         self._returns: Counter[Range] = Counter()
 
@@ -157,6 +159,10 @@ class Spark:
                 )
                 for reader in sorted({*splits, *going_on})
             ]
+            for task in made:
+                # The same query wants no more of them when it is replayed.
+                if (task.ref, task.reader) in self.unwanted_lanes:
+                    task.outcome, task.abandoned = [], True
             plan = {task.reader: task.ranges for task in made}
             assert self.plans.setdefault(checkpoint.ref, plan) == plan, "I2: another assignment"
             assert self.events.setdefault(checkpoint.ref, events) == events, "I2: other events"
@@ -200,6 +206,8 @@ class Spark:
             wanted = self.expected(task)
             missing = [row for row in wanted if row not in task.outcome]
             assert task.abandoned or not missing, "rows of an acknowledged reader are missing"
+            if task.abandoned and any(is_lane(file) for file, _, _ in task.ranges):
+                self.unwanted_lanes.add((task.ref, task.reader))
             # What is left of a lane that was abandoned is read again.
             unwanted.extend(row for row in missing if not is_lane(row[0]))
             given_up.extend(self._judge(task))
