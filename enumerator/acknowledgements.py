@@ -75,9 +75,10 @@ class CommitCounter(Generic[SplitT]):
             if self._sent_back.judge(split.split_id, reason, commit.checkpoint):
                 again.append(split)
         if reasons:
+            given_up, reason = len(reasons) - len(again), next(iter(reasons.values()))
             self._journal.warning(
                 "reader", "reader %d sent %d splits of %s back, of which %d are quarantined: %s",
-                reader, len(reasons), commit.ref, len(reasons) - len(again), next(iter(reasons.values())),
+                reader, len(reasons), commit.ref, given_up, reason,
             )  # fmt: skip
         left = commit.remainders(self.source.split_serializer)
         again += [split for index, split in left.items() if index not in continued]

@@ -307,16 +307,17 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     def _publish(self, record: CheckpointRecord) -> None:
         checkpoint = record.checkpoint
         assert checkpoint is not None
+        published = False
         try:
             self.history.publish(checkpoint)
             self._check_not_fenced()
+            published = True
         finally:
             with self._lock:
                 record.is_writing = False
+                if published and record.stage is Stage.CUT:
+                    record.stage = Stage.PUBLISHED
                 self._lock.notify_all()
-        with self._lock:
-            if record.stage is Stage.CUT:
-                record.stage = Stage.PUBLISHED
         header, journal = checkpoint.header, self.threads.journal
         journal.checkpoint = header.checkpoint
         journal.info(

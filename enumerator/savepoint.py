@@ -1,8 +1,8 @@
 """Takes in what readers of another directory have said of a savepoint.
 
 A new query counts every commit that the savepoint's state has not: its events, the splits sent
-back, the remainders. What a reader has no commit for is read by the new query, unless the old one is
-known to have gone on without it.
+back, the remainders. What a reader has no commit for is read by the new query, unless the old one
+is known to have gone on without it.
 
 Not here: restoring the state (`restore.py`).
 """

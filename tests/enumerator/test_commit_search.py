@@ -42,7 +42,7 @@ def test_commits_are_looked_for_by_name_where_a_listing_does_not_show_them():
     query.acknowledge(ref, 0, returned=[{"index": 0, "reason": "torn"}])
     query.acknowledge(ref, 1)
     assert query.assigned(query.coordinator.latest(ref)) == {0: [0]}
-    assert query.enumerator.abandoned == []
+    assert query.abandoned() == []
     assert query.coordinator.report()["abandonedReaders"] == 0
 
 
@@ -56,7 +56,7 @@ def test_a_commit_that_appears_late_is_waited_for(query):
     following = query.coordinator.latest(ref)
     late.join()
     assert query.assigned(following) == {0: [0]}
-    assert query.enumerator.abandoned == []
+    assert query.abandoned() == []
 
 
 def test_nothing_is_waited_for_where_every_reader_has_said_how_it_ended(query):
@@ -66,7 +66,7 @@ def test_nothing_is_waited_for_where_every_reader_has_said_how_it_ended(query):
     began = time.monotonic()
     assert query.coordinator.latest(ref) == ref
     assert time.monotonic() - began < 30
-    assert query.enumerator.abandoned == [(1, [1, 3])]
+    assert query.abandoned() == [(1, [1, 3])]
 
 
 def test_what_was_abandoned_is_counted_and_reported(query):
@@ -87,7 +87,7 @@ def test_a_commit_counts_although_another_attempt_was_abandoned(query):
     query.acknowledge(ref, 1)
     abandon(query, ref, 1)
     assert query.assigned(query.coordinator.latest(ref)) == {0: [2]}
-    assert query.enumerator.abandoned == []
+    assert query.abandoned() == []
 
 
 def test_an_abandoned_reader_that_acknowledges_in_the_replay_counts_as_acknowledged(query):
@@ -98,7 +98,7 @@ def test_an_abandoned_reader_that_acknowledges_in_the_replay_counts_as_acknowled
     query.coordinator.assignments(NO_CHECKPOINT, ref)
     query.acknowledge(ref, 0, returned=[{"index": 0, "reason": "torn"}])
     assert query.assigned(query.coordinator.latest(ref)) == {0: [0]}
-    assert query.enumerator.abandoned == []
+    assert query.abandoned() == []
 
 
 def test_a_savepoint_s_commits_are_looked_for_by_name_too():
@@ -110,7 +110,7 @@ def test_a_savepoint_s_commits_are_looked_for_by_name_too():
     new = Harness()
     new.restart(starting_state=lambda: StartingState(state, ref))
     assert new.assigned(new.coordinator.latest(NO_CHECKPOINT)) == {0: [0]}
-    assert new.enumerator.abandoned == []
+    assert new.abandoned() == []
 
 
 def test_the_first_record_of_an_abandoned_reader_stays():

@@ -69,13 +69,35 @@ def test_an_event_of_an_unregistered_type_is_a_protocol_error(query):
         query.coordinator.latest(first)
 
 
-def test_a_commit_that_comes_after_completion_is_not_counted(query):
+def test_an_abandonment_is_durable_so_a_late_attempt_cannot_commit(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.coordinator.latest(first)
-    query.acknowledge(first, 0, events=[("hello", 1)])
-    opened(query.coordinator).acknowledgements.take_in(first)
+    counts = query.acknowledge(first, 0, events=[("hello", 1)])
+    assert counts.abandoned
+    query.calls.tick()
     assert query.enumerator.heard == []
-    assert query.enumerator.abandoned == [(0, [0, 2]), (1, [1, 3])]
+    assert query.abandoned() == [(0, [0, 2]), (1, [1, 3])]
+
+
+def test_a_commit_that_is_there_counts_although_the_driver_did_not_see_it(query):
+    """The driver publishes create-only under the name of the commit: what is there counts."""
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    search = opened(query.coordinator).acknowledgements._search
+    query.acknowledge(first, 0, events=[("hello", 1)])
+    search.find = lambda ref, reader: None
+    query.coordinator.latest(first)
+    assert query.enumerator.heard == [(0, "hello", 1)]
+    assert query.abandoned() == [(1, [1, 3])]
+
+
+def test_an_unbounded_split_that_was_abandoned_comes_back_at_its_old_start(query):
+    query.source.is_unbounded = lambda split: split.value == 1
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.acknowledge(first, 0)
+    query.coordinator.latest(first)
+    assert query.enumerator.returned == [(1, [1])]
+    (part,) = query.commits.find(first, 1).unfinished
+    assert (part.index, part.remainder) == (0, {"json": ["1"]})
 
 
 def test_a_split_sent_back_is_assigned_again_and_quarantined_after_the_last_attempt(query):

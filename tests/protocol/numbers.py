@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyspark_sluice.checkpoint_meta.layout import READERS
 from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef, refs_in
 from pyspark_sluice.checkpoint_meta.serializer import JsonSerializer, VersionedSerializer
-from pyspark_sluice.checkpoint_meta.store import StateStore
+from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.testing import FaultyStateStore, MemoryStateStore
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.api import (
@@ -146,7 +147,8 @@ class Harness:
         """A new driver process; the old one stands as it was."""
         self.settings = replace(self.settings, **changes)
         self.store = FaultyStateStore(self.state)
-        store: StateStore = self.store
+        # As in production: an object that is there already is ours if its content is.
+        store = RetryingStateStore(self.store, attempts=1)
         self.coordinator: Coordinator[Number, Sequence[int]] = Coordinator(
             self.source, store, self.settings, lambda: 0.0, HandCrankedCalls
         )
@@ -217,6 +219,15 @@ class Harness:
         """Custom events sent to readers since the last cut, held or not."""
         record = opened(self.coordinator).flight.open
         return {reader: record.events(reader) for reader in sorted(record.sent)}
+
+    def abandoned(self) -> list[tuple[int, list[int]]]:
+        """(reader, numbers) of what the driver has published as abandoned, oldest first."""
+        return [
+            (commit.reader, self.assigned(ref)[commit.reader])
+            for ref in refs_in(self.state.list(READERS))
+            for commit in self.commits.of(ref)
+            if commit.abandoned
+        ]
 
     def held(self) -> dict[int, int]:
         """Reader -> checkpoint under which the newest of what was sent to it is held."""

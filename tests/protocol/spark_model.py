@@ -161,7 +161,8 @@ class Spark:
             ]
             for task in made:
                 # The same query wants no more of them when it is replayed.
-                if (task.ref, task.reader) in self.unwanted_lanes:
+                has_lane = any(is_lane(file) for file, _, _ in task.ranges)
+                if has_lane and (task.ref, task.reader) in self.unwanted_lanes:
                     task.outcome, task.abandoned = [], True
             plan = {task.reader: task.ranges for task in made}
             assert self.plans.setdefault(checkpoint.ref, plan) == plan, "I2: another assignment"
@@ -206,10 +207,11 @@ class Spark:
             wanted = self.expected(task)
             missing = [row for row in wanted if row not in task.outcome]
             assert task.abandoned or not missing, "rows of an acknowledged reader are missing"
-            if task.abandoned and any(is_lane(file) for file, _, _ in task.ranges):
+            if self.commits.of(task.ref, task.reader) is None:
+                # Abandoned: what is left of a lane is read again.
                 self.unwanted_lanes.add((task.ref, task.reader))
-            # What is left of a lane that was abandoned is read again.
-            unwanted.extend(row for row in missing if not is_lane(row[0]))
+                missing = [row for row in missing if not is_lane(row[0])]
+            unwanted.extend(missing)
             given_up.extend(self._judge(task))
         self.sink.append(Batch(self.offsets[-1], taken, unwanted, given_up))
 

@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.room import BatchRoom
-from pyspark_sluice.errors import ProtocolError, SourceUnavailable
+from pyspark_sluice.errors import ProtocolError, SourceUnavailable, StateError
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
@@ -41,7 +41,7 @@ def test_a_checkpoint_holds_the_state_of_its_cut(query):
     """completedCheckpointFuture, testTakeCheckpoint."""
     query.start()
     query.enumerator.pending[:] = [11, 22, 33, 44]
-    opened(query.coordinator).room = _room_for(2)
+    opened(query.coordinator).flight.open.room = _room_for(2)
     end = query.coordinator.latest(NO_CHECKPOINT)
     checkpoint = query.coordinator._history.load(end)
     (state,) = checkpoint.state
@@ -75,7 +75,7 @@ def test_an_assignment_that_cannot_be_delivered_changes_nothing(query):
     unwritable = Number(object())  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         query.enumerator.context.assign_splits({0: [Number(1)], 1: [unwritable]})
-    assert opened(query.coordinator).context.tracker.uncheckpointed == {}
+    assert query.inbox() == {}
     assert query.coordinator.latest(NO_CHECKPOINT) == NO_CHECKPOINT
 
 
@@ -141,20 +141,19 @@ def test_a_reader_event_reaches_the_enumerator_as_it_was_sent(query):
 def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(query):
     """testCheckpointCoordinatorAndRestore."""
     query.start()
-    opened(query.coordinator).room = _room_for(2)
+    opened(query.coordinator).flight.open.room = _room_for(2)
     end = cut(query, 0, 1, 2, 3, 4, 5)
     query.restart()
     query.start(end)
     assert query.enumerator.pending == [2, 3, 4, 5]
-    assert opened(query.coordinator).context.tracker.uncheckpointed == {}
-    assert opened(query.coordinator).context.tracker.by_checkpoint == {}
+    assert query.inbox() == {}
     assert query.enumerator.added == [0, 1]
 
 
 def test_a_restart_takes_back_what_the_named_checkpoint_did_not_assign(query):
     """testSubtaskFailedAndRevertUncompletedAssignments, as a query restart."""
     query.start()
-    opened(query.coordinator).room = _room_for(2)
+    opened(query.coordinator).flight.open.room = _room_for(2)
     first = cut(query, 0, 1, 2, 3)
     second = query.coordinator.latest(first)
     assert query.assigned(second) == {0: [2], 1: [3]}
@@ -168,7 +167,7 @@ def test_a_restart_does_not_take_back_what_is_complete(query):
     first = cut(query, 0, 1)
     query.acknowledge_all(first)
     assert query.coordinator.latest(first) == first
-    assert opened(query.coordinator).context.tracker.by_checkpoint == {}
+    assert opened(query.coordinator).flight.cut_records == []
     assert query.enumerator.notified == [("complete", 1)]
     query.restart()
     query.start(first)
@@ -231,7 +230,7 @@ def test_an_assignment_to_an_unregistered_reader_fails_as_a_whole(query):
     expected = "cannot assign splits to reader 7; found not registered"
     with pytest.raises(ProtocolError, match=re.escape(expected)):
         query.enumerator.context.assign_splits({0: [Number(0)], 7: [Number(1)]})
-    assert opened(query.coordinator).context.tracker.uncheckpointed == {}
+    assert query.inbox() == {}
     assert query.inbox() == {}
 
 
@@ -284,7 +283,7 @@ def test_a_snapshot_or_a_publication_that_fails_is_the_failure_of_that_checkpoin
     query.start()
     query.offer(1)
     query.store.fault = Fault("error before", verb="publish")
-    with pytest.raises(OSError, match="no answer from the store"):
+    with pytest.raises(StateError, match="no answer from the store"):
         query.coordinator.latest(NO_CHECKPOINT)
     end = query.coordinator.latest(NO_CHECKPOINT)
     query.offer(2)
@@ -296,7 +295,7 @@ def test_a_snapshot_or_a_publication_that_fails_is_the_failure_of_that_checkpoin
 def test_a_savepoint_restores_the_coordinator(query):
     """testSavepointRestoresCoordinator."""
     query.start()
-    opened(query.coordinator).room = _room_for(1)
+    opened(query.coordinator).flight.open.room = _room_for(1)
     end = cut(query, 1, 2, 3)
     query.acknowledge_all(end)
     other = Harness(state=MemoryStateStore("other"))

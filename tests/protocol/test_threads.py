@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+from pyspark_sluice.checkpoint_meta.parts import readers_of, splits_of
 from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
@@ -60,9 +61,8 @@ class Query:
         if end == self.start:
             return False
         (checkpoint,) = driver.assignments(self.start, end)
-        shares: dict[int, list[FileSplit]] = {}
-        for reader, batch in checkpoint.assigned:
-            shares.setdefault(reader, []).extend(FileSplitSerializer().read(1, batch))
+        serializer = FileSplitSerializer()
+        shares = {r: splits_of(checkpoint, r, serializer) for r in readers_of(checkpoint)}
         for task in [pool.submit(self._read, end, reader, of) for reader, of in shares.items()]:
             name, rows = task.result(PATIENCE)
             self.told.append(name)
