@@ -145,6 +145,14 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, ReaderOptions):
         "a limit downstream abandoned it; costs time only then.",
         json_schema_extra={"unit": "milliseconds"},
     )
+    checkpoints_ahead: int = Field(
+        1,
+        ge=0,
+        le=8,
+        description="How many checkpoints may be cut and wait, durable, while one runs: a slow "
+        "store then costs no time between batches. 0 cuts each one when Spark asks for it. With "
+        "freshShare at most one waits.",
+    )
     min_checkpoints_to_retain: int = Field(
         100, ge=100, description="Checkpoints kept for restarts and as savepoints."
     )

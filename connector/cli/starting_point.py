@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ...checkpoint_meta.cleaned import CleanedMarks
+from ...checkpoint_meta.parts import readers_of
 from ...checkpoint_meta.reference import CheckpointRef
 from ...checkpoint_meta.state_store import StateStore
 from ...enumerator.savepoint import is_known_to_be_complete
 from ...errors import OptionError
-from ..views.state import CheckpointView, StateView, readers_of
+from ..views.state import CheckpointView, StateView
 from .naming import checkpoint_named
 
 

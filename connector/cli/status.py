@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.layout import BASES, INDEX
 from ...checkpoint_meta.orders import Orders
+from ...checkpoint_meta.parts import readers_of
 from ...checkpoint_meta.reference import NO_CHECKPOINT
 from ...checkpoint_meta.seed import find_seed
 from ...checkpoint_meta.state_store import StateStore
 from ...enumerator.files.ledger.reading import FilesAsOf
+from ..views.in_flight import checkpoints_in_flight
 from ..views.quarantine import quarantined_splits
-from ..views.state import CheckpointView, StateView, consistent, readers_of
+from ..views.state import CheckpointView, StateView, consistent
 from .owner import owner_of
 from .telling import said_bytes, said_duration
 
@@ -48,6 +50,7 @@ def _status(view: StateView, now: float) -> dict[str, Any]:
         "owner": {"epoch": owner.epoch, "host": owner.host, "pid": owner.pid, "runs": owner.runs},
         "seed": _seed(view),
         "newest": _newest(links),
+        "inFlight": checkpoints_in_flight(links),
         "files_seen": files and files["seen"],
         "pending": files and files["pending"],
         "rate": _rate(links),
@@ -171,6 +174,13 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
                 ),
             )
         )
+    for waiting in status["inFlight"]:
+        held = [of for of in waiting["readers"] if of["heldUnder"] is not None]
+        if held:
+            splits = sum(of["heldSplits"] for of in held)
+            under = min(of["heldUnder"] for of in held)
+            said = f"{splits:,} splits for {len(held)} readers, until they have committed {under}"
+            lines.append((f"held in {waiting['checkpoint']}", said))
     if pending is not None:
         lines.append(("files seen", f"{status['files_seen']:,}"))
         lines.append(("pending", f"{pending['splits']:,} splits, {said_bytes(pending['bytes'])}"))

@@ -32,11 +32,12 @@ from ...checkpoint_meta.layout import (
     reader_object,
 )
 from ...checkpoint_meta.orders import Orders
+from ...checkpoint_meta.parts import readers_of
 from ...checkpoint_meta.reader_commit import Abandonment, ReaderCommit
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef, refs_in
 from ...checkpoint_meta.state_store import StateStore
 from ...errors import SluiceError
-from ..views.state import in_parallel, readers_of
+from ..views.state import in_parallel
 from .records import Records
 
 _CLAIM: Final = {"epoch", "format", "host", "nonce", "pid", "purpose"}

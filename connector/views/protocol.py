@@ -12,9 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...checkpoint_meta.checkpoint import Checkpoint
+from ...checkpoint_meta.parts import readers_of
 from ...checkpoint_meta.reader_commit import ReaderCommit
 from ...checkpoint_meta.schemas import SchemaHistory
-from .state import CheckpointView, StateView, readers_of
+from .state import CheckpointView, StateView
 
 TIME: Final = pa.timestamp("us", "UTC")
 

@@ -52,6 +52,8 @@ class CheckpointView:
 
     checkpoint: Checkpoint
     commits: dict[int, ReaderCommit]
+    """What readers have committed, and what the driver has published in their place."""
+
     abandoned: frozenset[int]
     """Readers of which an attempt was closed half-way; some have a commit."""
 
@@ -69,7 +71,7 @@ class CheckpointView:
     def outcome(self, reader: int) -> str:
         """What became of a reader's assignment: read, abandoned, or still assigned."""
         if reader in self.commits:
-            return "read"
+            return "abandoned" if self.commits[reader].abandoned else "read"
         return "abandoned" if self.is_through else "assigned"
 
 
@@ -107,11 +109,17 @@ class StateView:
 
     @cached_property
     def head(self) -> CheckpointRef:
-        """The newest checkpoint of the newest incarnation that has published any.
+        """The newest checkpoint of the newest incarnation that has published any, with its parent.
 
-        Spark may not have taken it up yet, or never: then no reader has read of it either.
+        Spark may not have taken it up yet, or never: then no reader has read of it either. Writes
+        of several may overlap, so one without its parent is an orphan, unless it is the oldest.
         """
-        return max(self.refs, key=lambda ref: (ref.epoch, ref.checkpoint), default=NO_CHECKPOINT)
+        known = {NO_CHECKPOINT, *self.refs}
+        for ref in sorted(self.refs, key=lambda ref: (ref.epoch, ref.checkpoint), reverse=True):
+            is_alone = not any(other.checkpoint < ref.checkpoint for other in self.refs)
+            if is_alone or self.history.load(ref).header.parent in known:
+                return ref
+        return NO_CHECKPOINT
 
     def chain(self, most: int | None = None) -> Sequence[CheckpointView]:
         """The checkpoints that are retained on the chain of `head`, the newest first.
@@ -131,7 +139,9 @@ class StateView:
         through = False
         for at, (link, (commits, abandoned)) in enumerate(zip(links, said, strict=True)):
             completed = _completed(link.ref, links[:at])
-            through = through or completed is not None
+            # What the driver says in the place of a reader, it says when Spark is through.
+            gave_up = any(commit.abandoned for commit in commits.values())
+            through = through or completed is not None or gave_up
             views.append(CheckpointView(link, commits, abandoned, completed, through))
             # Spark runs a batch only when the one before is through.
             through = through or bool(commits or abandoned)
@@ -150,11 +160,6 @@ def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
     # One that is cut while `ref` runs says which of its commits it counts.
     known = (link.header for link in reversed(newer) if ref.name not in link.header.counted)
     return next((header.created for header in known), None)
-
-
-def readers_of(checkpoint: Checkpoint) -> list[int]:
-    """Readers that a checkpoint gives something to."""
-    return sorted({reader for reader, _ in checkpoint.assigned})
 
 
 def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:

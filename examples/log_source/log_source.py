@@ -10,8 +10,8 @@ partitions are found while the query runs.
         .schema("partition string, position long, line string").load("/logs")
 
 What the protocol gives for it: exactly-once positions, because where a reader stopped is part of
-its reader commit; held assignments, because a partition is assigned again only once its remainder
-is back; restore, because positions are the enumerator's whole state.
+its reader commit; continuations, because what a partition has grown by is assigned to its reader
+while that is still reading, and starts where its own commit says; restore, because positions are the enumerator's whole state.
 """
 
 from __future__ import annotations
@@ -57,8 +57,11 @@ class PartitionState:
     owner: int
     """Reader that the partition stays with."""
 
-    reading: bool = False
-    """True while a reader has it; its remainder will come back."""
+    reading: str = ""
+    """Id of the split as a reader has it; empty while no reader does."""
+
+    granted: int = 0
+    """Length of the partition when it was last assigned or continued."""
 
 
 LogState = tuple[int, Mapping[str, PartitionState]]
@@ -111,13 +114,17 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
     def plan_batch(self, room: BatchRoom) -> None:
         self._give_owners()
         for name, known in sorted(self._partitions.items()):
-            end = self._ends.get(name, 0)
-            if known.reading or known.position >= end or room.is_full:
+            end, start = self._ends.get(name, 0), known.granted if known.reading else known.position
+            if start >= end or room.is_full:
                 continue
             split = LogSplit(name, known.position, end if self._context.bounded else None)
-            self._context.assign_splits({known.owner: [split]})
-            self._partitions[name] = replace(known, reading=True)
-            room.take(name, end - known.position)
+            if not known.reading:
+                self._context.assign_splits({known.owner: [split]})
+                known = replace(known, reading=split.split_id)
+            elif not self._context.continue_split(known.owner, known.reading):
+                continue
+            self._partitions[name] = replace(known, granted=end)
+            room.take(name, end - start)
 
     def _give_owners(self) -> None:
         # With another parallelism than the state was written for, all are spread anew.
@@ -141,13 +148,7 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
     def add_splits_back(self, splits: Sequence[LogSplit], reader: int) -> None:
         for split in splits:
             known = self._partitions[split.partition]
-            self._partitions[split.partition] = replace(
-                known, position=split.position, reading=False
-            )
-
-    @override
-    def handle_abandoned_splits(self, splits: Sequence[LogSplit], reader: int) -> None:
-        self.add_splits_back(splits, reader)
+            self._partitions[split.partition] = replace(known, position=split.position, reading="")
 
     @override
     def snapshot_state(self, checkpoint_id: int) -> LogState:
@@ -220,6 +221,10 @@ class LogSource(Source[LogSplit, LogState]):
         slice_lines = int(self.options.source_options.get("slice", 1000))
         return LogReader(self.options.path, slice_lines, self.schema, context)
 
+    @override
+    def is_unbounded(self, split: LogSplit) -> bool:
+        return True
+
     @property
     @override
     def split_serializer(self) -> VersionedSerializer[Sequence[LogSplit]]:
@@ -252,7 +257,8 @@ class _StateSerializer(VersionedSerializer[LogState]):
             "partition": pa.array([name for name, _ in rows], pa.string()),
             "position": pa.array([known.position for _, known in rows], pa.int64()),
             "owner": pa.array([known.owner for _, known in rows], pa.int32()),
-            "reading": pa.array([known.reading for _, known in rows], pa.bool_()),
+            "reading": pa.array([known.reading for _, known in rows], pa.string()),
+            "granted": pa.array([known.granted for _, known in rows], pa.int64()),
         }
         return pa.record_batch(columns)
 
@@ -260,7 +266,9 @@ class _StateSerializer(VersionedSerializer[LogState]):
     def deserialize(self, version: int, batch: pa.RecordBatch) -> LogState:
         rows = batch.to_pylist()
         partitions = {
-            row["partition"]: PartitionState(row["position"], row["owner"], row["reading"])
+            row["partition"]: PartitionState(
+                row["position"], row["owner"], row["reading"], row["granted"]
+            )
             for row in rows
         }
         return (rows[0]["parallelism"] if rows else 0), partitions

@@ -6,11 +6,7 @@ Files below golden/ are never changed. A new one is written once, by the release
 from __future__ import annotations
 
 import json
-import shutil
-import time
 from pathlib import Path
-
-import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
 from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, open_format, purpose_of
@@ -22,14 +18,11 @@ from pyspark_sluice.checkpoint_meta.seed import find_seed
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.store import LocalStateStore
-from pyspark_sluice.connector.file_source import FileSource
-from pyspark_sluice.connector.options import parse_options
-from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator import CoordinatorSettings
 from pyspark_sluice.enumerator.files.ledger.reading import FilesAsOf
 from pyspark_sluice.enumerator.fresh_start import beginning
-from pyspark_sluice.tests.patience import PATIENCE
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "golden" / "v1"
 
 
 def test_every_file_that_a_release_has_written_can_be_read():
@@ -41,7 +34,7 @@ def test_every_file_that_a_release_has_written_can_be_read():
 
 
 def test_version_1_reads_as_it_was_written():
-    store = LocalStateStore(str(GOLDEN / "v1"))
+    store = LocalStateStore(str(GOLDEN / "basic"))
     open_format(store)
     check_not_fenced(store, 2)
     ref = CheckpointRef(2, 2)
@@ -65,7 +58,7 @@ def test_version_1_reads_as_it_was_written():
 
 
 def test_a_reader_commit_of_version_1_reads_as_it_was_written():
-    store = LocalStateStore(str(GOLDEN / "v1"))
+    store = LocalStateStore(str(GOLDEN / "basic"))
     (commit,) = ReaderCommits(store).of(CheckpointRef(2, 2))
     assert (commit.reader, commit.attempt, commit.query_id) == (0, 1, "b7c9")
     assert list(commit.rows) == [4]
@@ -75,16 +68,20 @@ def test_a_reader_commit_of_version_1_reads_as_it_was_written():
     assert commit.dropped_records == {0: 1}
 
 
-def test_version_2_says_which_commits_of_a_checkpoint_in_flight_it_counts():
+def test_a_checkpoint_says_which_commits_in_flight_it_counts_and_what_goes_on():
     ref = CheckpointRef(3, 2)
-    path = GOLDEN / "v2" / "checkpoints" / f"{ref.name}.arrow"
+    path = GOLDEN / "in_flight" / "checkpoints" / f"{ref.name}.arrow"
     header = Checkpoint.from_bytes(path.read_bytes(), "golden").header
-    assert (header.format, header.ref, header.parent) == (2, ref, CheckpointRef(2, 2))
+    assert (header.ref, header.parent) == (ref, CheckpointRef(2, 2))
     assert header.counted == {CheckpointRef(2, 2).name: [0, 3]}
+    (continuation,) = header.continuations["3"]
+    assert (continuation.origin, continuation.index) == (CheckpointRef(2, 2), 0)
+    bounds = (continuation.bytes, continuation.rows, continuation.stop)
+    assert bounds == (4096, None, {"end": 90})
 
 
-def test_directory_version_2_restores_as_it_was_written():
-    store = LocalStateStore(str(GOLDEN / "directory2"))
+def test_an_index_restores_as_it_was_written():
+    store = LocalStateStore(str(GOLDEN / "index"))
     open_format(store)
     known = FilesAsOf(store, CheckpointRef(2, 3))
     b = FileVersion("/data/b.json", 9, 6)
@@ -104,51 +101,12 @@ def test_directory_version_2_restores_as_it_was_written():
     ] == [(2, 0, 50), (1, 0, 0)]
 
 
-def test_a_release_that_knows_only_version_1_refuses_version_2_by_name():
-    """It refuses a FORMAT above 1 and a document above 2, the version first."""
-    store = LocalStateStore(str(GOLDEN / "directory2"))
-    assert json.loads(store.read("FORMAT"))["format"] == 2
-    base = "bases/0000000001-0000000003.arrow"
-    assert Checkpoint.from_bytes(store.read(base), "golden").header.format == 3
-
-
-def test_version_1_is_carried_over_by_the_first_base(tmp_path):
-    state = tmp_path / "state"
-    shutil.copytree(GOLDEN / "v1", state)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "new.json").write_text("{}")
-    store = LocalStateStore(str(state))
-    options = parse_options({"path": str(tmp_path / "data")}, streaming=False)
-    source = FileSource(options, pa.schema([("id", pa.int64())]))
-    settings = CoordinatorSettings(deltas_per_base=1, commit_patience=0.0, parallelism=1)
-    coordinator = Coordinator(source, store, settings)
-    coordinator.prepare_available_now()
-    before = CheckpointRef(2, 2)
-    after = coordinator.latest(before)
-    (checkpoint,) = coordinator.assignments(before, after)
-    assigned = [s for _, rows in checkpoint.assigned for s in splits_in(rows)]
-    found = {(split.file.path.rpartition("/")[2], split.start, split.end) for split in assigned}
-    # a.json was assigned up to 50 and read up to 40; the batch need not wait for the listing.
-    restored = {("a.json", 40, 50), ("a.json", 50, 100)}
-    assert restored <= found <= restored | {("new.json", 0, 2)}
-    deadline = time.monotonic() + PATIENCE
-    while not (state / "index").exists() or not list((state / "bases").glob(f"{after.name}*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    coordinator.close()
-    assert json.loads(store.read("FORMAT")) == {"format": 2}
-    known = FilesAsOf(store, after)
-    paths = [path for batch in known.seen() for path in batch.column("path").to_pylist()]
-    assert {path.rpartition("/")[2] for path in paths} >= {name for name, _, _ in found}
-    assert len(paths) == len(set(paths))
-
-
-def test_version_4_says_which_orders_it_contains_and_what_they_did():
-    store = LocalStateStore(str(GOLDEN / "v4"))
+def test_a_checkpoint_says_which_orders_it_contains_and_what_they_did():
+    store = LocalStateStore(str(GOLDEN / "orders"))
     open_format(store)
     ref = CheckpointRef(2, 1)
     header = Checkpoint.from_bytes(store.read(f"checkpoints/{ref.name}.arrow"), "golden").header
-    assert (header.format, header.orders) == (4, 2)
+    assert header.orders == 2
     known = FilesAsOf(store, ref)
     a, z = FileVersion("/data/a.json", 100, 5, "etag"), FileVersion("/data/z.json", 1, 1)
     pending = sorted(s for batch in known.pending() for s in splits_in(batch))

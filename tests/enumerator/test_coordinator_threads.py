@@ -17,6 +17,7 @@ from pyspark_sluice.enumerator import (
 from pyspark_sluice.errors import (
     FencedError,
     SourceUnavailable,
+    StateError,
     WaitTimeoutError,
 )
 from pyspark_sluice.tests.patience import PATIENCE

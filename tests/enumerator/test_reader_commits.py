@@ -84,7 +84,7 @@ def test_a_commit_that_is_there_counts_although_the_driver_did_not_see_it(query)
     first = query.coordinator.latest(NO_CHECKPOINT)
     search = opened(query.coordinator).acknowledgements._search
     query.acknowledge(first, 0, events=[("hello", 1)])
-    search.find = lambda ref, reader: None
+    search.find = lambda ref, reader: None  # type: ignore[method-assign]
     query.coordinator.latest(first)
     assert query.enumerator.heard == [(0, "hello", 1)]
     assert query.abandoned() == [(1, [1, 3])]

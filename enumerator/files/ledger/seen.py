@@ -186,7 +186,8 @@ class SeenFiles(KnownFiles):
             # Millions may be found before the first checkpoint: their names are on disk now.
             written = {id(piece) for tail in tails for piece in tail.pieces}
             self._unstamped = [piece for piece in self._unstamped if id(piece) not in written]
-            self._stamped = [piece for piece in self._stamped if id(piece) not in written]
+            for _, pieces in self._stamped:
+                pieces[:] = [piece for piece in pieces if id(piece) not in written]
             for tail in tails:
                 tail.run, tail.pieces = run, ()
             self._runs, self._tails = (*self._runs, run), tuple(kept)

@@ -21,11 +21,11 @@ from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
 from pyspark_sluice.enumerator.cleaning import Cleaning
+from pyspark_sluice.enumerator.coordinator_parts import CoordinatorParts, StateDirectory
 from pyspark_sluice.enumerator.files.cleaning.cleaner import CleaningPolicy, FileCleaner
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.enumerator.threads import Threads
-from pyspark_sluice.enumerator.upkeep import StateDirectory
 
 
 class _Source:
@@ -113,7 +113,8 @@ class Keeping:
         self.cleaner = FileCleaner(policy, self.storage_options)
         threads = Threads(10.0, "test", HandCrankedCalls)
         source: Any = _Source()
-        return Cleaning(self.cleaner, source, directory, self.settings, threads, lambda: self.now)
+        parts = CoordinatorParts(source, self.settings, lambda: self.now, threads)
+        return Cleaning(self.cleaner, parts, directory)
 
     def check(self) -> None:
         assert self.is_ours, "cleaned up for a query that has been superseded"
