@@ -13,6 +13,7 @@ from pyspark_sluice.checkpoint_meta.state_store import StateStore
 from pyspark_sluice.checkpoint_meta.store import open_store
 from pyspark_sluice.tests.spark.standalone import BUCKET
 
+from .ahead_row import ahead
 from .bench import WARM_UPS, Bench, Result, median
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
 from .discovery import discovery
@@ -255,6 +256,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "discovery": discovery,
     "scale": scale,
     "flight": flight,
+    "ahead": ahead,
     "small20k": small20k,
     "big": big,
     "memory": memory,

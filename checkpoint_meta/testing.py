@@ -59,7 +59,7 @@ class MemoryStateStore(StateStore):
     @override
     def list(self, directory: str) -> list[str]:
         start = len(directory) + 1
-        below = [name[start:] for name in self.objects if name.startswith(f"{directory}/")]
+        below = [name[start:] for name in tuple(self.objects) if name.startswith(f"{directory}/")]
         return sorted({leaf.split("/")[0] for leaf in below})
 
     @override

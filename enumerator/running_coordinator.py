@@ -226,8 +226,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     @property
     def _has_news(self) -> bool:
-        wants_checkpoint = self.enumerator.wants_checkpoint or self.orders.wants_checkpoint
-        return bool(self.flight.open.readers) or wants_checkpoint
+        parts = (self.enumerator, self.orders, self.sent_back)
+        return bool(self.flight.open.readers) or any(part.wants_checkpoint for part in parts)
 
     def _await_upkeep(self) -> None:
         # Runs that end as soon as they can would never come to a base.

@@ -11,7 +11,8 @@ partitions are found while the query runs.
 
 What the protocol gives for it: exactly-once positions, because where a reader stopped is part of
 its reader commit; continuations, because what a partition has grown by is assigned to its reader
-while that is still reading, and starts where its own commit says; restore, because positions are the enumerator's whole state.
+while that is still reading, and starts where its own commit says; restore, because positions are
+the enumerator's whole state.
 """
 
 from __future__ import annotations
@@ -118,12 +119,12 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
             if start >= end or room.is_full:
                 continue
             split = LogSplit(name, known.position, end if self._context.bounded else None)
+            reading = known.reading or split.split_id
             if not known.reading:
                 self._context.assign_splits({known.owner: [split]})
-                known = replace(known, reading=split.split_id)
-            elif not self._context.continue_split(known.owner, known.reading):
+            elif not self._context.continue_split(known.owner, reading):
                 continue
-            self._partitions[name] = replace(known, granted=end)
+            self._partitions[name] = replace(known, reading=reading, granted=end)
             room.take(name, end - start)
 
     def _give_owners(self) -> None:
