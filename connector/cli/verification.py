@@ -198,10 +198,9 @@ class Verification(Records):
         # The last of Spark's offsets may still run.
         through.update(self._referred[:-1])
         for ref in sorted(through & set(self._checkpoints)):
-            left = set(self._store.list(f"{ABANDONED}/{ref.name}"))
             for reader in readers_of(self._checkpoints[ref]):
                 leaf = f"{reader:05d}.json"
-                if (ref, leaf) not in there and leaf not in left:
+                if (ref, leaf) not in there:
                     why = f"{ref} is complete; unless its task never ran, because of a limit"
                     self._missing(reader_object(ref, reader), why)
 

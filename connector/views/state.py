@@ -52,10 +52,11 @@ class CheckpointView:
 
     checkpoint: Checkpoint
     commits: dict[int, ReaderCommit]
-    """What readers have committed, and what the driver has published in their place."""
+    """What readers have committed themselves."""
 
     abandoned: frozenset[int]
-    """Readers of which an attempt was closed half-way; some have a commit."""
+    """Readers of which an attempt was closed half-way, some with a commit; and those of which the
+    driver says that Spark went on without them."""
 
     completed: int | None
     """When the first checkpoint was cut that knows it to be complete; microseconds, None before."""
@@ -71,7 +72,7 @@ class CheckpointView:
     def outcome(self, reader: int) -> str:
         """What became of a reader's assignment: read, abandoned, or still assigned."""
         if reader in self.commits:
-            return "abandoned" if self.commits[reader].abandoned else "read"
+            return "read"
         return "abandoned" if self.is_through else "assigned"
 
 
@@ -137,11 +138,13 @@ class StateView:
         said = in_parallel(lambda link: self._said(link, read, left), links)
         views: list[CheckpointView] = []
         through = False
-        for at, (link, (commits, abandoned)) in enumerate(zip(links, said, strict=True)):
+        for at, (link, (published, closed)) in enumerate(zip(links, said, strict=True)):
             completed = _completed(link.ref, links[:at])
+            commits = {c.reader: c for c in published if not c.abandoned}
+            gave_up = {c.reader for c in published if c.abandoned}
+            abandoned = closed | gave_up
             # What the driver says in the place of a reader, it says when Spark is through.
-            gave_up = any(commit.abandoned for commit in commits.values())
-            through = through or completed is not None or gave_up
+            through = through or completed is not None or bool(gave_up)
             views.append(CheckpointView(link, commits, abandoned, completed, through))
             # Spark runs a batch only when the one before is through.
             through = through or bool(commits or abandoned)
@@ -149,11 +152,10 @@ class StateView:
 
     def _said(
         self, link: Checkpoint, read: set[CheckpointRef], left: set[CheckpointRef]
-    ) -> tuple[dict[int, ReaderCommit], frozenset[int]]:
+    ) -> tuple[Sequence[ReaderCommit], frozenset[int]]:
         ref = link.ref
-        abandoned = self.commits.abandoned(ref) if ref in left else ()
-        commits = self.commits.of(ref) if ref in read else ()
-        return {commit.reader: commit for commit in commits}, frozenset(abandoned)
+        closed = self.commits.abandoned(ref) if ref in left else ()
+        return self.commits.of(ref) if ref in read else (), frozenset(closed)
 
 
 def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:

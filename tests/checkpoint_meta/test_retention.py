@@ -191,7 +191,7 @@ def with_attachments(store, epoch=1):
         refers = {2: [*one, *two], 5: [*one, *two, *three], 8: [merged]}.get(number)
         if refers:
             base = document(number, epoch, parent, "base")
-            header = base.header.model_copy(update={"format": 3, "attachments": refers})
+            header = base.header.model_copy(update={"attachments": refers})
             history.publish_base(replace(base, header=header))
         parent = CheckpointRef(number, epoch)
     return parent, attachments, [*one, *two, *three], merged, unused

@@ -127,6 +127,20 @@ def test_files_are_chosen_by_their_size_and_by_markers(begin, tmp_path):
     assert set(stream.batch()) == {10, 11}
 
 
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_as_many_checkpoints_wait_while_one_runs(begin, tmp_path, ahead):
+    stream = begin(checkpointsAhead=str(ahead), maxFilesPerTrigger="1")
+    stream.land(*(f"{number}.json" for number in range(6)))
+    stream.plan()
+    checkpoints = tmp_path / "state" / "checkpoints"
+    deadline = time.monotonic() + PATIENCE
+    while len(list(checkpoints.glob("*.arrow"))) < 1 + ahead:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert len(list(checkpoints.glob("*.arrow"))) == 1 + ahead
+
+
 def test_a_missing_path_is_an_error_unless_it_is_waited_for(begin, tmp_path):
     with pytest.raises(SluiceError, match="later"):
         begin(path=str(tmp_path / "later")).batch()

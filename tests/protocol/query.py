@@ -190,7 +190,12 @@ class Query(RuleBasedStateMachine):
             self._restart(None)
             return
         self.spark.offsets.append(end)
-        self.spark.tasks = self._plan(start, end)
+        try:
+            self.spark.tasks = self._plan(start, end)
+        except StateError:
+            # A store that fails while the batch is planned fails the query: it is replayed.
+            self._restart(None)
+            return
         if not self.lifted:
             self._check_limits(self.spark.plans[end])
         self.lifted = False
