@@ -132,7 +132,7 @@ def test_as_many_checkpoints_wait_while_one_runs(begin, tmp_path, ahead):
     stream = begin(checkpointsAhead=str(ahead), maxFilesPerTrigger="1")
     stream.land(*(f"{number}.json" for number in range(6)))
     stream.plan()
-    checkpoints = tmp_path / "state" / "checkpoints"
+    checkpoints = tmp_path / "state" / "source" / "checkpoints"
     deadline = time.monotonic() + PATIENCE
     while len(list(checkpoints.glob("*.arrow"))) < 1 + ahead:
         assert time.monotonic() < deadline
