@@ -1,6 +1,6 @@
 """What the threads of one coordinator share: the lock, the alarm bell, and the first failure.
 
-Not here: what runs on them (`open_coordinator.py`), how calls are made (`async_calls.py`).
+Not here: what runs on them (`running_coordinator.py`), how calls are made (`async_calls.py`).
 """
 
 from __future__ import annotations
