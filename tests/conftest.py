@@ -97,6 +97,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("spark")
     # Packages that a test installs beside the others, for every Python that Spark starts.
     os.environ["SLUICE_TEST_PACKAGES"] = str(home / "packages")
+    # A Python process remembers for ever that a folder of its path was not there.
+    (home / "packages").mkdir()
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(home / "packages"), before)))
     builder = (

@@ -68,7 +68,9 @@ def test_a_key_that_ends_in_a_slash_is_a_directory_whatever_its_content(
         read([FileSplit(gone, 0, gone.size)], schema, **given)
 
 
-def test_a_pass_is_one_listing_with_a_look_behind_its_end_and_a_small_file_is_one_request(server, bucket):
+def test_a_pass_is_one_listing_with_a_look_behind_its_end_and_a_small_file_is_one_request(
+    server, bucket
+):
     for i in range(5):
         _put(server, bucket, f"in/{i}", b"abc")
     given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(server.options)}

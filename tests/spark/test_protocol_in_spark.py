@@ -238,23 +238,24 @@ def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):
         "path": str(lake.source),
         "fileformat": "json",
         "statelocation": str(lake.checkpoint),
-        # Spark would run a batch between two questions.
-        "allowunreadfirstbatch": "true",
         "maxfilespertrigger": "2",
     }
+
+    def read(reader, start, end):
+        return sorted(
+            i
+            for partition in reader.partitions(start, end)
+            for batch in reader.read(partition)
+            for i in batch.column("id").to_pylist()
+        )
+
     reader = SluiceStreamReader(options, schema)
     start = offset = reader.initialOffset()
-    for _ in range(3):
-        offset = reader.latestOffset(offset, ReadMaxFiles(1))
+    for number in range(3):
+        before, offset = offset, reader.latestOffset(offset, ReadMaxFiles(1))
+        assert read(reader, before, offset) == list(range(number * 20, number * 20 + 20))
     restarted = SluiceStreamReader(options, schema)
-    partitions = restarted.partitions(start, offset)
-    ids = [
-        i
-        for partition in partitions
-        for batch in restarted.read(partition)
-        for i in batch.column("id").to_pylist()
-    ]
-    assert sorted(ids) == list(range(60))
+    assert read(restarted, start, offset) == list(range(60))
     assert restarted.latestOffset(offset, ReadMaxFiles(1)) == offset
     reader.stop()
     restarted.stop()
