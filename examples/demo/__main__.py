@@ -24,7 +24,7 @@ TRIES = 5
 """Kills at most, until one has hit the middle of a batch."""
 
 LANDING_SECONDS = 25.0
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 DRAIN_SECONDS = 180.0
 
 

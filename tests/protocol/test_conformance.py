@@ -254,8 +254,10 @@ def test_a_call_that_ends_after_the_close_is_heard_by_nobody():
     )
     coordinator._open(NO_CHECKPOINT)
     started, go_on, heard = threading.Event(), threading.Event(), []
+    threads: list[threading.Thread] = []
 
     def call():
+        threads.append(threading.current_thread())
         started.set()
         go_on.wait(PATIENCE)
         raise InterruptedError
@@ -264,15 +266,10 @@ def test_a_call_that_ends_after_the_close_is_heard_by_nobody():
     assert started.wait(PATIENCE)
     coordinator.close()
     go_on.set()
-    deadline = time.monotonic() + PATIENCE
-    while _call_threads() and time.monotonic() < deadline:
-        time.sleep(0.001)
+    threads[0].join(PATIENCE)
+    assert not threads[0].is_alive()
     assert heard == []
     assert coordinator._threads.failure is None
-
-
-def _call_threads():
-    return [thread for thread in threading.enumerate() if thread.name == "sluice-call"]
 
 
 # 6.6 Scheduler and recreate tests -----------------------------------------------------------
