@@ -99,14 +99,10 @@ class KnownFiles:
     @cached_property
     def _coming_back(self) -> list[FileSplit]:
         serializer = FileSplitSerializer()
-        schema = serializer.serialize([]).schema
         rests = [
             split
             for commit, _ in self._uncounted()
-            for part in commit.unfinished
-            for split in serializer.read(
-                commit.split_version, pa.record_batch(part.remainder, schema=schema)
-            )
+            for split in commit.remainders(serializer).values()
         ]
         return [*self._returned, *rests]
 
