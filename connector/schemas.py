@@ -121,7 +121,8 @@ def _found(
     seen: NewColumnsSeen, files: Sequence[FileVersion], options: SluiceOptions, schema: pa.Schema
 ) -> pa.Schema:
     """What the reader met, and what else the files that it was given have."""
-    from ..reader.files.evolution.types import grown, merged, wider_or_text
+    from ..reader.files.evolution.types import grown
+    from ..reader.files.formats.registry import format_class
     from ..reader.files.schemas.inference import found_columns, partition_columns
 
     if seen.found is not None:
@@ -135,10 +136,12 @@ def _found(
     except SluiceError:
         # Files that cannot be read are named when it is their turn.
         return found
-    if options.file_format == FileFormatName.JSON:
-        both = merged(pa.struct(list(found)), pa.struct(list(more)), wider_or_text)
-        return pa.schema(list(both or ()))
-    return grown(found, more, widen=options.mode_of_evolution.widens)
+    made = format_class(options.file_format)
+    if made.says_columns:
+        return grown(found, more, widen=options.mode_of_evolution.widens)
+    return pa.schema(
+        list(made.common_columns(pa.struct(list(found)), pa.struct(list(more)), files[0]))
+    )
 
 
 def _aligned(found: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa.Schema:
