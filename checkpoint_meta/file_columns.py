@@ -16,6 +16,7 @@ from .arrays import int64_array, text_array
 from .splits import FileSplit, FileVersion
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 WordT = TypeVar("WordT", np.int64, np.uint64)
 
 _FILE = [
@@ -29,6 +30,14 @@ FILES = pa.schema(_FILE)
 
 RANGES = pa.schema([*_FILE, ("start", pa.int64()), ("end", pa.int64())])
 """One range of a file a row."""
+
+CHANGES = pa.schema([*RANGES, ("known", pa.bool_()), ("withdrawn", pa.bool_())])
+"""What a checkpoint says of a range that it did not assign.
+
+The bytes from `start` to `end` became pending, or with `withdrawn` are pending no longer. With
+`known` this version of the file is known from now on, as taken up to `end`; a row without bytes
+says nothing else. Of several such rows of one file the last one counts.
+"""
 
 
 def file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
@@ -63,12 +72,34 @@ def with_borders(files: pa.RecordBatch, start: Numbers, end: Numbers) -> pa.Reco
     return pa.record_batch([*columns, numbers_array(start), numbers_array(end)], schema=RANGES)
 
 
-def withdrawn(ranges: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows that say of `ranges` that they are pending no longer: their borders are exchanged.
+def changes_of(
+    ranges: pa.RecordBatch, *, known: bool = False, withdrawn: bool = False
+) -> pa.RecordBatch:
+    """Rows of `RANGES` as rows of `CHANGES`."""
+    flags = [pa.repeat(pa.scalar(flag), ranges.num_rows) for flag in (known, withdrawn)]
+    return pa.record_batch([*ranges.columns, *flags], schema=CHANGES)
 
-    The inverse as well.
-    """
-    return with_borders(ranges, numbers_in(ranges, "end"), numbers_in(ranges, "start"))
+
+def ranges_in(batch: pa.RecordBatch, chosen: Flags | None = None) -> pa.RecordBatch:
+    """The columns of `RANGES` alone, of the rows that are chosen."""
+    ranges = pa.record_batch([batch.column(name) for name in RANGES.names], schema=RANGES)
+    if chosen is None or chosen.all():
+        return ranges
+    return ranges.take(numbers_array(np.flatnonzero(chosen)))
+
+
+def became_pending(changes: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of `CHANGES` that say so, as rows of `RANGES`."""
+    has_bytes = numbers_in(changes, "start") < numbers_in(changes, "end")
+    return ranges_in(changes, has_bytes & ~flags_in(changes, "withdrawn"))
+
+
+def flags_in(batch: pa.RecordBatch, name: str) -> Flags:
+    """A column of flags, none of them null."""
+    column = batch.column(name)
+    assert column.null_count == 0
+    bits = np.unpackbits(np.frombuffer(column.buffers()[1] or b"", np.uint8), bitorder="little")
+    return bits[column.offset : column.offset + len(column)].astype(np.bool_)
 
 
 def numbers_array(values: Numbers) -> pa.Array:

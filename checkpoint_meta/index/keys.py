@@ -20,7 +20,6 @@ from xxhash import xxh3_64_intdigest, xxh3_128_digest
 from ..file_columns import Numbers, numbers_in
 
 Words: TypeAlias = npt.NDArray[np.uint64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 """The constants of SplitMix64."""

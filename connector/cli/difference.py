@@ -6,10 +6,9 @@ Not here: the chain (`checkpoint_meta/history.py`).
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...checkpoint_meta.checkpoint import Checkpoint
-from ...checkpoint_meta.file_columns import withdrawn
+from ...checkpoint_meta.file_columns import became_pending, flags_in, ranges_in
 from ...checkpoint_meta.state_store import StateStore
 from ...errors import OptionError, StateCorruptError
 from ..views.state import StateView, consistent
@@ -65,9 +64,8 @@ def _changes(link: Checkpoint) -> pa.Table:
     parts: list[tuple[str, int | None, pa.RecordBatch]]
     parts = []
     for batch in link.state:
-        gone = pc.greater(batch.column("start"), batch.column("end"))
-        parts.append(("found", None, batch.filter(pc.invert(gone))))
-        parts.append(("forgotten", None, withdrawn(batch.filter(gone))))
+        parts.append(("found", None, became_pending(batch)))
+        parts.append(("forgotten", None, ranges_in(batch, flags_in(batch, "withdrawn"))))
     parts += [("assigned", reader, batch) for reader, batch in link.assigned]
     made = []
     for change, reader, batch in parts:

@@ -48,15 +48,15 @@ def _inspected(view: StateView, name: str) -> dict[str, Any]:
         "commits": [_told(commit) for _, commit in sorted(link.commits.items())],
         "abandoned": sorted(link.abandoned),
         "splits": _splits(link),
-        "became_pending": [row for row in rows if not _is_withdrawn(row)],
-        "forgotten": [
-            {**row, "start": row["end"], "end": row["start"]} for row in rows if _is_withdrawn(row)
-        ],
+        "became_pending": [row for row in rows if not row.get("withdrawn") and _has_bytes(row)],
+        "became_known": [row for row in rows if row.get("known")],
+        "forgotten": [row for row in rows if row.get("withdrawn")],
     }
 
 
-def _is_withdrawn(row: dict[str, Any]) -> bool:
-    return bool("start" in row and "end" in row and row["start"] > row["end"])
+def _has_bytes(row: dict[str, Any]) -> bool:
+    # What another source says of itself has no borders.
+    return "start" not in row or bool(row["start"] < row["end"])
 
 
 def _alone(view: StateView, ref: CheckpointRef) -> CheckpointView:

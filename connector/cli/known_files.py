@@ -16,7 +16,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.file_columns import RANGES, splits_in
+from ...checkpoint_meta.file_columns import splits_in
 from ...checkpoint_meta.orders import Order, Orders
 from ...checkpoint_meta.reader_commit import ReaderCommit
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
@@ -78,7 +78,7 @@ class KnownFiles:
             for link in self.chain
             for reader, batch in link.checkpoint.assigned
             if link.outcome(reader) == "assigned"
-            for split in splits_in(_ranges(batch))
+            for split in splits_in(batch)
         ]
         return stretches_of(self._of_interest(found))
 
@@ -120,7 +120,7 @@ class KnownFiles:
                     split
                     for of, batch in link.checkpoint.assigned
                     if of == reader
-                    for split in splits_in(_ranges(batch))
+                    for split in splits_in(batch)
                 ]
                 yield commit, splits
 
@@ -157,10 +157,6 @@ class KnownFiles:
             if link.ref in later
             for reader, batch in link.checkpoint.assigned
             if link.outcome(reader) != "assigned"
-            for split in splits_in(_ranges(batch))
+            for split in splits_in(batch)
         ]
         return self._of_interest(found)
-
-
-def _ranges(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.record_batch([batch.column(name) for name in RANGES.names], schema=RANGES)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.attachments import Attachments
-from ...checkpoint_meta.file_columns import FILES, Numbers, numbers_array
-from ...checkpoint_meta.index.keys import Flags, SeenKeys, names_in, versions_in
+from ...checkpoint_meta.file_columns import FILES, Flags, Numbers, numbers_array
+from ...checkpoint_meta.index.keys import SeenKeys, names_in, versions_in
 from ...checkpoint_meta.index.run import read_files
 from ...checkpoint_meta.splits import FileSplit, FileVersion
 from ..api import SplitEnumeratorContext
@@ -58,16 +58,16 @@ class StandingEnumerator(LedgerEnumerator):
 
     def __init__(self, state: FileState, wanted: Wanted | None = None) -> None:
         self._wanted = wanted
-        ranges = [self._chosen(batch) for batch in state.ranges]
+        changes = [self._chosen(batch) for batch in state.changes]
         policy = LedgerPolicy(
             on_overwrite=OnOverwrite.REPROCESS, sealing=SealingPolicy(thorough=True)
         )
-        self.ledger = Ledger(policy, replace(state, ranges=ranges))
+        self.ledger = Ledger(policy, replace(state, changes=changes))
         self.came_back: list[FileSplit] = []
         """Assigned, and not read by those they were assigned to: pending again."""
 
-    def _chosen(self, ranges: pa.RecordBatch) -> pa.RecordBatch:
-        return ranges if self._wanted is None else ranges.filter(self._wanted(ranges["path"]))
+    def _chosen(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        return changes if self._wanted is None else changes.filter(self._wanted(changes["path"]))
 
     def count_as_seen(self, files: pa.RecordBatch, ends: Numbers, now: int) -> int:
         """These versions of files need not be read; how many of them were not known.

@@ -344,7 +344,7 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
             of_files.append(
                 replace(
                     document,
-                    state=[batch for change in changes for batch in change.files.ranges],
+                    state=[batch for change in changes for batch in change.files.changes],
                     assigned=[_of_files(batch) for batch in document.assigned],
                 )
             )

@@ -17,23 +17,19 @@ import pyarrow as pa
 
 from ....checkpoint_meta.attachments import Attachments
 from ....checkpoint_meta.file_columns import (
-    RANGES,
     Numbers,
+    became_pending,
+    changes_of,
+    flags_in,
     numbers_array,
     numbers_in,
+    ranges_in,
     with_borders,
-    withdrawn,
 )
-from ....checkpoint_meta.index.keys import (
-    Flags,
-    Names,
-    SeenKeys,
-    names_in,
-    versions_in,
-)
+from ....checkpoint_meta.index.keys import Names, SeenKeys, names_in, versions_in
 from ....checkpoint_meta.index.run import Run, read_keys
 from ...large_state import StateDocument
-from .seen import Piece, SeenFiles, Tail
+from .seen import Piece, SeenFiles
 from .state import FileState
 
 
@@ -45,8 +41,6 @@ class _Rows:
     names: Names
     versions: Any
     added: bool
-    at: int
-    """Of the document in the chain."""
     moment: int
     """Order in the chain; within a checkpoint what was let go of comes first, then what became
     pending, then what was assigned."""
@@ -63,35 +57,32 @@ def fold(
         StateError: an object that the base refers to is gone or damaged.
     """
     runs = [run for document in chain for run in _runs(document, attachments, details=details)]
-    rows = [part for at, document in enumerate(chain) for part in _rows(document, at)]
-    tails = _tails(chain, rows, runs, details=details)
-    return FileState(_pending(rows), tuple(runs), tails)
+    seen = SeenFiles(runs, details=details)
+    for document in chain:
+        for files in _known(document):
+            _learn(seen, files, document)
+    pending = [changes_of(ranges) for ranges in pending_after(chain)]
+    return FileState(pending, tuple(runs), seen.tails)
 
 
-class FoldedParts:
-    """Parts of what `fold` makes, for whoever does not need all of it."""
+def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:
+    """What is pending after `chain`, rows of `RANGES`; no object beside the chain is looked at."""
+    return _pending([part for at, document in enumerate(chain) for part in _rows(document, at)])
 
-    def __init__(self, chain: Sequence[StateDocument]) -> None:
-        self._chain = chain
-        self._rows = [part for at, document in enumerate(chain) for part in _rows(document, at)]
 
-    def pending(self) -> Sequence[pa.RecordBatch]:
-        """What is pending; no object beside the chain is looked at."""
-        return _pending(self._rows)
+def count_seen(chain: Sequence[StateDocument], attachments: Attachments) -> int:
+    """How many files are known after `chain`.
 
-    def count_seen(self, attachments: Attachments) -> int:
-        """How many files are known.
-
-        Raises:
-            StateError: an object that the base refers to is gone or damaged.
-        """
-        runs = [run for each in self._chain for run in _runs(each, attachments, details=False)]
-        told = [p.names for p in self._rows if _tells(self._chain[p.at])]
-        sealed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
-        if not told:
-            return len(sealed)
-        known = SeenFiles(runs).know(SeenKeys.sort(Names.join(told)).names)
-        return len(sealed) + int(np.count_nonzero(~known))
+    Raises:
+        StateError: an object that the base refers to is gone or damaged.
+    """
+    runs = [run for each in chain for run in _runs(each, attachments, details=False)]
+    told = [names_in(files.column("path")) for each in chain for files in _known(each)]
+    sealed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
+    if not told:
+        return len(sealed)
+    known = SeenFiles(runs).know(SeenKeys.sort(Names.join(told)).names)
+    return len(sealed) + int(np.count_nonzero(~known))
 
 
 def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
@@ -103,92 +94,56 @@ def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -
     return runs
 
 
-def _rows(document: StateDocument, at: int) -> list[_Rows]:
-    made = []
-    for step, ranges in _steps(document):
-        if ranges.num_rows:
-            names, versions = names_in(ranges.column("path")), versions_in(ranges)
-            made.append(_Rows(ranges, names, versions, step == 1, at, 3 * at + step))
-    return made
-
-
-def _steps(document: StateDocument) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """0: ranges that were let go of; 1: that became pending, or only seen; 2: assigned."""
-    for batch in document.state:
-        ranges = _ranges(batch)
-        gone = numbers_in(ranges, "start") > numbers_in(ranges, "end")
-        if not gone.any():
-            yield 1, ranges
-            continue
-        rows = numbers_array(np.flatnonzero(gone))
-        yield 0, withdrawn(ranges.take(rows))
-        yield 1, ranges.take(numbers_array(np.flatnonzero(~gone)))
-    for batch in document.assigned:
-        yield 2, _ranges(batch)
-
-
-def _ranges(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.record_batch([batch.column(name) for name in RANGES.names], schema=RANGES)
-
-
 # Seen -----------------------------------------------------------------------------------------
 
 
-def _tails(
-    chain: Sequence[StateDocument], rows: Sequence[_Rows], runs: Sequence[Run], *, details: bool
-) -> tuple[Tail, ...]:
-    """What the documents know of and the runs do not."""
-    seen = SeenFiles(runs, details=details)
-    for part in rows:
-        document = chain[part.at]
-        if _tells(document):
-            empty = numbers_in(part.batch, "start") == numbers_in(part.batch, "end")
-            _learn(seen, part, ~empty, document, newer=False)
-            _learn(seen, part, empty, document, newer=details)
-    return seen.tails
+def _known(document: StateDocument) -> Iterator[pa.RecordBatch]:
+    for batch in document.state:
+        files = ranges_in(batch, flags_in(batch, "known"))
+        if files.num_rows:
+            yield files
 
 
-def _tells(document: StateDocument) -> bool:
-    # What is pending in a base with runs is in its runs, too.
-    return not (document.is_base and document.attachments)
-
-
-def _learn(
-    seen: SeenFiles, part: _Rows, which: Flags, document: StateDocument, *, newer: bool
-) -> None:
-    """Any range tells of a file that was not known; of a newer version only an empty one does.
-
-    Of one that was known a range may speak because it came back, when there is a newer version.
-    """
-    rows = np.flatnonzero(which)
-    if not len(rows):
-        return
-    names = part.names.take(rows)
-    if newer:
+def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> None:
+    """These versions are known, each as taken up to its `end`; the last row of a file counts."""
+    names, versions = names_in(files.column("path")), versions_in(files)
+    ends = numbers_in(files, "end")
+    if seen.details:
         known, version, end = seen.details_of(names)
-        ends = numbers_in(part.batch, "end")[rows]
-        new = ~known | (version != part.versions[rows]) | (end < ends)
+        new = ~known | (version != versions) | (end != ends)
     else:
         known = seen.know(names)
         new = ~known
-    if not new.any():
+    keys = SeenKeys.sort(names.take(new), versions[new], ends[new])
+    if not len(keys):
         return
-    rows = rows[new]
-    batch = part.batch.take(numbers_array(rows))
-    ends = numbers_in(batch, "end" if newer else "size")
-    names = names.take(new)
-    keys = SeenKeys.sort(names, part.versions[rows], ends)
-    if len(keys) < len(names):
-        # Several ranges of one file, or of several versions.
-        at = keys.find(names)
-        last = np.zeros(len(keys), np.int64)
-        last[at] = np.arange(len(names))
-        batch, ends = batch.take(numbers_array(last)), ends[last]
-    piece = Piece(batch, ends, document.created, document.checkpoint)
-    seen.add(keys, piece, len(keys) - int(np.count_nonzero(known)))
+    rows = np.flatnonzero(new)
+    at = keys.find(names.take(rows))
+    last = np.zeros(len(keys), np.int64)
+    last[at] = rows
+    piece = Piece(
+        files.take(numbers_array(last)), ends[last], document.created, document.checkpoint
+    )
+    seen.add(keys, piece, int(np.count_nonzero(~known[last])))
 
 
 # Pending --------------------------------------------------------------------------------------
+
+
+def _rows(document: StateDocument, at: int) -> Iterator[_Rows]:
+    for step, ranges in _steps(document):
+        if ranges.num_rows:
+            names, versions = names_in(ranges.column("path")), versions_in(ranges)
+            yield _Rows(ranges, names, versions, step == 1, 3 * at + step)
+
+
+def _steps(document: StateDocument) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """0: ranges that were let go of; 1: that became pending; 2: assigned."""
+    for batch in document.state:
+        yield 0, ranges_in(batch, flags_in(batch, "withdrawn"))
+        yield 1, became_pending(batch)
+    for batch in document.assigned:
+        yield 2, ranges_in(batch)
 
 
 def _pending(rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
@@ -204,11 +159,7 @@ def _pending(rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
     end = np.concatenate([numbers_in(part.batch, "end") for part in rows])
     added = np.repeat(np.array([part.added for part in rows]), sizes)
     moment = np.repeat(np.array([part.moment for part in rows], np.int32), sizes)
-    real = start < end
-    order = np.lexsort((moment[real], low[real], names.high[real]))
-    order = np.flatnonzero(real)[order]
-    if not len(order):
-        return []
+    order = np.lexsort((moment, low, names.high))
     high, low = names.high[order], low[order]
     begins = np.flatnonzero(np.append(True, (high[1:] != high[:-1]) | (low[1:] != low[:-1])))
     ends = np.append(begins[1:], len(order))

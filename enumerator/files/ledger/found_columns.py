@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from ....checkpoint_meta.arrays import text_array
-from ....checkpoint_meta.file_columns import FILES, Numbers, numbers_array
-from ....checkpoint_meta.index.keys import Flags, Names
+from ....checkpoint_meta.file_columns import FILES, Flags, Numbers, numbers_array
+from ....checkpoint_meta.index.keys import Names
 from ..discovery.api import FoundFiles
 
 
@@ -58,9 +58,3 @@ def where(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
     if chosen.all():
         return batch
     return batch.take(pa.array(np.flatnonzero(chosen), pa.int64()))
-
-
-def not_empty(ranges: pa.RecordBatch) -> pa.RecordBatch:
-    """The ranges that have bytes."""
-    starts, ends = (ranges.column(name).to_numpy() for name in ("start", "end"))
-    return where(ranges, starts < ends)

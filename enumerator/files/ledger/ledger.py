@@ -19,12 +19,13 @@ import pyarrow as pa
 from ....checkpoint_meta.attachments import Attachments
 from ....checkpoint_meta.file_columns import (
     FILES,
+    changes_of,
     file_columns,
     numbers_in,
+    ranges_in,
     ranges_of,
     splits_in,
     with_borders,
-    withdrawn,
 )
 from ....checkpoint_meta.index.keys import (
     SeenKeys,
@@ -35,7 +36,7 @@ from ....checkpoint_meta.index.keys import (
 from ....checkpoint_meta.splits import GROWS, FileSplit, FileVersion
 from ..discovery.api import FoundFiles
 from .changes import Changes, OnOverwrite
-from .found_columns import etags_of, not_empty, once, version_rows, where
+from .found_columns import etags_of, once, version_rows, where
 from .memory import give_back
 from .pending import FileOrder, PendingRanges
 from .sealing import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
@@ -71,9 +72,6 @@ class Sifted:
     ranges: pa.RecordBatch
     """To become pending, in order."""
 
-    told: pa.RecordBatch
-    """Empty ranges, where the ranges alone do not say what has been seen."""
-
     keys: SeenKeys
     piece: Piece
     new: int
@@ -95,18 +93,16 @@ class Ledger:
         wants_versions = policy.on_overwrite is not OnOverwrite.IGNORE
         self.seen = SeenFiles(state.runs, state.tails, details=wants_versions)
         self.pending = PendingRanges(policy.order)
-        for ranges in state.ranges:
-            self.pending.add(not_empty(ranges), fresh=False)
-        self._told: list[pa.RecordBatch] = []
-        """Empty ranges for the next snapshot."""
-        self._withdrawn: list[pa.RecordBatch] = []
-        """Ranges that were let go of since the snapshot before."""
+        for changes in state.changes:
+            self.pending.add(ranges_in(changes), fresh=False)
+        self._changes: list[pa.RecordBatch] = []
+        """What the next snapshot says beside what became pending: rows of `CHANGES`."""
         self._ordered: set[FileVersion] = set()
         """Files that orders made pending: what readers send back must not double them."""
         self._learned: set[FileVersion] = set()
         """Files that became known by an order, maybe since the last `sift`: the next one knows."""
         self._has_unread = False
-        """Files are known since the snapshot before that neither a range nor `_told` speaks of."""
+        """Files are known since the snapshot before of which `_changes` does not tell."""
         self.seals_all = False
         """True: `improve` leaves no file outside of the runs, however few they are."""
         self._written: list[FrozenLedger] = []
@@ -156,15 +152,12 @@ class Ledger:
             )
         read = (start < ends) & wanted
         ranges = where(with_borders(files, start, ends), read)
-        # Where a range does not say it: nothing is read, another version, less than all.
-        silent = (~read | changed[rows] | (ends != sizes[rows])) & wanted
         keys = SeenKeys.sort(names.take(rows), versions[rows], ends)
         replaced: Sequence[FileVersion] = ()
         if self._policy.on_overwrite is OnOverwrite.REPROCESS and changed.any():
             replaced = [split.file for split in splits_in(where(ranges, changed[rows][read]))]
         return Sifted(
             self.pending.sort(ranges),
-            where(with_borders(files, ends, ends), silent),
             keys,
             Piece(files, ends, now),
             int(np.count_nonzero(~known[rows])),
@@ -180,11 +173,17 @@ class Ledger:
             sifted = self._without_learned(sifted)
             self._learned.clear()
         if len(sifted.keys):
-            self.seen.add(sifted.keys, sifted.piece, sifted.new)
-        self._has_unread |= not sifted.wanted
-        if sifted.told.num_rows:
-            self._told.append(sifted.told)
+            self._add(sifted.keys, sifted.piece, sifted.new, is_told=sifted.wanted)
         self.pending.add(sifted.ranges)
+
+    def _add(self, keys: SeenKeys, piece: Piece, new: int, *, is_told: bool = True) -> None:
+        """Files are known from now on; the next snapshot names them, or the runs they are in."""
+        self.seen.add(keys, piece, new)
+        if is_told:
+            known = with_borders(piece.files, piece.end, piece.end)
+            self._changes.append(changes_of(known, known=True))
+        else:
+            self._has_unread = True
 
     def _withdraw_unread(self, replaced: Sequence[FileVersion]) -> None:
         """What waits whole in another version than these is not there any more."""
@@ -226,7 +225,7 @@ class Ledger:
     def _withdraw(self, unwanted: Stretches) -> None:
         gone = self.pending.withdraw(unwanted)
         if gone:
-            self._withdrawn.append(withdrawn(ranges_of(gone)))
+            self._changes.append(changes_of(ranges_of(gone), withdrawn=True))
 
     def _not_pending(self, splits: Sequence[FileSplit]) -> list[FileSplit]:
         pending = self.pending.of_paths({split.file.path for split in splits})
@@ -262,23 +261,22 @@ class Ledger:
         if len(rows):
             keys = SeenKeys.sort(names.take(rows), versions[rows], sizes[rows])
             files_of = batch.take(pa.array(rows, pa.int64()))
-            self.seen.add(keys, Piece(files_of, sizes[rows], now), int((~known[rows]).sum()))
-            self._told.append(with_borders(files_of, sizes[rows], sizes[rows]))
+            self._add(keys, Piece(files_of, sizes[rows], now), int((~known[rows]).sum()))
             self._learned.update(files[row] for row in rows.tolist())
 
     # Checkpoints ----------------------------------------------------------------------------
 
     def snapshot(self, checkpoint_id: int) -> FileState:
-        """What became pending, or was seen without that, since the snapshot before.
+        """What became pending, or known, or was withdrawn since the snapshot before.
 
         Files that are not to be read may be millions: the state names the runs that they are in.
         """
         self.seen.stamp(checkpoint_id)
-        told, self._told = self._told, []
-        gone, self._withdrawn = self._withdrawn, []
+        changes, self._changes = self._changes, []
         unread, self._has_unread = self._has_unread, False
         runs, tails = self.seen.whole() if unread else ((), ())
-        return FileState([*gone, *self.pending.take_fresh(), *told], runs, tails)
+        found = [changes_of(ranges) for ranges in self.pending.take_fresh()]
+        return FileState([*found, *changes], runs, tails)
 
     def aborted(self, checkpoint_id: int) -> None:
         """The checkpoint of this snapshot, the newest, was taken back."""

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from ....checkpoint_meta.attachments import Attachments
 from ....checkpoint_meta.checkpoint import QuarantinedSplit, quarantined_in
-from ....checkpoint_meta.file_columns import RANGES
+from ....checkpoint_meta.file_columns import ranges_in
 from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.index.run import read_files
 from ....checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ....checkpoint_meta.state_store import StateStore
 from ....errors import StateCorruptError, StateMissingError
 from ...restore import document_of
-from .folding import FoldedParts, fold
+from .folding import count_seen, fold, pending_after
 from .state import FileState
 
 T = TypeVar("T")
@@ -61,7 +61,6 @@ class FilesAsOf:
     def _read_chain(self) -> None:
         self._chain = [] if self._ref == NO_CHECKPOINT else self._history.chain(self._ref)
         self._documents = [document_of(checkpoint) for checkpoint in self._chain]
-        self._parts = FoldedParts(self._documents)
 
     def _without_unsound_bases(self, look: Callable[[], T]) -> T:
         """As a restore does it: a base of which an object is gone or damaged is done without."""
@@ -88,7 +87,7 @@ class FilesAsOf:
         Raises:
             StateError: what is needed of the state is gone or damaged.
         """
-        return self._without_unsound_bases(lambda: self._parts.count_seen(self._attachments))
+        return self._without_unsound_bases(lambda: count_seen(self._documents, self._attachments))
 
     def quarantined(self) -> Sequence[QuarantinedSplit]:
         """Splits that were given up on, up to this checkpoint."""
@@ -96,7 +95,7 @@ class FilesAsOf:
 
     def pending(self) -> Sequence[pa.RecordBatch]:
         """What was found and not assigned: rows of `RANGES`."""
-        return self._parts.pending()
+        return pending_after(self._documents)
 
     def seen(self) -> Iterator[pa.RecordBatch]:
         """Every file ever seen: rows of `SEEN_FILES`, the oldest runs first.
@@ -120,7 +119,5 @@ class FilesAsOf:
             checkpoint = self._history.load(ref)
             header = checkpoint.header
             for reader, batch in checkpoint.assigned:
-                columns = [batch.column(name) for name in RANGES.names]
-                ranges = pa.record_batch(columns, schema=RANGES)
-                yield AssignedRanges(ref, header.created, reader, ranges)
+                yield AssignedRanges(ref, header.created, reader, ranges_in(batch))
             ref = header.parent

@@ -19,7 +19,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.attachments import Attachments
-from ....checkpoint_meta.file_columns import ranges_of
+from ....checkpoint_meta.file_columns import changes_of, ranges_of
 from ....checkpoint_meta.index.keys import SeenKeys
 from ....checkpoint_meta.index.run import (
     Run,
@@ -149,7 +149,7 @@ class FrozenLedger(FrozenState):
         later = {id(tail.run): tail.run for tail in self._tails if tail.run is not None}
         runs = [*self._runs, *later.values()]
         return WrittenState(
-            self._pending or [ranges_of([])],
+            [changes_of(ranges) for ranges in self._pending] or [changes_of(ranges_of([]))],
             [attachment for run in runs for attachment in run.attachments],
         )
 

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.file_columns import Numbers
-from ....checkpoint_meta.index.keys import Flags, Names, SeenKeys, Words, names_of
+from ....checkpoint_meta.file_columns import Flags, Numbers
+from ....checkpoint_meta.index.keys import Names, SeenKeys, Words, names_of
 from ....checkpoint_meta.index.run import Run, seen_rows
 from ..discovery.api import KnownFiles
 

@@ -1,8 +1,8 @@
 """The state of the file source as it goes into a checkpoint and comes out of a chain of them.
 
-A snapshot is the ranges that became pending since the one before; an empty range says only that
-its file has been seen. The snapshot after a first listing whose files are not to be read names the
-runs of the index, too. What is restored is all that is pending, and the index of what was seen.
+A snapshot says what became pending since the one before, what is pending no longer, and which files
+became known. The snapshot after a first listing whose files are not to be read names the runs of
+the index, too. What is restored is all that is pending, and the index of what was seen.
 
 Not here: folding a chain (`folding.py`).
 """
@@ -15,7 +15,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.file_columns import RANGES, ranges_of, splits_in, with_borders
+from ....checkpoint_meta.file_columns import (
+    CHANGES,
+    became_pending,
+    changes_of,
+    ranges_of,
+    splits_in,
+    with_borders,
+)
 from ....checkpoint_meta.index.run import Run
 from ....checkpoint_meta.serializer import VersionedSerializer
 from ....checkpoint_meta.splits import FileSplit
@@ -26,25 +33,25 @@ from .seen import Tail
 class FileState:
     """Ranges in columns, and the files that were seen besides."""
 
-    ranges: Sequence[pa.RecordBatch] = ()
-    """Rows of `RANGES`."""
+    changes: Sequence[pa.RecordBatch] = ()
+    """Rows of `CHANGES`; of a state that was restored, those that are pending."""
 
     runs: tuple[Run, ...] = ()
     tails: tuple[Tail, ...] = ()
 
     @staticmethod
     def of(splits: Iterable[FileSplit]) -> FileState:
-        """A state that is these ranges, the way a snapshot says it."""
-        return FileState([ranges_of(list(splits))])
+        """A state in which these ranges became pending, and their files known."""
+        return FileState([changes_of(ranges_of(list(splits)), known=True)])
 
     def __iter__(self) -> Iterator[FileSplit]:
-        """The ranges, an object each: for tests and views."""
-        for batch in self.ranges:
-            yield from splits_in(batch)
+        """The ranges that are pending, or became so, an object each: for tests and views."""
+        for batch in self.changes:
+            yield from splits_in(became_pending(batch))
 
 
 class FileStateSerializer(VersionedSerializer[FileState]):
-    """Six columns a range: those of the file, then start and end."""
+    """Version 1: rows of `CHANGES`."""
 
     @property
     @override
@@ -58,16 +65,16 @@ class FileStateSerializer(VersionedSerializer[FileState]):
 
     @override
     def serialize_all(self, value: FileState) -> Sequence[pa.RecordBatch]:
-        """The ranges, and an empty one for each file that is in no run; at least one batch."""
+        """The changes, and a row for each known file that is in no run; at least one batch."""
         seen = [
-            with_borders(piece.files, piece.end, piece.end)
+            changes_of(with_borders(piece.files, piece.end, piece.end), known=True)
             for tail in value.tails
             for piece in tail.pieces
         ]
-        batches = [batch for batch in (*value.ranges, *seen) if batch.num_rows]
-        return batches or [ranges_of([])]
+        batches = [batch for batch in (*value.changes, *seen) if batch.num_rows]
+        return batches or [changes_of(ranges_of([]))]
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> FileState:
-        columns = [batch.column(name) for name in RANGES.names]
-        return FileState([pa.record_batch(columns, schema=RANGES)])
+        columns = [batch.column(name) for name in CHANGES.names]
+        return FileState([pa.record_batch(columns, schema=CHANGES)])

@@ -69,7 +69,7 @@ def states(store, refs):
         read = Attachments(store, 0)
         restored = restore(CheckpointHistory(store), ref, StandingFiles(), read)
         assert restored.state is not None
-        pending = sorted(split for batch in restored.state.ranges for split in splits_in(batch))
+        pending = sorted(split for batch in restored.state.changes for split in splits_in(batch))
         seen = {
             (row["path"], row["size"], row["modified"], row["end"])
             for batch in files_known(restored.state, read)

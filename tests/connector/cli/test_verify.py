@@ -92,7 +92,7 @@ def restored(store, ref):
     options = parse_options({"path": "/in"}, streaming=False)
     state = restore(history, ref, FileSource(options, SCHEMA), attachments).state
     assert state is not None
-    pending = sorted(map(str, (row for b in state.ranges for row in b.to_pylist())))
+    pending = sorted(map(str, (row for b in state.changes for row in b.to_pylist())))
     seen = SeenKeys.merge([part.keys.bare() for part in (*state.runs, *state.tails)])
     assigned = history.load(ref).assigned
     given = [(reader, str(batch.to_pylist())) for reader, batch in assigned]

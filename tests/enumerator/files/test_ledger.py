@@ -186,7 +186,8 @@ def test_folding_equals_a_set_of_bytes(steps):
 
 
 def test_a_file_assigned_in_the_checkpoint_that_found_it_is_remembered_as_seen():
-    state = folded([document(1, [], [FileSplit(A, 0, 8)])])
+    known = FileSplit(A, A.size, A.size)
+    state = folded([document(1, [known], [FileSplit(A, 0, 8)])])
     assert list(state) == []
     assert seen_in(state).are_known(["a", "b"]).tolist() == [True, False]
 
