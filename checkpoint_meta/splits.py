@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-GROWS = "grows"
-"""The etag of a local file that may be longer by the time it is read, and is the same still."""
-
 
 class FileVersion(NamedTuple):
     """One version of one file, as discovery saw it."""
@@ -26,7 +23,38 @@ class FileVersion(NamedTuple):
     """Modification time, microseconds since the epoch; -1 where the file system has none."""
 
     etag: str = ""
-    """The store's own version mark; empty where it has none."""
+    """The store's own version mark; empty where it has none. Of a local file that is appended to,
+    a `GrowingMark`."""
+
+
+class GrowingMark(NamedTuple):
+    """What is true of a growing file as long as it is appended to: the etag of its versions."""
+
+    inode: int
+    end: int
+    """Up to here the file was taken, or is to be."""
+
+    checksum: int
+    """XXH3, 64 bits, of the bytes before `end`, at most `MARKED_BYTES` of them."""
+
+    @property
+    def etag(self) -> str:
+        """The mark as text."""
+        return f"{_GROWS}-{self.inode}-{self.end}-{self.checksum:016x}"
+
+
+MARKED_BYTES = 4096
+"""Bytes that a `GrowingMark` looks at. Lines of one width differ in these, if not in their last."""
+
+_GROWS = "grows"
+
+
+def growing_mark(etag: str) -> GrowingMark | None:
+    """The mark in an etag; None for a file that is not appended to."""
+    if not etag.startswith(_GROWS + "-"):
+        return None
+    _, inode, end, checksum = etag.split("-")
+    return GrowingMark(int(inode), int(end), int(checksum, 16))
 
 
 class FileSplit(NamedTuple):

@@ -9,13 +9,14 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.attachments import Attachments
 from ..checkpoint_meta.loaded_paths import loaded_paths
 from ..checkpoint_meta.reference import NO_CHECKPOINT
-from ..checkpoint_meta.splits import FileSplit, FileVersion
+from ..checkpoint_meta.splits import FileSplit, FileVersion, GrowingMark
 from ..enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ..enumerator.cleaner import SourceCleaner
 from ..enumerator.files.cutting import Border, SplitCutter
@@ -87,12 +88,12 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             include_existing=options.include_existing_files,
             fresh_share=options.fresh_share,
             ledger=LedgerPolicy(
-                options.file_order, options.on_overwrite, self._end_of_records if grows else None
+                options.file_order, options.on_overwrite, self._whole_records if grows else None
             ),
         )
 
-    def _end_of_records(self, path: str, start: int, size: int) -> int:
-        from ..reader.files.growing import end_of_records
+    def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
+        from ..reader.files.growing import whole_records
 
         if not _FormatBorders(self).may_cut_anywhere(FileVersion(path, size, -1)):
             raise FileChangedError(
@@ -102,7 +103,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
                 "onOverwrite=appendTail for plain lines only, not compressed",
                 "Leave it out with pathGlobFilter, or set onOverwrite to another value.",
             )
-        return end_of_records(path, start, size, self.options)
+        return whole_records(path, start, size, known, self.options)
 
     def lister(self) -> FileLister:
         """Lists what the options point at."""

@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
-from ..file_columns import Numbers, numbers_in
+from ..file_columns import Flags, Numbers, numbers_in
+from ..splits import GrowingMark, growing_mark
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 
@@ -65,13 +66,17 @@ def _names(digests: Sequence[bytes]) -> Names:
 
 
 def versions_of(sizes: Numbers, modified: Numbers, etags: Sequence[str] | None) -> Words:
-    """64 bits that tell one version of a file from another: size, time and the store's mark."""
-    mixed = _mixed(sizes.astype(np.uint64)) ^ modified.astype(np.uint64)
-    mixed = _mixed(mixed)
-    if etags is not None and any(etags):
-        marks = np.fromiter(map(_mark, etags), np.uint64, len(etags))
-        mixed = np.where(marks == 0, mixed, _mixed(mixed ^ marks))
-    return mixed
+    """64 bits that tell one version of a file from another, even ones: size, time, the etag.
+
+    Those of a growing file are odd: 32 bits for size and time, then 31 for its identity.
+    """
+    of_stat = _mixed(_mixed(sizes.astype(np.uint64)) ^ modified.astype(np.uint64))
+    if etags is None or not any(etags):
+        return of_stat & ~_ODD
+    marks = np.fromiter(map(_mark, etags), np.uint64, len(etags))
+    plain = np.where(marks == 0, of_stat, _mixed(of_stat ^ marks)) & ~_ODD
+    grows = (marks & _ODD) != 0
+    return np.where(grows, (of_stat & _OF_STAT) | (marks & _OF_IDENTITY), plain)
 
 
 def versions_in(files: pa.RecordBatch) -> Words:
@@ -81,8 +86,37 @@ def versions_in(files: pa.RecordBatch) -> Words:
     return versions_of(sizes, modified, marks if any(marks) else None)
 
 
+def is_growing(version: Words) -> Flags:
+    """Whether a version, or each of several, is that of a growing file."""
+    flags: Flags = (version & _ODD) != 0
+    return flags
+
+
+def differ(known: Words, found: Words) -> Flags:
+    """Which files are there in another version; with a growing one, of another size or time."""
+    halves = is_growing(known) | is_growing(found)
+    bits = known ^ found
+    flags: Flags = np.where(halves, bits & _OF_STAT, bits) != 0
+    return flags
+
+
+def may_be(known: np.uint64, mark: GrowingMark) -> bool:
+    """False if a known version is that of a growing file with another mark."""
+    identity = int(known) & int(_OF_IDENTITY)
+    return not identity & 1 or identity == _mark(mark.etag)
+
+
+_ODD = np.uint64(1)
+_OF_STAT = np.uint64(0xFFFFFFFF00000000)
+_OF_IDENTITY = np.uint64(0x00000000FFFFFFFF)
+
+
 def _mark(etag: str) -> int:
-    return xxh3_64_intdigest(etag.encode()) if etag else 0
+    """Even, or odd and of 32 bits for a growing file."""
+    if not etag:
+        return 0
+    digest = xxh3_64_intdigest(etag.encode())
+    return digest & int(_OF_IDENTITY) | 1 if growing_mark(etag) else digest & ~1
 
 
 def _mixed(words: Words) -> Words:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.splits import GROWS, FileSplit, FileVersion
+from ...checkpoint_meta.splits import FileSplit, FileVersion, growing_mark
 from ...enumerator.files.ledger.stretches import (
     Stretches,
     splits_of,
@@ -66,7 +66,7 @@ def requeued(view: StateView, pattern: str, in_state: str, *, quarantined: bool)
             split
             for split in known.quarantined.values()
             if newest.get(split.file.path, (split.file, 0))[0] == split.file
-            or split.file.etag == GROWS
+            or growing_mark(split.file.etag)
         ]
         return _read_again(known, stretches_of(wanted), released=list(known.quarantined))
     rows = [FileSplit(file, 0, end) for file, end in known.newest_versions().values() if end > 0]
@@ -104,7 +104,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
     assigned = known.assigned_after(ref)
     newest = {split.file.path: split.file for split in assigned}
     # Of a file that was replaced meanwhile only the newest version can be read.
-    wanted = [s for s in assigned if s.file.etag == GROWS or newest[s.file.path] == s.file]
+    wanted = [s for s in assigned if growing_mark(s.file.etag) or newest[s.file.path] == s.file]
     chosen = _read_again(known, stretches_of(wanted))
     return Chosen(chosen.splits, chosen.released, chosen.left_out, ref)
 

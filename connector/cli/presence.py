@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from ...checkpoint_meta.splits import GROWS, FileSplit, FileVersion
+from ...checkpoint_meta.splits import FileSplit, FileVersion, growing_mark
 from ...checkpoint_meta.urls import local_path
 from ...enumerator.files.cleaning.local_place import LocalPlace
 from ...enumerator.files.cleaning.place import Place, has_changed
@@ -75,7 +75,7 @@ def as_present(
 
 
 def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
-    if file.etag == GROWS:
+    if growing_mark(file.etag):
         return now.size >= file.size
     return not has_changed(file, now)
 

@@ -1,4 +1,4 @@
-"""Where the whole records of a file end that is appended to.
+"""Files that are appended to: where their whole records end, and whether they are still the same.
 
 Not here: reading them (`lines.py`), and what a grown file means (the enumerator's ledger).
 """
@@ -7,25 +7,37 @@ from __future__ import annotations
 
 import os
 
-from ...checkpoint_meta.splits import FileVersion
+import numpy as np
+
+from ...checkpoint_meta.index.keys import may_be
+from ...checkpoint_meta.splits import FileVersion, GrowingMark
 from ...errors import FileChangedError
 from .lines import separator_of
 from .opening import is_local, place_of
 from .options import ReaderOptions
-from .versions import naming
+from .versions import mark_at, naming, replaced
 
 _STEP = 64 * 1024
 
 
-def end_of_records(path: str, start: int, size: int, options: ReaderOptions) -> int:
-    """After the last separator in the bytes from `start` to `size`; `start` if there is none.
+def whole_records(
+    path: str, start: int, size: int, known: np.uint64, options: ReaderOptions
+) -> GrowingMark:
+    """The mark of a file after its last whole record up to `size`; at `start` if there is none.
 
     A record whose end has not been written yet is left for later, so the last record of a file
     is read when it is terminated.
 
+    Args:
+        path: a local file.
+        start: up to here it was taken.
+        size: of the file, as listed.
+        known: its version then (`versions_of`); looked at where `start` is not 0.
+        options: how records end.
+
     Raises:
-        FileChangedError: what stands before `start` is not the end of a record any more, so this
-            is not the file that was read up to there; or it is not a local one.
+        FileChangedError: this is not the file that was taken up to `start`: another inode, other
+            bytes before `start`, or no end of a record there; or it is not a local one.
     """
     if not is_local(path):
         raise FileChangedError(
@@ -35,27 +47,26 @@ def end_of_records(path: str, start: int, size: int, options: ReaderOptions) -> 
             "a path of a local or mounted file system: objects are replaced, not appended to",
             "Set onOverwrite to ignore, reprocess or fail.",
         )
-    if size <= start:
-        return start
     separator = separator_of(options)
     width = len(separator)
-    with naming(FileVersion(path, size, -1)), open(place_of(path), "rb") as file:
-        if start and os.pread(file.fileno(), width, start - width) != separator:
-            raise FileChangedError(
-                "a file that is only to be appended to was replaced",
-                path,
-                f"no end of a record before byte {start}",
-                "the bytes that were read",
-                "Rotate by moving the file away and creating a new name; to read this one whole, "
-                "set onOverwrite=reprocess.",
-            )
-        end = size
-        while end > start:
-            begin = max(start, end - _STEP)
-            data = os.pread(file.fileno(), end - begin, begin)
-            found = data.rfind(separator)
-            if found >= 0:
-                return begin + found + width
-            # A separator may lie across two pieces.
-            end = begin + width - 1 if begin > start else start
+    file = FileVersion(path, size, -1)
+    with naming(file), open(place_of(path), "rb") as opened:
+        descriptor = opened.fileno()
+        if size > start > 0 and os.pread(descriptor, width, start - width) != separator:
+            raise replaced(path, start, f"no end of a record before byte {start}")
+        if start and not may_be(known, mark_at(descriptor, start)):
+            raise replaced(path, start)
+        end = _after_last(separator, descriptor, start, size)
+        return mark_at(descriptor, end)
+
+
+def _after_last(separator: bytes, descriptor: int, start: int, size: int) -> int:
+    width, end = len(separator), size
+    while end > start:
+        begin = max(start, end - _STEP)
+        found = os.pread(descriptor, end - begin, begin).rfind(separator)
+        if found >= 0:
+            return begin + found + width
+        # A separator may lie across two pieces.
+        end = begin + width - 1 if begin > start else start
     return start

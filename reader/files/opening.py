@@ -19,7 +19,7 @@ from ...checkpoint_meta.splits import FileVersion
 from ...checkpoint_meta.urls import local_path
 from .random_access import AsFile, RandomAccess
 from .remote import open_remote, remote_version
-from .versions import changed, check, naming
+from .versions import changed, check, check_local, naming
 
 __all__ = [
     "RandomAccess",
@@ -111,8 +111,7 @@ def read_whole(file: FileVersion, storage: Mapping[str, Any]) -> bytes:
         with naming(file):
             descriptor = os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
             try:
-                status = os.fstat(descriptor)
-                check(file, status.st_size, status.st_mtime_ns // 1000)
+                check_local(file, descriptor)
                 # One byte more than expected shows a file that grew meanwhile.
                 data = os.read(descriptor, file.size + 1)
                 if len(data) == file.size:
@@ -129,8 +128,7 @@ class _Local:
         with naming(file):
             self._descriptor = os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
             try:
-                status = os.fstat(self._descriptor)
-                check(file, status.st_size, status.st_mtime_ns // 1000)
+                check_local(file, self._descriptor)
             except BaseException:
                 os.close(self._descriptor)
                 raise

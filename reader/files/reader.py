@@ -16,7 +16,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.file_events import REPLACED, replaced
-from ...checkpoint_meta.splits import FileSplit, FileVersion
+from ...checkpoint_meta.splits import FileSplit, FileVersion, growing_mark
 from ...errors import (
     FileChangedError,
     FileVanishedError,
@@ -225,10 +225,11 @@ class FileSplitReader(SplitReader[FileSplit]):
         """A whole file that was repaired or replaced before its first row was taken.
 
         A part of a file would not fit the other parts any more, nor would a new version fit rows
-        that an earlier attempt has acknowledged.
+        that an earlier attempt has acknowledged, or the end up to which a growing file is known.
         """
         settled = self._context.must_finish and not self._only_assigned_versions
-        if begun or settled or not split.is_whole_file:
+        grows = growing_mark(split.file.etag) is not None
+        if begun or settled or grows or not split.is_whole_file:
             raise error
         file = present_version(split.file, self._options.storage_options)
         return FileSplit(file, 0, file.size)

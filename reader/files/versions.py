@@ -5,10 +5,13 @@ Not here: opening (`opening.py`, `remote.py`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...checkpoint_meta.splits import GROWS, FileVersion
+from xxhash import xxh3_64_intdigest
+
+from ...checkpoint_meta.splits import MARKED_BYTES, FileVersion, GrowingMark, growing_mark
 from ...errors import FileChangedError, FileVanishedError, SplitReadError
 
 
@@ -49,13 +52,40 @@ def directory_mark(file: FileVersion) -> DirectoryMark:
 
 
 def check(file: FileVersion, size: int, modified: int) -> None:
-    """Raise unless these are the file's; -1 is an unknown time. A file may be one that grows."""
-    if file.etag == GROWS and size >= file.size:
-        return
+    """Raise unless these are the file's; -1 is an unknown time."""
     if size != file.size:
         raise changed(file, f"{size} bytes", f"{file.size} bytes")
     if modified != file.modified and modified >= 0 and file.modified >= 0:
         raise changed(file, f"modified at {modified} us", f"{file.modified} us, as discovered")
+
+
+def check_local(file: FileVersion, descriptor: int) -> None:
+    """Raise unless an open file is the version that was discovered, or has grown from it."""
+    status = os.fstat(descriptor)
+    mark = growing_mark(file.etag)
+    if mark is None:
+        check(file, status.st_size, status.st_mtime_ns // 1000)
+    elif status.st_size < file.size or mark_at(descriptor, mark.end) != mark:
+        raise replaced(file.path, mark.end)
+
+
+def mark_at(descriptor: int, end: int) -> GrowingMark:
+    """The mark of an open file that is appended to, taken up to `end`."""
+    begin = max(0, end - MARKED_BYTES)
+    data = os.pread(descriptor, end - begin, begin)
+    return GrowingMark(os.fstat(descriptor).st_ino, end, xxh3_64_intdigest(data))
+
+
+def replaced(path: str, end: int, found: str = "another inode, or other bytes") -> FileChangedError:
+    """The error for a file that is not the one that was taken up to `end`."""
+    return FileChangedError(
+        "a file that is only to be appended to was replaced",
+        path,
+        found,
+        f"the inode, and the bytes before byte {end}, of the file that was read up to there",
+        "Rotate by moving the file away and creating a new name; to go on with this one, set "
+        "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it).",
+    )
 
 
 def changed(file: FileVersion, found: str, expected: str = "") -> FileChangedError:

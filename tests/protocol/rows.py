@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.file_columns import RANGES
+from pyspark_sluice.checkpoint_meta.file_columns import CHANGES
 from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.enumerator.api import (
@@ -113,7 +113,7 @@ class Ledger:
     lanes: dict[str, Lane] = field(default_factory=dict)
 
 
-_COLUMNS = pa.schema([*RANGES, ("json", pa.string())])
+_COLUMNS = pa.schema([*CHANGES, ("json", pa.string())])
 
 
 def rows_of_state(files: Sequence[pa.RecordBatch], ledger: Ledger) -> list[pa.RecordBatch]:
@@ -121,9 +121,10 @@ def rows_of_state(files: Sequence[pa.RecordBatch], ledger: Ledger) -> list[pa.Re
     lanes = {name: list(astuple(x)) for name, x in ledger.lanes.items()}
     text = json.dumps([ledger.told, ledger.sent, lanes], sort_keys=True)
     row = {"path": "", "size": 0, "modified": 0, "etag": "", "start": 0, "end": 0, "json": text}
+    row |= {"known": False, "withdrawn": False}
     batches = [pa.RecordBatch.from_pylist([row], schema=_COLUMNS)]
-    for ranges in files:
-        columns = [*ranges.columns, pa.nulls(ranges.num_rows, pa.string())]
+    for changes in files:
+        columns = [*changes.columns, pa.nulls(changes.num_rows, pa.string())]
         batches.append(pa.record_batch(columns, schema=_COLUMNS))
     return batches
 

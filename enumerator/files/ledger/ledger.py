@@ -16,9 +16,11 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ....checkpoint_meta.arrays import text_array
 from ....checkpoint_meta.attachments import Attachments
 from ....checkpoint_meta.file_columns import (
     FILES,
+    Numbers,
     changes_of,
     file_columns,
     numbers_in,
@@ -29,11 +31,14 @@ from ....checkpoint_meta.file_columns import (
 )
 from ....checkpoint_meta.index.keys import (
     SeenKeys,
+    Words,
+    differ,
+    is_growing,
     names_of,
     versions_in,
     versions_of,
 )
-from ....checkpoint_meta.splits import GROWS, FileSplit, FileVersion
+from ....checkpoint_meta.splits import FileSplit, FileVersion, GrowingMark
 from ..discovery.api import FoundFiles
 from .changes import Changes, OnOverwrite
 from .found_columns import etags_of, once, version_rows, where
@@ -44,8 +49,8 @@ from .seen import Piece, SeenFiles
 from .state import FileState
 from .stretches import Stretches, splits_of, splits_without, stretches_of
 
-EndOfRecords: TypeAlias = Callable[[str, int, int], int]
-"""Path, first byte, size -> after the last whole record, or the first byte if there is none."""
+WholeRecords: TypeAlias = Callable[[str, int, int, np.uint64], GrowingMark]
+"""Path, first byte, size, version in which it was known -> the mark after the last whole record."""
 
 _EMPTY = np.zeros(0, np.int64)
 
@@ -59,8 +64,8 @@ class LedgerPolicy:
 
     order: FileOrder = FileOrder.MTIME
     on_overwrite: OnOverwrite = OnOverwrite.IGNORE
-    end_of_records: EndOfRecords | None = None
-    """For `APPEND_TAIL`: how far the whole records reach."""
+    whole_records: WholeRecords | None = None
+    """For `APPEND_TAIL`: how far they reach."""
 
     sealing: SealingPolicy = field(default_factory=SealingPolicy)
 
@@ -128,14 +133,14 @@ class Ledger:
         paths = [path for files in found for path in files.paths]
         sizes = np.concatenate([files.sizes for files in found] or [_EMPTY])
         modified = np.concatenate([files.modified for files in found] or [_EMPTY])
-        grows = self._policy.end_of_records
-        etags = etags_of(found) if grows is None else [GROWS] * len(paths)
+        etags = etags_of(found)
         names = names_of(paths)
         versions = versions_of(sizes, modified, etags)
+        version, end = np.zeros(0, np.uint64), _EMPTY
         if self.wants_versions:
             known, version, end = self.seen.details_of(names)
-            changed = known & (version != versions)
-            changed &= version != versions_of(sizes, modified // _SECOND * _SECOND, etags)
+            changed = known & differ(version, versions)
+            changed &= differ(version, versions_of(sizes, modified // _SECOND * _SECOND, etags))
             start = Changes(self._policy.on_overwrite).starts(
                 np.flatnonzero(changed), paths, sizes, end
             )
@@ -145,14 +150,11 @@ class Ledger:
         rows = once(np.flatnonzero(~known | changed), names)
         files = version_rows(paths, sizes, modified, etags, rows)
         start, ends = start[rows], sizes[rows]
-        if grows is not None:
-            ends = np.array(
-                [grows(paths[i], int(a), int(sizes[i])) for i, a in zip(rows, start, strict=True)],
-                np.int64,
-            )
+        if self._policy.whole_records is not None:
+            files, ends = self._grown(files, start, version[rows], self._policy.whole_records)
         read = (start < ends) & wanted
         ranges = where(with_borders(files, start, ends), read)
-        keys = SeenKeys.sort(names.take(rows), versions[rows], ends)
+        keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
         replaced: Sequence[FileVersion] = ()
         if self._policy.on_overwrite is OnOverwrite.REPROCESS and changed.any():
             replaced = [split.file for split in splits_in(where(ranges, changed[rows][read]))]
@@ -163,6 +165,37 @@ class Ledger:
             int(np.count_nonzero(~known[rows])),
             wanted,
             replaced,
+        )
+
+    @staticmethod
+    def _grown(
+        files: pa.RecordBatch, starts: Numbers, known: Words, whole_records: WholeRecords
+    ) -> tuple[pa.RecordBatch, Numbers]:
+        """The files with their marks, and where their whole records end.
+
+        Args:
+            files: rows of `FILES`.
+            starts: first byte to be read of each.
+            known: in which version each was known; 0 if it was not.
+            whole_records: looks into a file.
+
+        Raises:
+            FileChangedError: one is not the file that was read up to its start.
+        """
+        ends = []
+        for path, start, size, version in zip(
+            files.column("path").to_pylist(),
+            starts.tolist(),
+            numbers_in(files, "size").tolist(),
+            known,
+            strict=True,
+        ):
+            ends.append(whole_records(path, start, size, version))
+        marks = text_array([end.etag for end in ends])
+        columns = [*(files.column(name) for name in ("path", "size", "modified")), marks]
+        return (
+            pa.record_batch(columns, schema=FILES),
+            np.array([end.end for end in ends], np.int64),
         )
 
     def enter(self, sifted: Sifted) -> None:
@@ -252,8 +285,7 @@ class Ledger:
         if self.wants_versions:
             known, version, _ = self.seen.details_of(names)
             # A file that grows is known by how far it was taken: no order changes that.
-            grows = np.array([file.etag == GROWS for file in files], np.bool_)
-            new = ~known | ((version != versions) & ~grows)
+            new = ~known | ((version != versions) & ~is_growing(versions))
         else:
             known = self.seen.know(names)
             new = ~known

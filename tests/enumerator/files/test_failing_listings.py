@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.checkpoint_meta.buckets.faults import RefusedRequest
+from pyspark_sluice.checkpoint_meta.splits import GrowingMark
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.errors import MissingPathError, OptionError, SluiceError, SourceUnavailable
@@ -49,12 +50,12 @@ def test_a_listing_whose_files_could_not_be_entered_does_not_count_as_done(tmp_p
     path = land(tmp_path, "a", "line\n")
     failures = [OSError("cannot be read")]
 
-    def end_of_records(path, start, size):
+    def whole_records(path, start, size, known):
         if failures:
             raise failures.pop()
-        return size
+        return GrowingMark(1, size, 0)
 
-    policy = LedgerPolicy(on_overwrite=OnOverwrite.APPEND_TAIL, end_of_records=end_of_records)
+    policy = LedgerPolicy(on_overwrite=OnOverwrite.APPEND_TAIL, whole_records=whole_records)
     bench = Bench(discovery=make_discovery(tmp_path, incremental=True), ledger=policy)
     bench.discover()
     assert bench.enumerator.cursors() == {}
