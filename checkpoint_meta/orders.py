@@ -1,4 +1,4 @@
-"""What a person has asked of a query: ranges to be read again, or to be let go of.
+"""What a person has asked of a query: ranges to be read again, to be let go of, or given up.
 
 An order is written once, by a command, beside a query that is stopped or runs; it is the audit
 record, too, and stays. A coordinator applies the orders that its state does not contain when it
@@ -29,7 +29,7 @@ ORDER_FORMAT: Final = 1
 
 _REMEDY: Final = "Restore the object from a copy; what it asked for cannot be done without it."
 
-Action = Literal["requeue", "rewind", "forget"]
+Action = Literal["requeue", "rewind", "forget", "waive"]
 
 
 class Order(BaseModel):
@@ -42,7 +42,9 @@ class Order(BaseModel):
     """Its place among the orders of this directory, from 1; 0 before it is published."""
 
     action: Action
-    """requeue and rewind: the splits become pending. forget: they are pending no longer."""
+    """requeue and rewind: the splits become pending. forget: they are pending no longer. waive:
+    they were assigned in a batch that is under way and cannot be read (again); its replay leaves
+    them out."""
 
     enumerator: str
     """Name of the source that the splits are of."""
@@ -60,7 +62,11 @@ class Order(BaseModel):
 
     to_checkpoint: int = 0
     to_epoch: int = 0
-    """rewind: what was assigned after this one is read again."""
+    """rewind: what was assigned after this one is read again. waive: this one assigned the
+    splits."""
+
+    rows: int = 0
+    """waive: rows of the splits that readers had acknowledged."""
 
     matching: str = ""
     reason: str = ""
@@ -75,7 +81,7 @@ class Order(BaseModel):
     @property
     def reads_again(self) -> bool:
         """True if its splits become pending."""
-        return self.action != "forget"
+        return self.action in {"requeue", "rewind"}
 
     @property
     def made_of(self) -> CheckpointRef:
@@ -108,6 +114,17 @@ class Orders:
             StateVersionError: one was written by a newer release.
         """
         return [self.read(each) for each in range(number + 1, self.newest() + 1)]
+
+    def waived(self, ref: CheckpointRef, contained: int) -> list[Order]:
+        """Those that give up splits of `ref`; raises like `after`.
+
+        Args:
+            ref: a checkpoint whose batch is under way.
+            contained: the newest order that it contains: later ones can speak of it.
+        """
+        to = (ref.checkpoint, ref.epoch)
+        orders = self.after(contained)
+        return [o for o in orders if o.action == "waive" and (o.to_checkpoint, o.to_epoch) == to]
 
     def read(self, number: int) -> Order:
         """The order of that number; raises like `after`."""

@@ -79,7 +79,8 @@ class StreamDriver:
     ) -> Sequence[InputPartition]:
         """One partition for each reader with splits in the range."""
         checkpoints = self.coordinator.assignments(from_offset(start), from_offset(end))
-        return partitions_of(checkpoints, self._store.location, self._query_id)
+        waived = self.coordinator.waived
+        return partitions_of(checkpoints, self._store.location, self._query_id, waived)
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """See `Coordinator.commit`."""

@@ -5,7 +5,7 @@ Not here: reading it (`stream_reader.py`, `batch_reader.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,12 +29,15 @@ class AssignedPart:
         events: Sequence[Any] = (),
         seal: Seal | None = None,
         continuations: Sequence[Continuation] = (),
+        waived: frozenset[str] = frozenset(),
     ) -> None:
         self.ref = ref
         self.version = version
         self.events = list(events)
         self.continuations = list(continuations)
         """The task finds out where they start, from this reader's own commits."""
+        self.waived = waived
+        """Ids of splits that are left out, since an order has given them up."""
         self.seal = seal
         """By which an executor recognizes the checkpoint; None where there is none (batch)."""
         sink = pa.BufferOutputStream()
@@ -72,7 +75,10 @@ class SluicePartition(InputPartition):
 
 
 def partitions_of(
-    checkpoints: Sequence[Checkpoint], state: str, query_id: str = ""
+    checkpoints: Sequence[Checkpoint],
+    state: str,
+    query_id: str = "",
+    waived: Callable[[CheckpointRef], frozenset[str]] = lambda _: frozenset(),
 ) -> list[SluicePartition]:
     """One partition for each reader that got splits: a pure function of the checkpoints.
 
@@ -80,6 +86,7 @@ def partitions_of(
         checkpoints: of the range, oldest first.
         state: where they are, absolute.
         query_id: of the query that they are read for, where it is known.
+        waived: ids of splits of a checkpoint that an order has given up.
     """
     by_reader: dict[int, list[AssignedPart]] = {}
     for checkpoint in checkpoints:
@@ -92,6 +99,7 @@ def partitions_of(
                 checkpoint.header.events.get(str(reader), ()),
                 checkpoint.seal,
                 continuations_of(checkpoint, reader),
+                waived(checkpoint.ref),
             )
             by_reader.setdefault(reader, []).append(part)
     return [

@@ -65,7 +65,9 @@ def read_partition(
             part.seal.check(store)
         read = source.split_serializer.read
         splits = [split for batch in part.splits() for split in read(part.version, batch)]
-        assignment = Assignment(part.ref, partition.reader, splits, part.events, part.continuations)
+        assignment = Assignment(
+            part.ref, partition.reader, splits, part.events, part.continuations, part.waived
+        )
         try:
             yield from task.read(assignment, attempt)
         except NewColumnsSeen as seen:

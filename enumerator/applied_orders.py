@@ -110,7 +110,7 @@ class AppliedOrders:
         self._sent_back.release(order.released)
         if splits and order.reads_again:
             self._enumerator.requeue_splits(splits)
-        elif splits:
+        elif splits and order.action == "forget":
             self._enumerator.forget_splits(splits)
         self._journal.info(
             "orders", "order %d is carried out: %s %d splits, %d leave the quarantine",

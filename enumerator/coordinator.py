@@ -29,10 +29,11 @@ from ..checkpoint_meta.attachments import AdoptedAttachments, Attachments
 from ..checkpoint_meta.checkpoint import Checkpoint
 from ..checkpoint_meta.epochs import check_not_fenced, claim_epoch, open_format
 from ..checkpoint_meta.history import CheckpointHistory
+from ..checkpoint_meta.orders import Orders
 from ..checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ..checkpoint_meta.state_store import StateStore
 from .api import EnumeratorSource, SplitT, StateT
-from .applied_orders import orders_contained
+from .applied_orders import order_splits, orders_contained
 from .async_calls import AsyncCalls
 from .bounded_lock import BoundedLock
 from .coordinator_parts import CoordinatorParts, StateDirectory
@@ -73,6 +74,9 @@ class Coordinator(Generic[SplitT, StateT]):
         self._journal.location = store.location
         self._bounded = False
         self._seed = NO_CHECKPOINT
+        self._replayed = NO_CHECKPOINT
+        """What Spark reads again after this start."""
+        self._waived: frozenset[str] = frozenset()
         """What stands for Spark's beginning, where this query began after it."""
         self._opened: RunningCoordinator[SplitT, StateT] | None = None
 
@@ -120,6 +124,14 @@ class Coordinator(Generic[SplitT, StateT]):
         checkpoints = self._history.between(start, end)
         opened.release(checkpoints)
         return checkpoints
+
+    def waived(self, ref: CheckpointRef) -> frozenset[str]:
+        """Ids of splits of `ref` that an order has given up; after `assignments` for it.
+
+        Orders are looked for when a batch is read again after a restart, and then only: while a
+        query runs, nobody gives anything up.
+        """
+        return self._waived if ref == self._replayed else frozenset()
 
     def commit(self, end: CheckpointRef) -> None:
         """Spark will never ask for `end` or before again: old objects may go, in the background.
@@ -173,6 +185,11 @@ class Coordinator(Generic[SplitT, StateT]):
         records = [] if savepoint else self._records(newest, complete, restored)
         flight = CheckpointsInFlight(complete, epoch, self._settings.limits)
         flight.restore(records)
+        if running is not None:
+            self._replayed = running
+            written = Orders(self._store).waived(running, self._history.load(running).header.orders)
+            splits = (split for order in written for split in order_splits(order, self._source))
+            self._waived = frozenset(split.split_id for split in splits)
         with self._threads.lock:
             opened = self._build(restored, flight, attachments)
             self._begin(opened, restored, start)

@@ -52,6 +52,9 @@ class Assignment(Generic[SplitT]):
     continuations: Sequence[Continuation] = ()
     """Go after the splits; each starts where this reader's commit for its origin ends."""
 
+    waived: frozenset[str] = frozenset()
+    """Ids of splits that cannot be read (again) and were given up by an order: left out."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -73,6 +76,15 @@ class _Outcome:
     dropped: dict[int, int] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
     events: list[tuple[str, Any]] = field(default_factory=list)
+
+    def give_up(self, indexes: Sequence[int], earlier: ReaderCommit | None) -> None:
+        """Nothing is read of some splits; the verdict of an earlier attempt on them stays."""
+        if earlier is None:
+            self.skipped |= dict.fromkeys(indexes, _WAIVED)
+            return
+        for index in indexes:
+            self.rows[index] = earlier.rows[index]
+        self.unfinished += [part for part in earlier.unfinished if part.index in indexes]
 
 
 class ReaderTask(Generic[SplitT]):
@@ -110,11 +122,13 @@ class ReaderTask(Generic[SplitT]):
             return  # Spark completed the checkpoint without this reader.
         part = self._part(assignment)
         context = self._context(assignment, part, attempt, earlier)
-        left = set(earlier.returned_indexes) if earlier else set()
+        given_up = [i for i, s in enumerate(part) if s and s.split_id in assignment.waived]
+        left = {*given_up, *(earlier.returned_indexes if earlier else ())}
         indexes = {s.split_id: i for i, s in enumerate(part) if s is not None}
         splits = [s for i, s in enumerate(part) if s is not None and i not in left]
         outcome = _empty(len(part))
         outcome.returned.extend(earlier.returned if earlier else ())
+        outcome.give_up(given_up, earlier)
         open_ids = {split.split_id for split in splits}
         try:
             # Earlier options and a new schema may not even make a reader.
@@ -131,7 +145,9 @@ class ReaderTask(Generic[SplitT]):
         except Exception as error:
             if earlier is None:
                 raise
-            found = f"{type(error).__name__}: {error}"
+            # Without its remedy, which is of no use where rows were acknowledged.
+            text = str(error).removesuffix(getattr(error, "remedy", "")).rstrip()
+            found = f"{type(error).__name__}: {text}"
             raise _cannot_repeat(assignment, self._changed(earlier), found) from error
         if open_ids:
             raise ProtocolError(
@@ -275,6 +291,9 @@ class ReaderTask(Generic[SplitT]):
         return "" if recorded in (None, self._shape.get("schema")) else "schema"
 
 
+_WAIVED = "given up by an order"
+
+
 def _empty(splits: int) -> _Outcome:
     return _Outcome([0] * splits, [0] * splits, [0] * splits)
 
@@ -293,7 +312,11 @@ def _too_late(assignment: Assignment[Any]) -> ReplayError:
 def _cannot_repeat(
     assignment: Assignment[Any], changed: str, found: str, expected: str = "the same rows again"
 ) -> ReplayError:
-    remedy = "Put the file back as it was when the batch was first read, then restart the query."
+    remedy = (
+        "Put the file back as it was when the batch was first read, then restart the query. If it "
+        "is gone for good, `sluice waive STATE` shows what of the batch cannot be read again, and "
+        "with --yes gives it up, counted; the query then goes on."
+    )
     if changed:
         remedy = (
             f"The {changed} is not what it was when the batch was first read: start the query with "

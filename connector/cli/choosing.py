@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
+from ...checkpoint_meta.file_columns import splits_in
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.splits import FileSplit, FileVersion, growing_mark
 from ...enumerator.files.ledger.stretches import (
@@ -23,8 +25,9 @@ from ...enumerator.files.ledger.stretches import (
 from ...errors import OptionError
 from ..views.files import files as files_view
 from ..views.state import CheckpointView, StateView
-from .known_files import KnownFiles
+from .known_files import KnownFiles, path_filter
 from .naming import checkpoint_named
+from .presence import unreadable
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,10 @@ class Chosen:
     """Why -> how many ranges that were asked for are not in it."""
 
     rewound_to: CheckpointRef = NO_CHECKPOINT
+    """Or the checkpoint whose splits are given up."""
+
+    rows: int = 0
+    """Of these splits, where they are given up: those that readers had acknowledged."""
 
     def __bool__(self) -> bool:
         return bool(self.splits or self.released)
@@ -131,6 +138,51 @@ def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
         return Chosen([*pending, *begun], left_out=note)
     given_up = known.quarantined
     return Chosen(splits_of(stretches_of(given_up.values())), list(given_up))
+
+
+def waived(
+    view: StateView, pattern: str, ref: CheckpointRef | None, options: Mapping[str, Any]
+) -> Chosen:
+    """What a batch under way was to read, or to read again, and cannot: gone or replaced files.
+
+    Args:
+        view: the state.
+        pattern: a shell pattern over whole paths; empty: all.
+        ref: the checkpoint of that batch; None where there is none in Spark's log.
+        options: the query's storageOptions.
+
+    Raises:
+        OptionError: no batch is under way, or the state is of a source without files.
+        SourceUnavailable: whether the files are there cannot be told.
+        StateError: it is damaged.
+    """
+    link = next((link for link in view.chain() if link.ref == ref), None)
+    if link is None or link.checkpoint.header.enumerator != "files":
+        raise OptionError(
+            "waive: no batch is under way",
+            view.store.location,
+            "every batch in Spark's log is through, or the log is not above this state",
+            "a batch that was begun and fails, in the query's checkpointLocation",
+            "Files that wait, and are in no batch yet, are let go of with: sluice forget",
+        )
+    is_wanted = path_filter(pattern)
+    splits: list[FileSplit] = []
+    rows: dict[FileSplit, int] = {}
+    for reader in {reader for reader, _ in link.checkpoint.assigned}:
+        of_reader = [
+            split
+            for of, batch in link.checkpoint.assigned
+            if of == reader
+            for split in splits_in(batch)
+        ]
+        commit = link.commits.get(reader)
+        returned = set(commit.returned_indexes) if commit else set()
+        for index, split in enumerate(of_reader):
+            if index not in returned and is_wanted(split.file.path):
+                splits.append(split)
+                rows[split] = commit.rows[index] if commit else 0
+    lost = unreadable(splits, options)
+    return Chosen(lost, rewound_to=link.ref, rows=sum(rows[split] for split in lost))
 
 
 def _read_again(known: KnownFiles, wanted: Stretches, released: Sequence[str] = ()) -> Chosen:

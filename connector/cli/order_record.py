@@ -34,7 +34,10 @@ _WORDS = {
     "requeue": "read again",
     "rewind": "read again",
     "forget": "let go of",
+    "waive": "given up",
 }
+
+_AGAIN_BY = frozenset({"requeue", "rewind"})
 
 _AGAIN = (
     "rows of what was read are delivered once more: the sink has to cope with that (an upsert, or "
@@ -53,6 +56,7 @@ ORDERS = pa.schema(
         ("ranges", pa.int64()),
         ("bytes", pa.int64()),
         ("released", pa.int64()),
+        ("rows", pa.int64()),
         ("matching", pa.string()),
         ("reason", pa.string()),
         ("checkpoint", pa.int64()),
@@ -100,7 +104,7 @@ def carry_out(
         return view, choose(view)
 
     view, chosen = consistent(look)
-    if asked.action != "forget" and chosen.splits:
+    if asked.action in _AGAIN_BY and chosen.splits:
         present = as_present(chosen.splits, options, skip_missing=asked.skip_missing)
         left_out = dict(chosen.left_out)
         if present.missing:
@@ -126,6 +130,7 @@ def _written(store: StateStore, view: StateView, chosen: Chosen, asked: Asked) -
         epoch=view.head.epoch,
         to_checkpoint=chosen.rewound_to.checkpoint,
         to_epoch=chosen.rewound_to.epoch,
+        rows=chosen.rows,
         matching=asked.matching,
         reason=asked.reason,
         who=who,
@@ -154,6 +159,7 @@ def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) 
                 "ranges": len(chosen.splits),
                 "bytes": size,
                 "released": len(chosen.released),
+                "rows": chosen.rows,
                 "left_out": dict(chosen.left_out),
                 "first": rows,
             }
@@ -171,8 +177,12 @@ def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) 
     typer.echo(f"{_WORDS[asked.action]}: {what}")
     if chosen.released:
         typer.echo(f"leave the quarantine: {len(chosen.released):,} splits")
-    if asked.action != "forget":
+    if asked.action in _AGAIN_BY:
         typer.echo(_AGAIN)
+    if asked.action == "waive":
+        typer.echo(
+            f"{chosen.rows:,} rows of them were acknowledged; the sink may have some of those"
+        )
     if order is not None:
         typer.echo(f"order {order.number} is written; the query does it when it starts")
     else:
@@ -209,6 +219,7 @@ def _row(order: Order, done: int) -> dict[str, Any]:
         "ranges": order.count,
         "bytes": sum(end - start for start, end in spans),
         "released": len(order.released),
+        "rows": order.rows or None,
         "matching": order.matching,
         "reason": order.reason,
         "checkpoint": order.checkpoint,

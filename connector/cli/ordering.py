@@ -1,4 +1,4 @@
-"""The commands that change what a query does at its next start: requeue, rewind, forget.
+"""The commands that change what a query does at its next start: requeue, rewind, forget, waive.
 
 Each shows what it would do, and writes one order with `--yes`. Also `orders`, their record.
 
@@ -29,7 +29,7 @@ SkipMissing = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (requeue, rewind, forget, orders):
+    for command in (requeue, rewind, forget, waive, orders):
         app.command()(command)
 
 
@@ -110,13 +110,40 @@ def forget(  # noqa: PLR0913, PLR0917
         carry_out(find_state(state, source_name, storage_options), storage_options, choose, said)
 
 
+def waive(  # noqa: PLR0913, PLR0917
+    state: State,
+    matching: Matching = "",
+    reason: Reason = "",
+    yes: Yes = False,
+    force: Force = False,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """What the batch under way cannot read (again) is given up: its files are gone or replaced."""
+    from .choosing import waived
+    from .order_record import Asked, carry_out
+    from .place import parsed_storage_options
+    from .spark_log import under_way_in_spark
+
+    said = Asked("waive", matching, reason, False, yes, force, as_json)
+    with plainly():
+        store = find_state(state, source_name, storage_options)
+        options = parsed_storage_options(storage_options)
+
+        def choose(view: StateView) -> Chosen:
+            return waived(view, matching, under_way_in_spark(store, options), options)
+
+        carry_out(store, storage_options, choose, said)
+
+
 def orders(
     state: State,
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """What requeue, rewind and forget have ordered: who, when, why, and whether it is done."""
+    """What requeue, rewind, forget and waive have ordered: who, when, why, if done."""
     with plainly():
         from .order_record import recorded_orders
 
@@ -124,5 +151,5 @@ def orders(
         if as_json:
             print_json_rows([table])
         else:
-            columns = ("order", "action", "state", "created", "who", "files", "released", "reason")
-            print_table(table.to_pylist(), columns)
+            columns = "order action state created who files released rows reason"
+            print_table(table.to_pylist(), columns.split())

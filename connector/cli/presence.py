@@ -16,7 +16,8 @@ from ...enumerator.files.cleaning.local_place import LocalPlace
 from ...enumerator.files.cleaning.place import Place, has_changed
 from ...enumerator.files.cleaning.remote_place import remote_place
 from ...enumerator.files.ledger.stretches import Stretch, stretches_of
-from ...errors import MissingPathError, OptionError, SourceUnavailable
+from ...errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
+from ...reader.files.opening import open_file
 
 _NAMED = 5
 """Most files that a refusal names."""
@@ -74,10 +75,29 @@ def as_present(
     return Present(made, missing)
 
 
+def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) -> list[FileSplit]:
+    """Those whose files are gone, or are there in another version.
+
+    Raises:
+        SourceUnavailable: it cannot be told.
+    """
+    found = _present(list({split.file for split in splits}), storage_options)
+
+    def is_there(file: FileVersion) -> bool:
+        now = found[file]
+        return now is not None and _is_as_it_was(file, now)
+
+    return [split for split in splits if not is_there(split.file)]
+
+
 def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
-    if growing_mark(file.etag):
-        return now.size >= file.size
-    return not has_changed(file, now)
+    if not growing_mark(file.etag):
+        return not has_changed(file, now)
+    try:
+        with open_file(file, {}):
+            return True
+    except SplitReadError:
+        return False
 
 
 def _is_whole(file: FileVersion, stretches: Sequence[Stretch]) -> bool:

@@ -93,6 +93,22 @@ def newest_in_spark(store: StateStore, storage_options: Mapping[str, Any]) -> Ch
     return referred[-1] if referred else None
 
 
+def under_way_in_spark(
+    store: StateStore, storage_options: Mapping[str, Any]
+) -> CheckpointRef | None:
+    """The checkpoint of the batch that Spark has begun and not ended.
+
+    None where there is no such batch, or Spark's log is not above the state.
+    """
+    root, _, _ = store.location.rpartition("/sluice/")
+    if not root:
+        return None
+    log = open_store(root, storage_options)
+    if numbers(log, "commits")[-1:] == numbers(log, "offsets")[-1:]:
+        return None
+    return newest_in_spark(store, storage_options)
+
+
 def _offsets(data: bytes) -> Iterator[CheckpointRef]:
     for line in data.decode(errors="replace").splitlines():
         with contextlib.suppress(ValueError):

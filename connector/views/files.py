@@ -59,6 +59,7 @@ _STATES: Final = (
     "assigned",
     "unfinished",
     "returned",
+    "waived",
     "forgotten",
     "pending",
     "quarantined",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,7 +16,9 @@ from ...checkpoint_meta.orders import Order, Orders
 from ...checkpoint_meta.reference import NO_CHECKPOINT
 from ...checkpoint_meta.splits import FileSplit
 from ...enumerator.files.ledger.stretches import splits_without, stretches_of
-from .state import StateView
+
+if TYPE_CHECKING:
+    from .state import StateView
 
 
 def splits_of_order(order: Order) -> list[FileSplit]:
@@ -47,6 +50,8 @@ class DoneOrders:
         """What was to be let go of and was not ordered again since."""
         found: list[tuple[Order, list[FileSplit]]] = []
         for order in self.orders:
+            if order.action == "waive":
+                continue
             splits = splits_of_order(order)
             found = [(by, splits_without(of, stretches_of(splits))) for by, of in found]
             if not order.reads_again:

@@ -5,14 +5,14 @@ Not here: files as a whole (`files.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.file_columns import RANGES, ranges_of
+from ...checkpoint_meta.file_columns import RANGES, ranges_of, splits_in
 from ...checkpoint_meta.reader_commit import ReaderCommit
 from ...checkpoint_meta.reference import NO_CHECKPOINT
 from ...checkpoint_meta.splits import FileSplit, FileVersion
@@ -137,7 +137,23 @@ def _assigned(link: CheckpointView, reader: int, batch: pa.RecordBatch, first: i
     commit = link.commits.get(reader)
     if commit is not None:
         columns |= _figures(commit, first, first + batch.num_rows)
+    if link.waived:
+        columns |= _waived(link, batch, columns)
     return _table(batch, columns)
+
+
+def _waived(
+    link: CheckpointView, batch: pa.RecordBatch, columns: Mapping[str, Any]
+) -> dict[str, pa.Array]:
+    count = batch.num_rows
+    state, reason = columns["state"], columns.get("reason", pa.nulls(count, pa.string()))
+    states = [state.as_py()] * count if isinstance(state, pa.Scalar) else state.to_pylist()
+    reasons = reason.to_pylist()
+    for at, split in enumerate(splits_in(batch)):
+        why = link.waived.get(split.split_id)
+        if why is not None:
+            states[at], reasons[at] = "waived", why
+    return {"state": pa.array(states, pa.string()), "reason": pa.array(reasons, pa.string())}
 
 
 def _figures(commit: ReaderCommit, first: int, last: int) -> dict[str, Any]:

@@ -9,19 +9,21 @@ Not here: tables (`splits.py`, `files.py`, `protocol.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeVar
 
 from ...checkpoint_meta.checkpoint import Checkpoint
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.layout import ABANDONED, CHECKPOINTS, FORMAT, READERS
+from ...checkpoint_meta.orders import Orders
 from ...checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
 from ...checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef, refs_in
 from ...checkpoint_meta.state_store import StateStore
 from ...errors import StateMissingError
+from .orders import splits_of_order
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -63,6 +65,9 @@ class CheckpointView:
 
     is_through: bool
     """True if Spark is known to have gone on after it: who has no commit now never will."""
+
+    waived: Mapping[str, str] = field(default_factory=dict)
+    """Id of a split that an order has given up -> why."""
 
     @property
     def ref(self) -> CheckpointRef:
@@ -122,6 +127,17 @@ class StateView:
                 return ref
         return NO_CHECKPOINT
 
+    @cached_property
+    def _waived(self) -> Mapping[CheckpointRef, Mapping[str, str]]:
+        found: dict[CheckpointRef, dict[str, str]] = {}
+        for order in Orders(self.store).after(0):
+            if order.action == "waive" and order.enumerator == "files":
+                of = found.setdefault(CheckpointRef(order.to_checkpoint, order.to_epoch), {})
+                why = f"given up by order {order.number}"
+                why += f": {order.reason}" if order.reason else ""
+                of |= {split.split_id: why for split in splits_of_order(order)}
+        return found
+
     def chain(self, most: int | None = None) -> Sequence[CheckpointView]:
         """The checkpoints that are retained on the chain of `head`, the newest first.
 
@@ -145,7 +161,8 @@ class StateView:
             abandoned = closed | gave_up
             # What the driver says in the place of a reader, it says when Spark is through.
             through = through or completed is not None or bool(gave_up)
-            views.append(CheckpointView(link, commits, abandoned, completed, through))
+            waived = self._waived.get(link.ref, {})
+            views.append(CheckpointView(link, commits, abandoned, completed, through, waived))
             # Spark runs a batch only when the one before is through.
             through = through or bool(commits or abandoned)
         return views

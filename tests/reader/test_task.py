@@ -14,7 +14,12 @@ from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.testing import Fault, FaultyStateStore, MemoryStateStore
-from pyspark_sluice.errors import MalformedDataError, ProtocolError, ReplayError
+from pyspark_sluice.errors import (
+    FileVanishedError,
+    MalformedDataError,
+    ProtocolError,
+    ReplayError,
+)
 from pyspark_sluice.reader.api import ReaderEvent, SplitFinished, SplitReader, SplitReturned
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.protocol.row_reader import RowReader, reader_maker, rows_in
@@ -31,7 +36,7 @@ class Executor:
         self.store = MemoryStateStore()
         self.commits = ReaderCommits(self.store)
 
-    def begin(self, *script, number=0, may_return=True, make=None, splits=(A, B)):
+    def begin(self, *script, number=0, may_return=True, make=None, splits=(A, B), waived=()):
         task = ReaderTask(
             make or reader_maker(script, "hi"),
             FileSplitSerializer(),
@@ -39,7 +44,9 @@ class Executor:
             frozenset({"told"}),
             may_return,
         )
-        return task.read(Assignment(REF, 3, list(splits)), Attempt(number, "query"))
+        given_up = frozenset(split.split_id for split in waived)
+        assignment = Assignment(REF, 3, list(splits), waived=given_up)
+        return task.read(assignment, Attempt(number, "query"))
 
     def read(self, *script, **more):
         return [row for batch in self.begin(*script, **more) for row in rows_in(batch)]
@@ -187,6 +194,34 @@ def test_a_file_with_fewer_rows_than_acknowledged_is_a_replay_error(executor):
 
     with pytest.raises(ReplayError, match="0 rows read to the end; expected 4 rows"):
         executor.read(make=Shorter, number=1)
+
+
+class WithoutA(RowReader):
+    """The file of split A is gone."""
+
+    def _read(self, split, word):
+        if split == A:
+            raise FileVanishedError("file vanished", "a", "no such file")
+        return super()._read(split, word)
+
+
+def without_a(context):
+    return WithoutA(context, (), "hi")
+
+
+def test_what_was_acknowledged_and_is_given_up_is_left_out_and_its_commit_stays(executor):
+    executor.read()
+    acknowledged = executor.commit
+    with pytest.raises(ReplayError, match="sluice waive"):
+        executor.read(make=without_a, number=1)
+    assert executor.read(make=without_a, number=2, waived=[A]) == ALL[4:]
+    assert executor.commit == acknowledged
+
+
+def test_what_nobody_acknowledged_and_is_given_up_is_committed_as_skipped(executor):
+    assert executor.read(make=without_a, waived=[A]) == ALL[4:]
+    assert dict(executor.commit.skipped) == {0: "given up by an order"}
+    assert list(executor.commit.rows) == [0, 4]
 
 
 class Scripted(SplitReader[FileSplit]):

@@ -1,4 +1,4 @@
-"""requeue, rewind and forget around a real query into one Parquet sink."""
+"""requeue, rewind, forget and waive around a real query into one Parquet sink."""
 
 from __future__ import annotations
 
@@ -80,3 +80,51 @@ def test_rows_are_in_the_sink_as_often_as_was_ordered(lake, capsys):
         ("requeue", "done"),
     ]
     assert run(capsys, "verify", str(lake.checkpoint))["findings"] == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_batch_whose_file_is_gone_or_replaced_after_it_was_acknowledged_goes_on_without_it(
+    lake, capsys, replaced
+):
+    lake.land("a.json", range(10))
+    gone = lake.land("b.json", range(10, 30))
+    stored, down = {}, [True]
+
+    def sink(frame, batch_id):
+        rows = sorted(row.id for row in frame.collect())
+        if down:
+            message = "the sink is down"
+            raise RuntimeError(message)
+        stored[batch_id] = rows
+
+    def drain():
+        writer = lake.frame().writeStream.foreachBatch(sink).trigger(availableNow=True)
+        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+        return query.awaitTermination(PATIENCE)
+
+    with pytest.raises(Exception, match="the sink is down"):
+        drain()
+    if replaced:
+        lake.land("b.json", range(500, 501))
+    else:
+        gone.unlink()
+    lake.land("c.json", range(30, 40))
+    down.clear()
+    with pytest.raises(Exception, match="ReplayError") as error:
+        drain()
+    assert "sluice waive" in str(error.value)
+    assert "ignoreMissingFiles" not in str(error.value)
+    shown = run(capsys, "waive", str(lake.checkpoint))
+    assert (shown["order"], shown["files"], shown["rows"]) == (None, 1, 20)
+    done = order(capsys, lake, "waive", "--reason", "archived by mistake")
+    assert (done["order"], done["rows"]) == (1, 20)
+    assert drain()
+    assert [rows for rows in stored.values() if rows] == [list(range(10)), list(range(30, 40))]
+    (said,) = run(capsys, "orders", str(lake.checkpoint))
+    assert (said["action"], said["state"], said["rows"]) == ("waive", "done", 20)
+    (row,) = run(capsys, "files", str(lake.checkpoint), "--in-state", "waived")
+    assert row["path"].endswith("b.json")
+    assert row["reason"] == "given up by order 1: archived by mistake"
+    assert main(["waive", str(lake.checkpoint), "--yes"]) == 2
+    assert "no batch is under way" in capsys.readouterr().err
