@@ -94,11 +94,12 @@ class Retention:
             try:
                 header = earlier.get(ref) or self._history.header(ref)
             except StateMissingError:
-                # Pruned already, when fewer were to be retained or by the same floor.
+                # Pruned already, when fewer were to be retained or by the same floor: it can be
+                # the floor still, but not the oldest that stays.
                 header = None
-            is_old = header is None or younger_than is None or header.created < younger_than
-            if retained <= 0 and oldest is None and is_old:
-                oldest = ref
+            if retained <= 0 and oldest is None and header is not None:
+                is_old = younger_than is None or header.created < younger_than
+                oldest = ref if is_old else None
             retained -= 1
             if oldest is not None and ref in bases and self._is_whole(ref):
                 return oldest, ref

@@ -190,9 +190,10 @@ class Coordinator(Generic[SplitT, StateT]):
             written = Orders(self._store).waived(running, self._history.load(running).header.orders)
             splits = (split for order in written for split in order_splits(order, self._source))
             self._waived = frozenset(split.split_id for split in splits)
+        there = 0 if savepoint else len(self._history.checkpoints())
         with self._threads.lock:
             opened = self._build(restored, flight, attachments)
-            self._begin(opened, restored, start)
+            self._begin(opened, restored, start, there)
         self._opened = opened
         self._journal.info("coordinator", "opened: %s", start.told(restored.deltas))
         every = self._settings.background_interval
@@ -238,10 +239,11 @@ class Coordinator(Generic[SplitT, StateT]):
         opened: RunningCoordinator[SplitT, StateT],
         restored: RestoredState[StateT],
         start: Beginning,
+        there: int,
     ) -> None:
         """Start the enumerator, then hand it what was sent and said before. Under the lock."""
         if start.newest != NO_CHECKPOINT:
-            opened.upkeep.restored(restored, start.newest)
+            opened.upkeep.restored(restored, start.newest, opened.flight.complete, there)
         opened.enumerator.start()
         opened.readers.start()
         for name, events in restored.waiting.items():

@@ -86,16 +86,35 @@ class Upkeep:
             enumerator.attachments_in_use,
         )
         self.bases_written = 0
-        self.is_overdue = False
-        """True if a base was long overdue when the query started, and is still not written."""
+        self._was_overdue = False
 
     # What happens ---------------------------------------------------------------------------
 
-    def restored(self, restored: RestoredState[Any], newest: CheckpointRef) -> None:
-        """The coordinator goes on from `newest`, which is on every chain to come."""
+    def restored(
+        self,
+        restored: RestoredState[Any],
+        newest: CheckpointRef,
+        complete: CheckpointRef,
+        there: int,
+    ) -> None:
+        """The coordinator goes on from `newest`, which is on every chain to come.
+
+        Args:
+            restored: the state as of `newest`.
+            newest: what was cut last.
+            complete: Spark will never ask for it or before again.
+            there: how many checkpoints are in the directory.
+        """
         self._deltas, self._rows = restored.deltas, restored.rows
+        often = self._settings.deltas_per_base
+        # A run may end before a base that it has begun is written: nothing was let go then.
+        surplus = there - self._promised
+        if surplus > often and complete.checkpoint > 0:
+            self._let_go = complete
+            self._was_overdue = surplus >= 2 * often
+            self._go()
         if self._is_due:
-            self.is_overdue = restored.deltas >= 2 * self._settings.deltas_per_base
+            self._was_overdue |= restored.deltas >= 2 * often
             head = self._directory.history.load(newest)
             frozen = self._enumerator.freeze_state()
             self._due = _Base(head, list(restored.quarantined), frozen)
@@ -141,6 +160,17 @@ class Upkeep:
             self._go()
 
     @property
+    def is_overdue(self) -> bool:
+        """True if a base or letting go was long overdue at the start, and is not done yet."""
+        return self._was_overdue and (self._due is not None or self._let_go is not None)
+
+    @property
+    def _promised(self) -> int:
+        # More than the option says: the oldest may have commits to count, and continuations to
+        # resolve, of what was in flight at its cut.
+        return self._settings.retained_checkpoints + 1 + self._settings.checkpoints_ahead
+
+    @property
     def is_busy(self) -> bool:
         """True as long as something is being done."""
         return self._is_busy
@@ -175,7 +205,6 @@ class Upkeep:
             self._write(due)
             with self._threads.lock:
                 self._due = None
-                self.is_overdue = False
                 self._new_bases = True
                 self.bases_written += 1
         elif let_go is not None:
@@ -199,10 +228,7 @@ class Upkeep:
                 self._new_bases = True
                 return
         head, needed = held
-        # More than promised: the oldest may have commits to count, and continuations to resolve,
-        # of what was in flight at its cut.
-        in_flight = 1 + self._settings.checkpoints_ahead
-        count = max(self._settings.retained_checkpoints, needed) + in_flight
+        count = self._promised + max(0, needed - self._settings.retained_checkpoints)
         seconds = self._settings.retained_seconds
         younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
         self._retention.prune(head, count, younger)

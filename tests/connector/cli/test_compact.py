@@ -107,6 +107,17 @@ def test_two_bases_and_a_short_index_are_left(made):
     assert {n: d for n, d in store.objects.items() if "epochs" not in n} == written
 
 
+@pytest.mark.parametrize(("more", "seconds"), [(1, 0.0), (100, 0.0), (0, 7 * 86_400.0)])
+def test_more_may_be_asked_to_stay_than_is_there(made, more, seconds):
+    store = in_memory(made)
+    kept = retained(store)
+    expected = states(store, kept)
+    compacted(store)
+    compact_plan(store, RETAINED + more, seconds).run()
+    assert states(store, kept) == expected
+    assert verified(store)["findings"] == []
+
+
 @pytest.mark.parametrize("verb", ["publish", "delete"])
 def test_killed_at_every_change_it_leaves_what_spark_asks_for(made, verb):
     """What is only looked at between two changes makes no difference."""
