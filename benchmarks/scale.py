@@ -157,7 +157,7 @@ class Driver:
             BatchLimits(files=limit),
             2,
             retained_checkpoints=100,
-            settle_timeout=3600.0,
+            discovery_timeout=3600.0,
             background_interval=0.2,
             commit_patience=0.0,
         )
@@ -284,7 +284,7 @@ def later(files: int, directory: str, checkpoint: int, epoch: int) -> dict[str, 
     look_ups = _median_cpu(lambda: seen.are_known(names), 20)
     with opened.threads.lock:
         # New files come by hand: listing all of them is not what is measured here.
-        ledger._settled = True  # noqa: SLF001
+        ledger._has_discovered = True  # noqa: SLF001
     costs, sizes, walls, calls = [], [], [], []
     for number in range(60):
         found = _new_files(files, number)

@@ -78,14 +78,14 @@ class SluiceBatchReader(DataSourceReader):
     def _source(self, points: Points) -> FileSource:
         from ..errors import OptionError
         from .arrow_schema import arrow_schema
-        from .evolution import settled
+        from .evolution import resolved
         from .file_source import FileSource
         from .loading import load_source
         from .options import parse_options
         from .task_context import with_session_time_zone
 
         options = with_session_time_zone(parse_options(self._options, streaming=False))
-        options = settled(options, self._schema.names, inferred=self._inferred)
+        options = resolved(options, self._schema.names, inferred=self._inferred)
         schema = arrow_schema(self._schema)
         options = options.with_points(points)
         source: object = load_source(options, schema)

@@ -18,7 +18,7 @@ from ..enumerator.room import BatchLimits
 from ..enumerator.settings import CoordinatorSettings
 from ..reader.files.points import StoredPoints
 from .arrow_schema import arrow_schema
-from .evolution import settled
+from .evolution import resolved
 from .file_source import driver_cores
 from .first_batch import FirstBatch
 from .loading import load_source
@@ -52,7 +52,7 @@ class StreamDriver:
         configure_logging(options.log_level)
         if options.source == "files" and is_process_of_spark():
             leave_pandas_out()
-        self._options = settled(options, schema.names, inferred=inferred)
+        self._options = resolved(options, schema.names, inferred=inferred)
         self._query_id = spark_query_id(self._options)
         self._store = open_state(self._options)
         self._options = self._options.with_points(StoredPoints(self._store))
@@ -110,7 +110,7 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         ingest_again=options.ingest_again,
         clean_after=options.clean_source_retention / 1000,
         clean_while_retained=options.clean_source_while_retained,
-        settle_timeout=options.discovery_timeout / 1000,
+        discovery_timeout=options.discovery_timeout / 1000,
         idle_patience=_IDLE_SECONDS,
         background_interval=_background_interval(options),
         starting_state=partial(starting_state, options) if options.starting_state else None,

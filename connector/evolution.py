@@ -57,6 +57,6 @@ def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
     return options.model_copy(update=update)
 
 
-def settled(options: SluiceOptions, names: Sequence[str], *, inferred: bool) -> SluiceOptions:
+def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) -> SluiceOptions:
     """The options of a query over columns `names`."""
     return as_inferred(options) if inferred else as_given(options, names)

@@ -45,13 +45,13 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
     if history is None:
         return _spark(inferred_schema(all_files(make_discovery(options)), options))
 
-    def settled(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
+    def decided(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
         if before is None:
             files = all_files(make_discovery(options))
             return _json(inferred_schema(files, options)), "inferred"
         return _json(completed(_arrow(before.schema), options, has_grown=True)), "options"
 
-    return StructType.fromJson(dict(history.grow(settled).schema))
+    return StructType.fromJson(dict(history.grow(decided).schema))
 
 
 def schema_history(options: SluiceOptions) -> SchemaHistory | None:
@@ -73,7 +73,7 @@ def evolved(
     Args:
         seen: what the reader met.
         files: what it was given to read: more new columns in them come with the first.
-        options: as filled in by `evolution.settled`.
+        options: as filled in by `evolution.resolved`.
         schema: the one that the query was started with.
         store: the state as the reader sees it; None for a read without state.
     """

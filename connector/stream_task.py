@@ -19,7 +19,7 @@ from ..reader.files.evolution.seen import NewColumnsSeen
 from ..reader.files.points import StoredPoints
 from ..reader.task import Assignment, ReaderTask
 from .arrow_schema import arrow_schema
-from .evolution import settled
+from .evolution import resolved
 from .loading import load_source
 from .options import parse_options
 from .partitions import SluicePartition
@@ -37,7 +37,7 @@ def read_partition(
     """
     assert isinstance(partition, SluicePartition)
     options = with_session_time_zone(parse_options(given, streaming=True))
-    options = settled(options, schema.names, inferred=inferred)
+    options = resolved(options, schema.names, inferred=inferred)
     # Not what the option says: a relative path means something else here.
     store = open_store(partition.state, options.storage_options)
     options = options.with_points(StoredPoints(store))

@@ -236,7 +236,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         return
 
     @property
-    def is_settled(self) -> bool:
+    def has_discovered(self) -> bool:
         """True once everything that was there at `start` has been found."""
         return True
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..checkpoint_meta.attachments import Attachment, Attachments
+from ..checkpoint_meta.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,21 @@ class StateDocument:
     attachments: Sequence[Attachment] = ()
     """Objects that belong to the state, in the order of `FrozenState.write`."""
 
-    is_base: bool = False
-    """True if its attachments hold all that its rows speak of. The first checkpoint of a query that
-    began from another one's state has attachments, too, and rows of its own."""
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> StateDocument:
+        """What a checkpoint or base says of the source's state."""
+        header, schema = checkpoint.header, checkpoint.state_schema
+        nothing = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
+        return cls(
+            header.checkpoint,
+            header.created,
+            header.state_version,
+            # A snapshot of nothing has no rows in the file, but it is still a snapshot.
+            checkpoint.state or [nothing],
+            header.split_version,
+            [splits for _, splits in checkpoint.assigned],
+            header.attachments,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.attachments import Attachment, Attachments
@@ -93,7 +92,7 @@ def _restored(
     for checkpoint in chain:
         _check_source(checkpoint.header, source)
     owned = _Owned(attachments)
-    documents = [document_of(checkpoint) for checkpoint in chain]
+    documents = [StateDocument.of(checkpoint) for checkpoint in chain]
     state = source.restore_state(documents, owned)
     newest = chain[-1].header
     deltas = [checkpoint for checkpoint in chain if checkpoint.header.kind == "delta"]
@@ -141,26 +140,6 @@ def _check_source(header: CheckpointHeader, source: EnumeratorSource[Any, Any]) 
     # Newer versions are refused before a source looks at the columns.
     source.state_serializer.check_version(header.state_version)
     source.split_serializer.check_version(header.split_version)
-
-
-def document_of(checkpoint: Checkpoint) -> StateDocument:
-    """What a checkpoint or base says of the source's state."""
-    header = checkpoint.header
-    return StateDocument(
-        header.checkpoint,
-        header.created,
-        header.state_version,
-        # A snapshot of nothing has no rows in the file, but it is still a snapshot.
-        checkpoint.state or [_empty(checkpoint.state_schema)],
-        header.split_version,
-        [splits for _, splits in checkpoint.assigned],
-        header.attachments,
-        header.kind == "base",
-    )
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def assigned_splits(source: EnumeratorSource[Any, Any], checkpoint: Checkpoint) -> list[Any]:

@@ -156,7 +156,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def _hand_out_ahead(self, record: CheckpointRecord) -> CheckpointRef:
         # What comes before it was handed out, thus is durable.
-        deadline = time.monotonic() + self.settings.settle_timeout
+        deadline = time.monotonic() + self.settings.discovery_timeout
         with self._lock:
             while record.is_writing:
                 self.threads.raise_failure()
@@ -164,7 +164,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                     raise WaitTimeoutError(
                         "timed out publishing a checkpoint",
                         self.store.location,
-                        f"no end after {self.settings.settle_timeout:.0f} s",
+                        f"no end after {self.settings.discovery_timeout:.0f} s",
                         "a store that answers",
                         "Repair access to the state directory, then restart: nothing is lost.",
                     )
@@ -197,11 +197,11 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     def _await_discovery(self, unlimited: bool) -> None:
         # A batch waits while there is nothing for it and the first discovery goes on, lest a long
         # trigger interval begin with an empty one; one without limits waits for all there is.
-        deadline = time.monotonic() + self.settings.settle_timeout
+        deadline = time.monotonic() + self.settings.discovery_timeout
         with self._lock:
             if unlimited:
                 self.flight.open.room.lift(UNLIMITED)
-            while not self.enumerator.is_settled and self.threads.failure is None:
+            while not self.enumerator.has_discovered and self.threads.failure is None:
                 # Also so that discovery need not rest because too much is pending.
                 self._plan()
                 if not unlimited and self.flight.open.readers:
@@ -210,7 +210,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                     raise WaitTimeoutError(
                         "the first discovery did not end in time",
                         self.source.name,
-                        f"no end after {self.settings.settle_timeout:.0f} s",
+                        f"no end after {self.settings.discovery_timeout:.0f} s",
                         "a listing that ends",
                         "Raise discoveryTimeout, or point the source at less.",
                     )

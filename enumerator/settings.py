@@ -45,7 +45,7 @@ class CoordinatorSettings:
     clean_while_retained: bool = False
     """What a retained checkpoint would read again may be cleaned up all the same."""
 
-    settle_timeout: float = 600.0
+    discovery_timeout: float = 600.0
     """How long a first batch waits for the first discovery."""
 
     step_timeout: float = 600.0

@@ -126,7 +126,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         """Of the portion that waits for the end of the pause."""
         self._is_baseline = state is None and not policy.include_existing
         self._failures = 0
-        self._settled = False
+        self._has_discovered = False
         self._passed_over = 0
         """Files that were there at the first start, and count as seen."""
         self._figures = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
@@ -163,7 +163,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         if ended or error is not None:
             self._pass = None
         try:
-            wanted = not (self._is_baseline and not self._settled)
+            wanted = not (self._is_baseline and not self._has_discovered)
             sifted = self.ledger.sift(found, int(self._clock() * 1_000_000), wanted=wanted)
         except BaseException:
             self._pass = None
@@ -192,7 +192,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             return
         self._failures = 0
         self._passes.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
-        if self._is_baseline and not self._settled:
+        if self._is_baseline and not self._has_discovered:
             self.ledger.seals_all = bool(self.ledger.seen.runs) or self.ledger.can_improve
             self._end_baseline()
         else:
@@ -209,7 +209,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._end_pass()
 
     def _end_pass(self) -> None:
-        self._settled = True
+        self._has_discovered = True
         if not self._context.bounded:
             rest = _REST * self._pass_seconds if self._pass_new < _MANY else 0.0
             self._go_on(max(self._policy.interval, rest))
@@ -224,7 +224,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     def _retry_or_raise(self, error: BaseException | None) -> None:
         self._failures += 1
         # What has worked may work again, unless a file is not what it was.
-        has_worked = self._settled or self._pass_new > 0
+        has_worked = self._has_discovered or self._pass_new > 0
         final = isinstance(error, FileChangedError) or (is_final(error) and not has_worked)
         if error is not None and (final or self._failures >= self._policy.attempts):
             if isinstance(error, SluiceError):
@@ -244,14 +244,14 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @property
     @override
-    def is_settled(self) -> bool:
-        return self._settled
+    def has_discovered(self) -> bool:
+        return self._has_discovered
 
     # Assignment -----------------------------------------------------------------------------
 
     @override
     def plan_batch(self, room: BatchRoom) -> None:
-        if self._is_baseline and not self._settled:
+        if self._is_baseline and not self._has_discovered:
             # A checkpoint of a part of what was there would count the rest as new.
             return
         pending, chosen = self.ledger.pending, []
@@ -290,7 +290,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def is_decided(self, room: BatchRoom) -> bool:
         """Full, or the next file in order does not fit, or nothing more comes in this run."""
-        nothing_comes = self._context.bounded and self._settled
+        nothing_comes = self._context.bounded and self._has_discovered
         return room.is_full or len(self.ledger.pending) > 0 or nothing_comes
 
     @override

@@ -85,7 +85,7 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
         self._written_for, partitions = state or (0, {})
         self._partitions = dict(partitions)
         self._ends: dict[str, int] = {}
-        self._settled = False
+        self._has_discovered = False
 
     @override
     def start(self) -> None:
@@ -101,15 +101,15 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
         for name in sorted(ends.keys() - self._partitions.keys()):
             self._partitions[name] = PartitionState(0, -1)
         self._ends = ends
-        self._settled = True
+        self._has_discovered = True
         self._context.request_planning()
         if not self._context.bounded:
             self._context.call_async(self._lengths, self._measured, self._interval)
 
     @property
     @override
-    def is_settled(self) -> bool:
-        return self._settled
+    def has_discovered(self) -> bool:
+        return self._has_discovered
 
     @override
     def plan_batch(self, room: BatchRoom) -> None:

@@ -227,9 +227,9 @@ class FileSplitReader(SplitReader[FileSplit]):
         A part of a file would not fit the other parts any more, nor would a new version fit rows
         that an earlier attempt has acknowledged, or the end up to which a growing file is known.
         """
-        settled = self._context.must_finish and not self._only_assigned_versions
+        acknowledged = self._context.must_finish and not self._only_assigned_versions
         grows = growing_mark(split.file.etag) is not None
-        if begun or settled or grows or not split.is_whole_file:
+        if begun or acknowledged or grows or not split.is_whole_file:
             raise error
         file = present_version(split.file, self._options.storage_options)
         return FileSplit(file, 0, file.size)

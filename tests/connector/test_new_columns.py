@@ -26,14 +26,14 @@ MORE = pa.struct([("zip", pa.string()), ("city", pa.string())])
 ID = pa.schema([("id", pa.int64())])
 
 
-def settled(path: Path, **options: Any) -> SluiceOptions:
+def resolved_options(path: Path, **options: Any) -> SluiceOptions:
     mode = EvolutionMode(options.pop("schema_evolution_mode", "addNewColumns"))
     update = {"schema_evolution_mode": mode, "base_path": str(path.parent), **options}
     return SluiceOptions(path=str(path.parent)).model_copy(update=update).for_inferred_schema()
 
 
 def read(path: Path, schema: pa.Schema, borders=(), **options: Any) -> list[dict[str, Any]]:
-    reader = FileSplitReader(schema, settled(path, **options), CONTEXT)
+    reader = FileSplitReader(schema, resolved_options(path, **options), CONTEXT)
     items = list(reader.read(cut(path, borders)))
     return [row for item in items if isinstance(item, pa.RecordBatch) for row in item.to_pylist()]
 
@@ -46,7 +46,7 @@ def after(
         read(path, schema, borders, **options)
     store = open_store(str(path.parent / "state"), {})
     splits = [split for each in files or [path] for split in cut(each, ())]
-    made = settled(path, **options)
+    made = resolved_options(path, **options)
     evolved(caught.value, [split.file for split in splits], made, schema, store)
     stored = SchemaHistory(store).latest()
     assert stored is not None

@@ -51,7 +51,7 @@ def test_nothing_waits_for_commit_which_spark_may_never_call(query):
 
 
 def test_limits_hold_and_trigger_once_ignores_them():
-    query = Harness(range(7), CoordinatorSettings(BatchLimits(files=2), 1, settle_timeout=0.0))
+    query = Harness(range(7), CoordinatorSettings(BatchLimits(files=2), 1, discovery_timeout=0.0))
     first = query.coordinator.latest(NO_CHECKPOINT)
     assert query.assigned(first) == {0: [0, 1]}
     second = query.coordinator.latest(first)

@@ -57,7 +57,7 @@ def test_an_idle_older_coordinator_stops_in_the_background(query):
 
 def test_old_state_goes_and_a_fresh_incarnation_restores_from_the_base():
     settings = CoordinatorSettings(
-        parallelism=1, retained_checkpoints=3, deltas_per_base=2, settle_timeout=0.0
+        parallelism=1, retained_checkpoints=3, deltas_per_base=2, discovery_timeout=0.0
     )
     query = Harness([0], settings)
     ref = query.coordinator.latest(NO_CHECKPOINT)
@@ -79,7 +79,7 @@ def test_old_state_goes_and_a_fresh_incarnation_restores_from_the_base():
 
 
 def test_a_failure_to_let_old_state_go_fails_the_query_by_name():
-    settings = CoordinatorSettings(parallelism=1, deltas_per_base=1, settle_timeout=0.0)
+    settings = CoordinatorSettings(parallelism=1, deltas_per_base=1, discovery_timeout=0.0)
     query = Harness([0], settings)
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.coordinator.latest(first)
@@ -95,7 +95,7 @@ def test_a_failure_to_let_old_state_go_fails_the_query_by_name():
 
 def test_waiting_for_the_first_discovery_is_bounded(query):
     query.start()
-    query.enumerator.settled = False
+    query.enumerator.discovered = False
     query.enumerator.pending.clear()
     began = time.monotonic()
     with pytest.raises(WaitTimeoutError, match="the first discovery did not end in time"):

@@ -18,7 +18,7 @@ from pyspark_sluice.errors import FencedError, ProtocolError, StateError, WaitTi
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberSource
 
-TWO_FILES = CoordinatorSettings(BatchLimits(files=2), 2, settle_timeout=0.0)
+TWO_FILES = CoordinatorSettings(BatchLimits(files=2), 2, discovery_timeout=0.0)
 
 
 @pytest.fixture
@@ -400,7 +400,7 @@ def test_a_restart_with_other_limits_and_readers_finds_no_trace_of_an_orphan(que
 
 def test_retention_and_bases_never_count_an_orphan():
     settings = CoordinatorSettings(
-        BatchLimits(files=1), 1, retained_checkpoints=3, deltas_per_base=2, settle_timeout=0.0
+        BatchLimits(files=1), 1, retained_checkpoints=3, deltas_per_base=2, discovery_timeout=0.0
     )
     query = Harness(range(40), settings)
     ref, handed_out = NO_CHECKPOINT, []

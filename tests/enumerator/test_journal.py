@@ -27,7 +27,7 @@ def lines(caplog):
 
 
 def test_the_life_of_a_checkpoint_can_be_followed_with_its_state_and_epoch(lines):
-    settings = CoordinatorSettings(parallelism=2, settle_timeout=0.0, max_split_attempts=1)
+    settings = CoordinatorSettings(parallelism=2, discovery_timeout=0.0, max_split_attempts=1)
     query = Harness([0, 1, 2], settings)
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.acknowledge(first, 0, returned=[ReturnedSplit(index=1, reason="torn %s")])

@@ -17,7 +17,7 @@ from pyspark_sluice.tests.protocol.numbers import Harness
 
 def test_a_savepoint_starts_a_new_query_and_stays_untouched(query):
     query.settings = CoordinatorSettings(
-        BatchLimits(files=2), 2, settle_timeout=0.0, commit_patience=0.0
+        BatchLimits(files=2), 2, discovery_timeout=0.0, commit_patience=0.0
     )
     query.restart()
     first = query.coordinator.latest(NO_CHECKPOINT)
@@ -42,7 +42,7 @@ def test_a_savepoint_starts_a_new_query_and_stays_untouched(query):
 @pytest.mark.parametrize("acknowledged", [(), (0,), (1,), (0, 1)])
 @pytest.mark.parametrize("went_on", ["not", "cut", "acknowledged", "abandoned"])
 def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(acknowledged, went_on):
-    settings = CoordinatorSettings(BatchLimits(files=2), 2, settle_timeout=0.0)
+    settings = CoordinatorSettings(BatchLimits(files=2), 2, discovery_timeout=0.0)
     old = Harness(range(6), settings)
     old.start()
     old.enumerator.context.send_event(1, "hello")
@@ -59,7 +59,7 @@ def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(ackn
             record = {"checkpoint": 2, "epoch": 1, "reader": 0, "attempt": 0, "reported": 0}
             old.commits.abandon(Abandonment.model_validate(record))
     silent = sorted({0, 1} - set(acknowledged))
-    new = Harness((), CoordinatorSettings(parallelism=2, settle_timeout=0.0))
+    new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
     new.restart(starting_state=lambda: StartingState(old.state, first))
     end = new.coordinator.latest(NO_CHECKPOINT)
     read = sorted(n for numbers in new.assigned(end).values() for n in numbers)
@@ -73,14 +73,14 @@ def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(ackn
 
 
 def test_an_orphan_s_readers_do_not_prove_that_a_savepoint_has_been_read():
-    old = Harness(range(4), CoordinatorSettings(BatchLimits(files=2), 2, settle_timeout=0.0))
+    old = Harness(range(4), CoordinatorSettings(BatchLimits(files=2), 2, discovery_timeout=0.0))
     first = old.coordinator.latest(NO_CHECKPOINT)
     old.restart()
     old.coordinator.latest(NO_CHECKPOINT)
     later = old.coordinator.latest(CheckpointRef(1, 2))
     assert later == CheckpointRef(2, 2)
     old.acknowledge(later, 0)
-    new = Harness((), CoordinatorSettings(parallelism=2, settle_timeout=0.0))
+    new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
     new.restart(starting_state=lambda: StartingState(old.state, first))
     end = new.coordinator.latest(NO_CHECKPOINT)
     assert sorted(n for ns in new.assigned(end).values() for n in ns) == [0, 1, 2, 3]

@@ -47,7 +47,7 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
         self.returned: list[tuple[int, list[int]]] = []
         self.notified: list[tuple[str, int]] = []
         self.snapshot_error: Exception | None = None
-        self.settled = True
+        self.discovered = True
         self.closed = False
         self.come_to: Mapping[str, Any] = {}
 
@@ -88,8 +88,8 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
         self.notified.append(("aborted", checkpoint_id))
 
     @property
-    def is_settled(self) -> bool:
-        return self.settled
+    def has_discovered(self) -> bool:
+        return self.discovered
 
     def close(self) -> None:
         self.closed = True
@@ -132,7 +132,7 @@ class Harness:
 
     numbers: Sequence[int] = ()
     settings: CoordinatorSettings = field(
-        default_factory=lambda: CoordinatorSettings(parallelism=2, settle_timeout=0.0)
+        default_factory=lambda: CoordinatorSettings(parallelism=2, discovery_timeout=0.0)
     )
     state: MemoryStateStore = field(default_factory=MemoryStateStore)
 

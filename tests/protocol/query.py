@@ -120,7 +120,7 @@ class Query(RuleBasedStateMachine):
             max_split_attempts=MAX_ATTEMPTS,
             retained_checkpoints=RETAINED,
             deltas_per_base=2,
-            settle_timeout=0.0,
+            discovery_timeout=0.0,
             commit_patience=0.0,
             upkeep_patience=0.0,
             checkpoints_ahead=self.ahead,
@@ -225,7 +225,7 @@ class Query(RuleBasedStateMachine):
         coordinator._open(start)
         if unlimited:
             opened(coordinator).flight.open.room.lift(BatchLimits())
-        self._settle(self.run)
+        self._await_discovery(self.run)
         ahead, operations = opened(coordinator).flight.ahead, self.run.store.operations
         is_durable = ahead and ahead[0].stage is Stage.PUBLISHED
         end = self._asked(coordinator, start, unlimited)
@@ -245,10 +245,10 @@ class Query(RuleBasedStateMachine):
                 self.run.write(0)
         return coordinator.latest(start, unlimited)
 
-    def _settle(self, run: Incarnation) -> None:
+    def _await_discovery(self, run: Incarnation) -> None:
         # A pass that rests goes on when some of what it has found is planned.
         for _ in range(12):
-            if opened(run.coordinator).enumerator.is_settled:
+            if opened(run.coordinator).enumerator.has_discovered:
                 return
             run.discover()
             with run.coordinator._threads.lock:
@@ -345,7 +345,7 @@ class Query(RuleBasedStateMachine):
     def _drain(self, run: Incarnation, spark: Spark) -> None:
         run.coordinator._open(spark.start)
         opened(run.coordinator).flight.open.room.lift(BatchLimits())
-        self._settle(run)
+        self._await_discovery(run)
         # A pass comes in portions; what landed last may have to wait for the one after.
         quiet, rounds_of_two_passes = 0, 4 + len(self.world.files) // 4
         for _ in range(100 + 10 * rounds_of_two_passes):

@@ -280,8 +280,8 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         self.notified.append(("aborted", checkpoint_id))
 
     @property
-    def is_settled(self) -> bool:
-        return self.inner.is_settled
+    def has_discovered(self) -> bool:
+        return self.inner.has_discovered
 
 
 class _AnyByte:

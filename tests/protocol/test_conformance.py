@@ -335,7 +335,7 @@ def test_numbers_sent_to_a_reader_arrive_exactly_once_and_in_order(seed):
     number is sent through the old gateway.
     """
     luck = random.Random(seed)
-    query = Harness(settings=CoordinatorSettings(parallelism=1, settle_timeout=0.0))
+    query = Harness(settings=CoordinatorSettings(parallelism=1, discovery_timeout=0.0))
     ref, received = NO_CHECKPOINT, []
     for _ in range(200):
         query.start(ref)

@@ -31,7 +31,7 @@ SETTINGS = CoordinatorSettings(
     limits=BatchLimits(bytes=12),
     parallelism=3,
     background_interval=0.001,
-    settle_timeout=20.0,
+    discovery_timeout=20.0,
     retained_checkpoints=5,
     deltas_per_base=3,
 )

@@ -33,7 +33,7 @@ _NAMES_KEPT = 20
 class Visit:
     """What one pass finds out about one directory."""
 
-    __slots__ = ("again", "counts", "folders", "is_base", "is_settled", "level", "names", "path",
+    __slots__ = ("again", "counts", "folders", "is_base", "is_stable", "level", "names", "path",
                  "prefix", "read_at", "record_before", "status")  # fmt: skip
 
     def __init__(
@@ -53,7 +53,7 @@ class Visit:
         """True where the loaded path is a file in it."""
         self.record_before = record
         self.read_at = 0
-        self.is_settled = False
+        self.is_stable = False
         """True as long as nothing was found that the next pass has to see again."""
         self.folders: list[tuple[str, Trail]] = []
         self.again: list[str] = []
@@ -166,7 +166,7 @@ class LocalFiles:
             return os.stat(path)
         except FileNotFoundError:
             # Renamed or deleted since, or a link that leads nowhere yet.
-            visit.is_settled = False
+            visit.is_stable = False
             return None
 
     def _taken(self, found: Sequence[_Found], tally: Tally) -> FoundFiles:
@@ -181,7 +181,7 @@ class LocalFiles:
             elif code or not self._is_ready(one):
                 self._leave_out(one, code or UNMARKED, now, tally)
             else:
-                one.visit.is_settled = False
+                one.visit.is_stable = False
                 keep.append(at)
         return FoundFiles([found[at].path for at in keep], sizes[keep], modified[keep])
 

@@ -79,7 +79,7 @@ class LocalTree(Tree):
             visit = piece.visit
             if visit.record_before is not None:
                 tally.repeat(visit.record_before.counts, visit.record_before.names)
-            elif piece.is_last and self._trusts and visit.is_settled:
+            elif piece.is_last and self._trusts and visit.is_stable:
                 self._trusted.trust(visit.path, visit.record(), visit.status, visit.read_at)
         return found
 
@@ -102,7 +102,7 @@ class LocalTree(Tree):
 
     def _read(self, place: _Place, visit: Visit) -> Iterator[Piece | More[_Place]]:
         # Also a record of a pass that starts in the middle would hide what it did not look at.
-        visit.is_settled = not place.after
+        visit.is_stable = not place.after
         visit.read_at = time.time_ns()
         names: list[str] = []
         refused: list[tuple[str, str]] = []
@@ -130,7 +130,7 @@ class LocalTree(Tree):
         trail: Trail | None = place.trail
         if entry.is_symlink():
             # What it leads to may change without a trace here.
-            visit.is_settled = False
+            visit.is_stable = False
             trail = self._links.trail_into(entry.path, place.path, self._scope.base, place.trail)
         if trail is not None:
             visit.folders.append((entry.path, trail))

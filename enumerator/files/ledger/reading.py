@@ -20,7 +20,7 @@ from ....checkpoint_meta.index.run import read_files
 from ....checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from ....checkpoint_meta.state_store import StateStore
 from ....errors import StateCorruptError, StateMissingError
-from ...restore import document_of
+from ...large_state import StateDocument
 from .folding import count_seen, fold, pending_after
 from .state import FileState
 
@@ -60,7 +60,7 @@ class FilesAsOf:
 
     def _read_chain(self) -> None:
         self._chain = [] if self._ref == NO_CHECKPOINT else self._history.chain(self._ref)
-        self._documents = [document_of(checkpoint) for checkpoint in self._chain]
+        self._documents = [StateDocument.of(checkpoint) for checkpoint in self._chain]
 
     def _without_unsound_bases(self, look: Callable[[], T]) -> T:
         """As a restore does it: a base of which an object is gone or damaged is done without."""

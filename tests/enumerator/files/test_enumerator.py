@@ -60,9 +60,9 @@ def test_a_large_file_is_cut_over_batches_in_order():
 def test_discovery_goes_on_at_its_interval_and_asks_for_planning_only_when_there_is_news():
     bench = Bench(file("a"))
     assert [call.delay for call in bench.context.calls] == [0.0]
-    assert not bench.enumerator.is_settled
+    assert not bench.enumerator.has_discovered
     bench.discover()
-    assert bench.enumerator.is_settled
+    assert bench.enumerator.has_discovered
     assert [call.delay for call in bench.context.calls] == [7.0]
     assert bench.context.planning_requests == 1
     bench.discover()
@@ -252,7 +252,7 @@ def test_discovery_pauses_while_too_much_is_pending_and_goes_on_when_it_is_plann
         bench.discover()
     bench.discover()
     assert found == [f.path for f in files]
-    assert bench.enumerator.is_settled
+    assert bench.enumerator.has_discovered
     assert [call.delay for call in bench.context.calls] == [7.0]
 
 
@@ -260,7 +260,7 @@ def test_a_batch_is_planned_before_the_listing_has_ended():
     files = [file(f"{i:02}", 10, i) for i in range(40)]
     bench = Bench(*files, parallelism=1, portion=4, bounded=True)
     bench.discover()
-    assert not bench.enumerator.is_settled
+    assert not bench.enumerator.has_discovered
     assert len(bench.plan(BatchLimits(files=3))) == 3
     assert bench.enumerator.is_decided(BatchRoom(BatchLimits(files=3)))
 

@@ -39,10 +39,10 @@ def test_what_a_pass_has_brought_is_taken_though_it_fails_afterwards():
     bench = Bench(discovery=Failing(lambda: [file("a"), file("b"), file("c")], chunk=2))
     bench.discover()
     assert "later" in bench.enumerator.backlog()["listingError"]
-    assert not bench.enumerator.is_settled
+    assert not bench.enumerator.has_discovered
     assert len(bench.plan()) == 3
     bench.discover()
-    assert bench.enumerator.is_settled
+    assert bench.enumerator.has_discovered
     assert bench.plan() == []
 
 

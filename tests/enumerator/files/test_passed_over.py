@@ -65,26 +65,26 @@ class Query:
             deltas_per_base=2,
             retained_checkpoints=2,
             commit_patience=0.0,
-            settle_timeout=0.0,
+            discovery_timeout=0.0,
             upkeep_patience=0.0,
             idle_patience=0.0,
         )
         self.coordinator = Coordinator(self.source, store, settings, lambda: 0.0, HandCrankedCalls)
         self.coordinator._open(self.ref)
-        self.settle()
+        self.await_discovery()
 
-    def settle(self):
+    def await_discovery(self):
         calls = self.coordinator._threads.calls
         for _ in range(4):
             calls.run_calls()
             calls.tick()
-        while not opened(self.coordinator).enumerator.is_settled:
+        while not opened(self.coordinator).enumerator.has_discovered:
             calls.run_calls()
             calls.tick()
 
     def batch(self):
         """True if there was one."""
-        self.settle()
+        self.await_discovery()
         end = self.coordinator.latest(self.ref)
         if end == self.ref:
             return False
@@ -135,7 +135,7 @@ def test_the_first_checkpoint_names_the_runs_that_the_files_are_in(tmp_path):
 def test_a_first_checkpoint_that_is_taken_back_gives_its_runs_to_the_next(tmp_path):
     query = Query(tmp_path)
     query.start()
-    query.settle()
+    query.await_discovery()
     query.coordinator._store.fault = Fault("error before", times=100, verb="publish")
     with pytest.raises(OSError, match="no answer"):
         query.coordinator.latest(query.ref)

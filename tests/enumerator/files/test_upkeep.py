@@ -187,7 +187,7 @@ def drive(source, store, ref, taken, directory):
         deltas_per_base=2,
         retained_checkpoints=2,
         commit_patience=0.0,
-        settle_timeout=0.0,
+        discovery_timeout=0.0,
         upkeep_patience=0.0,
     )
     try:

@@ -110,7 +110,7 @@ class NotificationDiscovery(Discovery):
             self._inbox.counted("known", int(np.count_nonzero(are_known)))
             for at in np.flatnonzero(are_known).tolist():
                 del self._waiting[names[at]]
-        self._letters.settle(self._waiting)
+        self._letters.acknowledge(self._waiting)
         return list(self._waiting)
 
     def _read(self, message: Message) -> None:
@@ -158,7 +158,7 @@ class NotificationDiscovery(Discovery):
         found = [part for part in found if len(part)]
         if found:
             yield _joined(found)
-        self._letters.settle(self._waiting)
+        self._letters.acknowledge(self._waiting)
         if failures:
             raise failures[0]
 

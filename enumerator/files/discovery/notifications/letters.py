@@ -74,13 +74,13 @@ class Letters:
             for letter in self._telling_of.pop(name, ()):
                 letter.paths.pop(name, None)
 
-    def settle(self, waiting: Iterable[str]) -> None:
+    def acknowledge(self, waiting: Iterable[str]) -> None:
         """Let go of the messages that have nothing left which a checkpoint does not hold."""
         with self._lock:
             self._waiting = frozenset(waiting)
-            self._settle()
+            self._acknowledge()
 
-    def _settle(self) -> None:
+    def _acknowledge(self) -> None:
         done = [letter for letter in self._letters.values() if not letter.paths]
         if not self._wants_versions and self._known is not None:
             old = self._all_known(self._known)
@@ -128,7 +128,7 @@ class Letters:
                 ]
             )
             # Those that came after the cut, of files that were in it: no pass may follow.
-            self._settle()
+            self._acknowledge()
 
     def _let_go(self, letters: list[Letter]) -> None:
         for letter in letters:
