@@ -10,12 +10,12 @@ starts without Spark, so this one is light: what it offers is imported when it i
 
 from typing import TYPE_CHECKING, Any
 
-from .connector.interpreter import use_this_interpreter
+from .connector.session.interpreter import use_this_interpreter
 
 if TYPE_CHECKING:
-    from .connector.data_source import SluiceDataSource as DefaultSource
-    from .connector.registering import register
-    from .connector.restarting import run_with_evolution
+    from .connector.session.restart_on_evolution import run_with_evolution
+    from .connector.spark.data_source import SluiceDataSource as DefaultSource
+    from .connector.spark.registration import register
 
 __all__ = ["DefaultSource", "register", "run_with_evolution"]
 
@@ -24,15 +24,15 @@ use_this_interpreter()
 
 def __getattr__(name: str) -> Any:
     if name == "DefaultSource":
-        from .connector.data_source import SluiceDataSource
+        from .connector.spark.data_source import SluiceDataSource
 
         return SluiceDataSource
     if name == "register":
-        from .connector.registering import register
+        from .connector.spark.registration import register
 
         return register
     if name == "run_with_evolution":
-        from .connector.restarting import run_with_evolution
+        from .connector.session.restart_on_evolution import run_with_evolution
 
         return run_with_evolution
     message = f"module {__name__!r} has no attribute {name!r}"

@@ -3,7 +3,7 @@
 What `storageOptions` hold is registered when it is parsed, and every error of ours is told without
 it from then on, wherever it is raised and whatever library it quotes. So are the credentials of
 stores in the environment. Not here: secrets that somebody writes into a path, and what a store
-answers (`checkpoint_meta/buckets/faults.py` cuts it).
+answers (`checkpoint_meta/storage/errors.py` cuts it).
 """
 
 from __future__ import annotations

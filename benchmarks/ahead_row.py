@@ -15,13 +15,13 @@ from statistics import median
 import pyarrow as pa
 from typing_extensions import override
 
-from pyspark_sluice.checkpoint_meta.layout import CHECKPOINTS
-from pyspark_sluice.checkpoint_meta.parts import readers_of
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
-from pyspark_sluice.connector.file_source import FileSource
-from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.layout import CHECKPOINTS
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import readers_of
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 
 from .bench import Bench, Result

@@ -1,7 +1,7 @@
 """The memory row: peak resident size of a reader, for each format, over a large file and a tenth.
 
 And how much a reader grows by the longest record, row or block that it reads by default, next to
-the bound of `reader/files/bounds.py`.
+the bound of `reader/files/io/memory_bounds.py`.
 
 Each reading is a process of its own, without Spark: what a Python worker holds besides pyspark.
 `make bench BENCH=memory`; `SLUICE_BENCH_MB` sets the size of the large files (2,000 by default).
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc, orc
 
-from pyspark_sluice.reader.files.bounds import held_at_most
+from pyspark_sluice.reader.files.io.memory_bounds import held_at_most
 from pyspark_sluice.reader.files.options import ReaderOptions
 
 from .bench import Bench, Result

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from pyspark_sluice.checkpoint_meta.state_store import StateStore
-from pyspark_sluice.checkpoint_meta.store import open_store
+from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.tests.spark.standalone import BUCKET
 
 from .ahead_row import ahead

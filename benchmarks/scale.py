@@ -28,11 +28,11 @@ import pyarrow as pa
 from fsspec.spec import AbstractFileSystem
 from typing_extensions import override
 
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.state_store import StateStore
-from pyspark_sluice.checkpoint_meta.store import LocalStateStore
-from pyspark_sluice.connector.file_source import FileSource
-from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.files.discovery.api import FoundFiles
 

@@ -16,11 +16,11 @@ from dataclasses import replace
 from typing import Final
 
 from ..errors import StateCorruptError, StateError, StateMissingError
-from .checkpoint import Checkpoint, CheckpointHeader
-from .layout import BASES, CHECKPOINTS, base_object, checkpoint_object
-from .reference import NO_CHECKPOINT, CheckpointRef, refs_in
-from .seal import Seal
-from .state_store import StateStore
+from .documents.checkpoint import Checkpoint, CheckpointHeader
+from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from .documents.layout import BASES, CHECKPOINTS, base_object, checkpoint_object
+from .documents.visibility_check import Seal
+from .stores.contract import StateStore
 
 LOG: Final = logging.getLogger("pyspark_sluice.state")
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from ..errors import StateCorruptError, StateMissingError
-from .attachments import Attachments
-from .checkpoint import CheckpointHeader
+from .documents.attachments import Attachments
+from .documents.checkpoint import CheckpointHeader
+from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from .documents.layout import ABANDONED, INDEX, READERS, base_object, checkpoint_object
 from .history import CheckpointHistory
-from .layout import ABANDONED, INDEX, READERS, base_object, checkpoint_object
-from .reference import NO_CHECKPOINT, CheckpointRef, refs_in
-from .state_store import StateStore
+from .stores.contract import StateStore
 
 
 class Retention:

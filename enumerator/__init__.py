@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
-    from .coordinator import Coordinator
-    from .room import BatchLimits, BatchRoom
+    from .batch_budget import BatchLimits, BatchRoom
+    from .coordinator.coordinator import Coordinator
     from .settings import CoordinatorSettings, StartingState
 
 __all__ = [
@@ -24,14 +24,14 @@ __all__ = [
 
 _HOMES = {
     "api": ("EnumeratorSource", "SplitEnumerator", "SplitEnumeratorContext"),
-    "coordinator": ("Coordinator",),
-    "room": ("BatchLimits", "BatchRoom"),
+    "coordinator.coordinator": ("Coordinator",),
+    "batch_budget": ("BatchLimits", "BatchRoom"),
     "settings": ("CoordinatorSettings", "StartingState"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    # Tasks need the options of this room, and none of what a coordinator is made of.
+    # Tasks need the options of this package, and none of what a coordinator is made of.
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f".{home}", __name__), name)

@@ -7,7 +7,8 @@ enumerator's only door to the coordinator.
 All methods of an enumerator run one at a time, under the coordinator's lock, and must not block:
 input and output go through `SplitEnumeratorContext.call_async`.
 
-Not here: the coordinator (`coordinator.py`) and the enumerator of files (`files/enumerator.py`).
+Not here: the coordinator (`coordinator/coordinator.py`) and the enumerator of files
+(`files/enumerator.py`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from ..checkpoint_meta.attachments import Attachment, Attachments
-from ..checkpoint_meta.serializer import VersionedSerializer
-from ..checkpoint_meta.split import Split
+from ..checkpoint_meta.documents.attachments import Attachment, Attachments
+from ..checkpoint_meta.documents.serializer import VersionedSerializer
+from ..checkpoint_meta.documents.split import Split
 from ..errors import ProtocolError
-from .cleaner import SourceCleaner
+from .batch_budget import BatchRoom
+from .cleaner_api import SourceCleaner
 from .journal import Journal
 from .large_state import FrozenState, StateDocument
-from .room import BatchRoom
 
 SplitT = TypeVar("SplitT", bound=Split)
 StateT = TypeVar("StateT")

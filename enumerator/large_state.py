@@ -6,7 +6,7 @@ chain as they are; one whose enumerator overrides `freeze_state` has its bases w
 enumerator keeps in memory anyway, with objects beside them (`Attachments`) that are not written
 anew each time.
 
-Not here: when bases are written (`upkeep.py`).
+Not here: when bases are written (`coordinator/upkeep.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..checkpoint_meta.attachments import Attachment, Attachments
-from ..checkpoint_meta.checkpoint import Checkpoint
+from ..checkpoint_meta.documents.attachments import Attachment, Attachments
+from ..checkpoint_meta.documents.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)

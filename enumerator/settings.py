@@ -1,6 +1,6 @@
 """How a coordinator behaves: limits, readers, patience, retention.
 
-Not here: the options of a user (`options.py`), which the connector turns into these.
+Not here: the options of a user (`files/options.py`), which the connector turns into these.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..checkpoint_meta.reference import CheckpointRef
-from ..checkpoint_meta.store import StateStore
-from .room import UNLIMITED, BatchLimits
+from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ..checkpoint_meta.stores.open_store import StateStore
+from .batch_budget import UNLIMITED, BatchLimits
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from ..errors import ProtocolError
 from .api import SplitEnumeratorContext, SplitT
-from .async_calls import AsyncCalls
-from .bounded_lock import BoundedLock
+from .coordinator.async_calls import AsyncCalls
+from .coordinator.bounded_lock import BoundedLock
 
 ResultT = TypeVar("ResultT")
 

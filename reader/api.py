@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from ..checkpoint_meta.continuation import Continuation
-from ..checkpoint_meta.split import Split
+from ..checkpoint_meta.documents.continuation import Continuation
+from ..checkpoint_meta.documents.split import Split
 
 SplitT = TypeVar("SplitT", bound=Split)
 

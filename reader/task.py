@@ -18,16 +18,16 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from ..checkpoint_meta.continuation import Continuation
-from ..checkpoint_meta.reader_commit import (
+from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ..checkpoint_meta.documents.continuation import Continuation
+from ..checkpoint_meta.documents.reader_commit import (
     Abandonment,
     ReaderCommit,
     ReaderCommits,
     ReturnedSplit,
     UnfinishedSplit,
 )
-from ..checkpoint_meta.reference import CheckpointRef
-from ..checkpoint_meta.serializer import VersionedSerializer
+from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ProtocolError, ReplayError, SluiceError
 from .api import (
     ReaderContext,

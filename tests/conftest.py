@@ -17,7 +17,7 @@ from pyspark_sluice.tests.spark_home import use_a_quick_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyspark_sluice.tests.object_stores.server import S3Server
+    from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 
 # Machines that live for seconds or minutes: thorough compilation does not pay. Frames are larger
 # without it.
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def server() -> Iterator[S3Server]:
     """S3 and SQS on loopback."""
     pytest.importorskip("moto")
-    from pyspark_sluice.tests.object_stores.server import S3Server
+    from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 
     made = S3Server()
     yield made

@@ -90,7 +90,7 @@ def test_every_recipe_is_run_and_on_its_page():
             assert f"(../examples/recipes/{recipe.name})" in page
 
 
-def test_the_map_of_the_rooms_shows_every_room():
+def test_the_map_of_the_packages_shows_every_package():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     (tree,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     shown, above = set(), []
@@ -99,9 +99,9 @@ def test_the_map_of_the_rooms_shows_every_room():
         shown.add(".".join(above))
     packages = configparser.ConfigParser()
     packages.read(ROOT / "setup.cfg")
-    rooms = {name.partition(".")[2] for name in packages["options"]["packages"].split()} - {""}
+    names = {name.partition(".")[2] for name in packages["options"]["packages"].split()} - {""}
     # One folder a format; the map says so.
-    assert shown == {room for room in rooms if not room.startswith("reader.files.formats.")}
+    assert shown == {name for name in names if not name.startswith("reader.files.formats.")}
 
 
 def test_the_readme_fits_two_screens():

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from pyspark_sluice.connector.options import parse_options
-from pyspark_sluice.connector.telling import plainly_told
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.session.error_display import plainly_told
 from pyspark_sluice.errors import OptionError, ProtocolError, SourceUnavailable
 from pyspark_sluice.masking import hide, masked
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyspark
 
-TARGET = Path(__file__).resolve().parent.parent / "reader/files/formats/calendar_zones.txt"
+TARGET = Path(__file__).resolve().parent.parent / "reader/files/values/calendar_zones.txt"
 HEAD = """\
 # How times before 1901 in Java's older zone rules differ from those in its newer ones, from the
 # table julian-gregorian-rebase-micros.json of Apache Spark (Apache License 2.0), by

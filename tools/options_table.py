@@ -17,13 +17,13 @@ from pathlib import Path
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pyspark_sluice.connector.known_names import AUTO_LOADER, SPARK, KnownName
-from pyspark_sluice.connector.options import SluiceOptions
-from pyspark_sluice.enumerator.files.cleaning.options import CleaningOptions
-from pyspark_sluice.enumerator.files.discovery.options import DiscoveryOptions
-from pyspark_sluice.enumerator.options import EnumeratorOptions
-from pyspark_sluice.reader.files.evolution.options import SchemaOptions
-from pyspark_sluice.reader.files.known_options import formats_of
+from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK, KnownName
+from pyspark_sluice.connector.options.model import SluiceOptions
+from pyspark_sluice.enumerator.files.cleaning.cleaning_options import CleaningOptions
+from pyspark_sluice.enumerator.files.discovery.discovery_options import DiscoveryOptions
+from pyspark_sluice.enumerator.files.options import EnumeratorOptions
+from pyspark_sluice.reader.files.evolution.evolution_options import SchemaOptions
+from pyspark_sluice.reader.files.formats.option_support import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 
 ROOT = Path(__file__).resolve().parent.parent

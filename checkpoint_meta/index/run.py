@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..attachments import Attachment
-from ..file_columns import FILES, numbers_array, words_in
-from .keys import Names, SeenKeys, Words
+from ..documents.attachments import Attachment
+from ..documents.file_columns import FILES, numbers_array, words_in
+from .fingerprints import Names, SeenKeys, Words
 
 KEYS = "keys.arrow"
 FILE_ROWS = "files.arrows"

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from . import beginnings, examining, ordering, upkeeping
 from .arguments import Json, SourceName, State, StorageOptions
-from .place import find_state
-from .telling import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
+from .commands import bootstrap, compact, doctor, reprocess
+from .output import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
+from .state_argument import find_state
 
 app = typer.Typer(
     help="Look at the state of a sluice source, verify it, and begin anew from it.",
@@ -34,8 +34,8 @@ def status(
 ) -> None:
     """Backlog, rate, age of the oldest pending file, owner, quarantine."""
     with plainly():
+        from .commands.status import status_lines, status_of
         from .owner import owner_of
-        from .status import status_lines, status_of
 
         store = find_state(state, source_name, storage_options)
         found = status_of(store)
@@ -56,7 +56,7 @@ def watch(
 ) -> None:
     """The same, live, with the progress of the backlog and an estimated end."""
     with plainly():
-        from .watching import watch_state
+        from .commands.watch import watch_state
 
         store = find_state(state, source_name, storage_options)
         watch_state(store, interval, count, as_json=as_json)
@@ -84,7 +84,7 @@ def files(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Every file that was ever seen, and what became of it; or a row of another view."""
     with plainly():
-        from .rows import chosen, columns_for_people
+        from .view_filter import chosen, columns_for_people
 
         store = find_state(state, source_name, storage_options)
         table = chosen(store, view, in_state=in_state, matching=matching)
@@ -106,8 +106,8 @@ def checkpoints(
 ) -> None:
     """The checkpoints that are retained: each can be the start of a new query."""
     with plainly():
-        from ..views.catalogue import table_of
-        from .rows import columns_for_people
+        from ..views.catalog import table_of
+        from .view_filter import columns_for_people
 
         table = table_of(find_state(state, source_name, storage_options), "checkpoints")
         if as_json:
@@ -126,7 +126,7 @@ def inspect(
 ) -> None:
     """One checkpoint: its header, what it gave to whom, and what became of it."""
     with plainly():
-        from .inspecting import inspected, inspected_lines
+        from .commands.inspect import inspected, inspected_lines
 
         found = inspected(find_state(state, source_name, storage_options), checkpoint)
         if as_json:
@@ -148,7 +148,7 @@ def diff(
 ) -> None:
     """What was found and what was assigned between two checkpoints."""
     with plainly():
-        from .difference import difference
+        from .commands.diff import difference
 
         store = find_state(state, source_name, storage_options)
         found = difference(store, before, after)
@@ -168,9 +168,9 @@ def verify(
 ) -> None:
     """Walk every reference and checksum: what is damaged, and what can still be restored."""
     with plainly():
-        from .place import parsed_storage_options
-        from .spark_log import offsets_referred
-        from .verification import verified, verified_lines
+        from .spark_offset_log import offsets_referred
+        from .state_argument import parsed_storage_options
+        from .verify.verification import verified, verified_lines
 
         store = find_state(state, source_name, storage_options)
         referred = offsets_referred(state, store, parsed_storage_options(storage_options))
@@ -197,7 +197,7 @@ def report(
 ) -> None:
     """One HTML page: throughput, backlog, batch durations, skew, files by state, quarantine."""
     with plainly():
-        from ..report.writing import write_report
+        from ..report.writer import write_report
 
         written = write_report(find_state(state, source_name, storage_options), output)
         if as_json:
@@ -206,10 +206,10 @@ def report(
             typer.echo(str(written))
 
 
-beginnings.add_commands(app)
-ordering.register(app)
-upkeeping.add_commands(app)
-examining.register(app)
+bootstrap.add_commands(app)
+reprocess.register(app)
+compact.add_commands(app)
+doctor.register(app)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,7 +18,7 @@ def run() -> int:
             "The command line is an extra: pip install 'pyspark-sluice[cli]'\n"
         )
         return 2
-    from ..without_pandas import leave_pandas_out
+    from ..session.without_pandas import leave_pandas_out
 
     leave_pandas_out()
     from .app import main

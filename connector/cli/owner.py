@@ -1,6 +1,6 @@
 """Who holds the epoch of a state directory, and whether that query runs: what can be known of it.
 
-Not here: claiming (`checkpoint_meta/epochs.py`).
+Not here: claiming (`checkpoint_meta/documents/epochs.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import socket
 from dataclasses import dataclass
 from typing import Literal
 
-from ...checkpoint_meta.epochs import newest_epoch
-from ...checkpoint_meta.layout import epoch_object
-from ...checkpoint_meta.state_store import StateStore
+from ...checkpoint_meta.documents.epochs import newest_epoch
+from ...checkpoint_meta.documents.layout import epoch_object
+from ...checkpoint_meta.stores.contract import StateStore
 
 Life = Literal["running", "gone", "unknown", "nobody"]
 

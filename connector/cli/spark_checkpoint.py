@@ -1,7 +1,7 @@
 """What Spark itself keeps in a query's checkpoint: `metadata`, `offsets/<n>` and `commits/<n>`.
 
-Not here: what the offsets mean to a source (`spark_file_log.py`, `spark_log.py`), and writing such
-a checkpoint (`continuing.py`).
+Not here: what the offsets mean to a source (`bootstrap/spark_file_log.py`, `spark_offset_log.py`),
+and writing such a checkpoint (`bootstrap/continued_query.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...checkpoint_meta.state_store import StateStore
+from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateCorruptError
 
 VERSION = "v1"

@@ -1,15 +1,15 @@
 """`python -m pyspark_sluice.connector.report STATE [TARGET]`: the report without the command line.
 
-Not here: the report (`writing.py`), and finding state by options (`../cli`).
+Not here: the report (`writer.py`), and finding state by options (`../cli`).
 """
 
 from __future__ import annotations
 
 import sys
 
-from ...checkpoint_meta.store import open_store
+from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import SluiceError
-from .writing import write_report
+from .writer import write_report
 
 
 def main(arguments: list[str]) -> int:

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.state_store import StateStore
-from ..views.catalogue import table_of
+from ...checkpoint_meta.stores.contract import StateStore
+from ..views.catalog import table_of
 
 _WAITING: Final = ("pending", "assigned", "unfinished", "returned")
 """States of files that are not read to their end."""

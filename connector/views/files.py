@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.checkpoint import QuarantinedSplit
-from ...enumerator.files.ledger.reading import FilesAsOf
-from .orders import DoneOrders
+from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
+from ...enumerator.files.ledger.state_files import FilesAsOf
+from .done_orders import DoneOrders
 from .quarantine import FILE_OF_SPLIT, file_of
 from .splits import (
     SPLITS,
@@ -27,7 +27,7 @@ from .splits import (
     moments,
     pending_splits,
 )
-from .state import StateView
+from .state_view import StateView
 
 FILES: Final = pa.schema(
     [

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...checkpoint_meta.checkpoint import Checkpoint
-from ...checkpoint_meta.parts import readers_of
-from ...checkpoint_meta.reader_commit import ReaderCommit
-from ...checkpoint_meta.schemas import SchemaHistory
-from .state import CheckpointView, StateView
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.reader_assignment import readers_of
+from ...checkpoint_meta.documents.reader_commit import ReaderCommit
+from ...checkpoint_meta.documents.schema_history import SchemaHistory
+from .state_view import CheckpointView, StateView
 
 TIME: Final = pa.timestamp("us", "UTC")
 

@@ -1,6 +1,6 @@
 """The view `quarantine`: what was given up on, and the file that the id of a split names.
 
-Not here: how a split comes there (`enumerator/sent_back.py`).
+Not here: how a split comes there (`enumerator/coordinator/returned_splits.py`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...checkpoint_meta.checkpoint import QuarantinedSplit, quarantined_in
-from ...checkpoint_meta.reference import NO_CHECKPOINT
-from ...checkpoint_meta.splits import FileSplit, FileVersion
-from .state import StateView
+from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit, quarantined_in
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .state_view import StateView
 
 TIME: Final = pa.timestamp("us", "UTC")
 

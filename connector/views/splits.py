@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.file_columns import RANGES, ranges_of, splits_in
-from ...checkpoint_meta.reader_commit import ReaderCommit
-from ...checkpoint_meta.reference import NO_CHECKPOINT
-from ...checkpoint_meta.splits import FileSplit, FileVersion
-from ...enumerator.files.ledger.reading import FilesAsOf
-from ...enumerator.files.ledger.stretches import splits_without, stretches_of
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from ...checkpoint_meta.documents.file_columns import RANGES, ranges_of, splits_in
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.documents.reader_commit import ReaderCommit
+from ...enumerator.files.ledger.byte_ranges import splits_without, stretches_of
+from ...enumerator.files.ledger.state_files import FilesAsOf
 from ...errors import OptionError
-from .orders import DoneOrders
-from .state import CheckpointView, StateView
+from .done_orders import DoneOrders
+from .state_view import CheckpointView, StateView
 
 TIME: Final = pa.timestamp("us", "UTC")
 

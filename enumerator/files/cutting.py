@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...checkpoint_meta.splits import FileSplit, FileVersion
-from ..room import BatchRoom
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ..batch_budget import BatchRoom
 
 _LEAST_SPLIT_BYTES = 4 * 1024 * 1024
 """Below this a split is not worth a reader of its own (Spark's openCostInBytes)."""

@@ -17,20 +17,20 @@ from typing import Any
 
 from typing_extensions import override
 
-from ...checkpoint_meta.buckets.retries import is_final
-from ...checkpoint_meta.file_events import FIGURES
-from ...checkpoint_meta.splits import FileSplit, FileVersion
+from ...checkpoint_meta.documents.file_events import FIGURES
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.storage.retries import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext
-from ..room import BatchRoom
+from ..batch_budget import BatchRoom
+from .backlog import Outstanding
 from .cutting import SplitCutter, wanted_split_bytes
 from .discovery.api import CHUNK, Discovery, FoundFiles
-from .kept import LedgerEnumerator
+from .ledger.file_state import FileState
+from .ledger.fresh_share import FreshShare
 from .ledger.ledger import Ledger, LedgerPolicy, Sifted
-from .ledger.share import FreshShare
-from .ledger.state import FileState
-from .outstanding import Outstanding
-from .passes import Passes
+from .ledger_source import LedgerEnumerator
+from .listing_stats import Passes
 from .spreading import SplitSpreader
 
 _BACK_OFF_LIMIT = 30.0

@@ -3,7 +3,7 @@
 Longest processing time first (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969):
 costly splits first, each to the reader with the least so far.
 
-Not here: how many readers there are (`parallelism.py`, asked for through the context).
+Not here: how many readers there are (`coordinator/parallelism.py`, asked for through the context).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 
-from ...checkpoint_meta.splits import FileSplit
+from ...checkpoint_meta.documents.file_split import FileSplit
 
 
 class SplitSpreader:

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from pyspark_sluice.errors import MalformedDataError, OptionError
 from pyspark_sluice.reader.files.formats.api import Parsed
-from pyspark_sluice.reader.files.formats.records import METADATA, RecordFormat, Source
+from pyspark_sluice.reader.files.formats.record_format import METADATA, RecordFormat, Source
 from pyspark_sluice.reader.files.options import ReaderOptions
 
 

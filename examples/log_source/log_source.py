@@ -25,8 +25,8 @@ from typing import Any
 import pyarrow as pa
 from typing_extensions import override
 
-from pyspark_sluice.checkpoint_meta.serializer import JsonSerializer, VersionedSerializer
-from pyspark_sluice.connector.source import Source
+from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer, VersionedSerializer
+from pyspark_sluice.connector.source.api import Source
 from pyspark_sluice.enumerator import BatchRoom, SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.reader.api import ReaderContext, Report, SplitReader, SplitUnfinished
 

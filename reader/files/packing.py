@@ -1,14 +1,14 @@
 """Takes runs of small files that one parse can serve.
 
 Opening and parsing cost far more than the bytes of a tiny file, so runs of them are concatenated.
-Not here: the parse itself (`formats/records.py`), what happens when it fails (`reader.py`).
+Not here: the parse itself (`formats/record_format.py`), what happens when it fails (`reader.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ...checkpoint_meta.splits import FileSplit
+from ...checkpoint_meta.documents.file_split import FileSplit
 
 SMALL_FILE = 256 * 1024
 """Files up to this size are packed: beyond it, a parse of their own costs next to nothing."""

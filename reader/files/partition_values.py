@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from .formats.numbers import boolean, cast_decimal, floating, integer
-from .formats.times.temporal import cast_text
+from .values.numbers import boolean, cast_decimal, floating, integer
+from .values.times.temporal import cast_text
 
 __all__ = ["NULL", "unescaped", "value_of"]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from ...checkpoint_meta.splits import FileVersion
-from .columns import FileColumns
-from .formats.filter.predicate import Predicate
+from ...checkpoint_meta.documents.file_split import FileVersion
+from .filter.predicate import Predicate
 from .options import ReaderOptions
+from .path_columns import FileColumns
 
 
 class FilePruning:

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.file_events import REPLACED, replaced
-from ...checkpoint_meta.splits import FileSplit, FileVersion, growing_mark
+from ...checkpoint_meta.documents.file_events import REPLACED, replaced
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
 from ...errors import (
     FileChangedError,
     FileVanishedError,
@@ -25,21 +25,21 @@ from ...errors import (
     SplitReadError,
 )
 from ..api import ReaderContext, ReaderEvent, Report, SplitFinished, SplitReader, SplitReturned
-from .columns import FileColumns
-from .evolution.options import EvolutionMode
+from .batch_merging import merged
+from .evolution.evolution_options import EvolutionMode
+from .filter.predicate import Predicate
 from .formats.api import FileFormat, Parsed
-from .formats.columns import ColumnFitter
-from .formats.filter.predicate import Predicate
-from .formats.records import METADATA
+from .formats.record_format import METADATA
 from .formats.registry import make_format
-from .merging import merged
-from .opening import present_version, read_each
+from .io.file_version import DirectoryMark
+from .io.source_file import present_version, read_each
+from .io.spool import Spool
 from .options import ReaderOptions
 from .packing import runs
+from .path_columns import FileColumns
 from .pruning import FilePruning
-from .schemas.watching import ColumnWatch
-from .spool import Spool
-from .versions import DirectoryMark
+from .schemas.column_watch import ColumnWatch
+from .values.column_fitter import ColumnFitter
 
 __all__ = ["FileSplitReader"]
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from ...checkpoint_meta.splits import FileSplit, FileVersion
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...errors import FileChangedError, FileVanishedError, SluiceError, SplitReadError
 from ..api import ReaderContext, Report, SplitFinished, SplitReturned
 from .formats.api import FileFormat, Splittability

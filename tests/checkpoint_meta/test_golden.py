@@ -8,19 +8,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, open_format, purpose_of
-from pyspark_sluice.checkpoint_meta.file_columns import splits_in
-from pyspark_sluice.checkpoint_meta.orders import Orders
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.seed import find_seed
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.store import LocalStateStore
+from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.epochs import (
+    check_not_fenced,
+    open_format,
+    purpose_of,
+)
+from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.orders import Orders
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.enumerator import CoordinatorSettings
-from pyspark_sluice.enumerator.files.ledger.reading import FilesAsOf
-from pyspark_sluice.enumerator.fresh_start import beginning
+from pyspark_sluice.enumerator.coordinator.start_position import beginning
+from pyspark_sluice.enumerator.files.ledger.state_files import FilesAsOf
 
 GOLDEN = Path(__file__).parent / "golden" / "v1"
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
 
 

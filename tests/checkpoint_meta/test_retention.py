@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.epochs import check_not_fenced, claim_epoch
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.retention import Retention
-from pyspark_sluice.checkpoint_meta.testing import (
+from pyspark_sluice.checkpoint_meta.stores.testing import (
     Fault,
     FaultyStateStore,
     MemoryStateStore,

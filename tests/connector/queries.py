@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.store import open_store
-from pyspark_sluice.connector.file_source import FileSource
-from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.patience import PATIENCE

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pyspark_sluice.connector.stream_reader import SluiceStreamReader
+from pyspark_sluice.connector.spark.stream_reader import SluiceStreamReader
 from pyspark_sluice.tests.patience import PATIENCE
 
 SCHEMA = StructType([StructField("id", LongType())])

@@ -6,24 +6,28 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from pyspark_sluice.checkpoint_meta.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.continuation import Continuation
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.continuation import Continuation
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.orders import Order
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import continuations_of, splits_of
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.orders import Order
-from pyspark_sluice.checkpoint_meta.parts import continuations_of, splits_of
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.retention import Retention
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.enumerator.acknowledgements import Acknowledgements
-from pyspark_sluice.enumerator.applied_orders import AppliedOrders
-from pyspark_sluice.enumerator.coordinator import Coordinator
-from pyspark_sluice.enumerator.cut import CheckpointCutter
-from pyspark_sluice.enumerator.in_flight import CheckpointRecord, CheckpointsInFlight, Stage
-from pyspark_sluice.enumerator.restore import RestoredState
-from pyspark_sluice.enumerator.room import BatchLimits, BatchRoom
-from pyspark_sluice.enumerator.running_coordinator import RunningCoordinator
-from pyspark_sluice.enumerator.upkeep import Upkeep
+from pyspark_sluice.enumerator.batch_budget import BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.coordinator.acknowledgements import Acknowledgements
+from pyspark_sluice.enumerator.coordinator.applied_orders import AppliedOrders
+from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
+from pyspark_sluice.enumerator.coordinator.cut import CheckpointCutter
+from pyspark_sluice.enumerator.coordinator.in_flight import (
+    CheckpointRecord,
+    CheckpointsInFlight,
+    Stage,
+)
+from pyspark_sluice.enumerator.coordinator.restore import RestoredState
+from pyspark_sluice.enumerator.coordinator.running_coordinator import RunningCoordinator
+from pyspark_sluice.enumerator.coordinator.upkeep import Upkeep
 
 Opened = RunningCoordinator[Any, Any]
 

@@ -8,8 +8,8 @@ from hypothesis.stateful import (
     invariant,
 )
 
-from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.tests.protocol.opened import opened
 
 from .query import Query

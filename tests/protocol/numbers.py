@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark_sluice.checkpoint_meta.layout import READERS
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef, refs_in
-from pyspark_sluice.checkpoint_meta.serializer import JsonSerializer, VersionedSerializer
-from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
-from pyspark_sluice.checkpoint_meta.testing import FaultyStateStore, MemoryStateStore
-from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.api import (
-    EnumeratorSource,
-    SplitEnumerator,
-    SplitEnumeratorContext,
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointRef,
+    refs_in,
 )
-from pyspark_sluice.enumerator.room import BatchRoom
+from pyspark_sluice.checkpoint_meta.documents.layout import READERS
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer, VersionedSerializer
+from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
+from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
+from pyspark_sluice.enumerator.batch_budget import BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.tests.protocol.opened import opened
 

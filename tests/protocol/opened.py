@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark_sluice.enumerator.coordinator import Coordinator
-from pyspark_sluice.enumerator.running_coordinator import RunningCoordinator
+from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
+from pyspark_sluice.enumerator.coordinator.running_coordinator import RunningCoordinator
 
 
 def opened(coordinator: Coordinator[Any, Any]) -> RunningCoordinator[Any, Any]:

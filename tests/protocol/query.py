@@ -14,19 +14,19 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
 )
 
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
-from pyspark_sluice.checkpoint_meta.testing import (
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import (
     Fault,
     FaultyStateStore,
     MemoryStateStore,
     SimulatedCrash,
 )
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.in_flight import Stage
-from pyspark_sluice.enumerator.room import BatchLimits
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.enumerator.coordinator.in_flight import Stage
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import (
     MalformedDataError,

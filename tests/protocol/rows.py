@@ -18,24 +18,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.file_columns import CHANGES
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer, VersionedSerializer
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.enumerator.api import (
-    EnumeratorSource,
-    SplitEnumerator,
-    SplitEnumeratorContext,
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.file_columns import CHANGES
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.serializer import (
+    FileSplitSerializer,
+    VersionedSerializer,
 )
+from pyspark_sluice.enumerator.api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
+from pyspark_sluice.enumerator.batch_budget import BatchRoom
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer
 from pyspark_sluice.enumerator.files.ledger.folding import fold
+from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.sealing import SealingPolicy
-from pyspark_sluice.enumerator.files.ledger.state import FileState, FileStateSerializer
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
-from pyspark_sluice.enumerator.room import BatchRoom
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.listed import Listed
 

@@ -17,26 +17,22 @@ from hypothesis.stateful import (
     rule,
 )
 
-from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.file_columns import ranges_of
-from pyspark_sluice.checkpoint_meta.orders import Order, Orders
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
-from pyspark_sluice.checkpoint_meta.testing import (
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import (
     Fault,
     FaultyStateStore,
     MemoryStateStore,
     SimulatedCrash,
 )
 from pyspark_sluice.enumerator import StartingState
-from pyspark_sluice.enumerator.room import BatchLimits
-from pyspark_sluice.errors import (
-    FencedError,
-    SluiceError,
-    StateError,
-)
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.errors import FencedError, SluiceError, StateError
 
 from .invariants import Invariants
 from .opened import opened

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.continuation import Continuation
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.splits import FileSplit
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.continuation import Continuation
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.reader.task import Assignment
 
 from .rows import Row, is_lane

@@ -12,11 +12,11 @@ import time
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.reader_commit import ReturnedSplit
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.testing import Fault, MemoryStateStore
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
-from pyspark_sluice.enumerator.room import BatchRoom
+from pyspark_sluice.enumerator.batch_budget import BatchRoom
 from pyspark_sluice.errors import ProtocolError, SourceUnavailable, StateError
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource

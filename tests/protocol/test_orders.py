@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.orders import Order, Orders
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.testing import Fault
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.simulation import Simulation

@@ -7,24 +7,18 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from pyspark_sluice.checkpoint_meta.parts import readers_of, splits_of
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.splits import FileSplit
-from pyspark_sluice.checkpoint_meta.store import LocalStateStore
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import readers_of, splits_of
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.opened import opened
 from pyspark_sluice.tests.protocol.row_reader import reader_maker, rows_in
-from pyspark_sluice.tests.protocol.rows import (
-    Ledger,
-    LedgerEnumerator,
-    Row,
-    RowSource,
-    World,
-)
+from pyspark_sluice.tests.protocol.rows import Ledger, LedgerEnumerator, Row, RowSource, World
 
 FILES = 150
 SETTINGS = CoordinatorSettings(

@@ -8,18 +8,13 @@ import re
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import CheckpointRef
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.store import RetryingStateStore
-from pyspark_sluice.checkpoint_meta.testing import Fault, FaultyStateStore, MemoryStateStore
-from pyspark_sluice.errors import (
-    FileVanishedError,
-    MalformedDataError,
-    ProtocolError,
-    ReplayError,
-)
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, MemoryStateStore
+from pyspark_sluice.errors import FileVanishedError, MalformedDataError, ProtocolError, ReplayError
 from pyspark_sluice.reader.api import ReaderEvent, SplitFinished, SplitReader, SplitReturned
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.protocol.row_reader import RowReader, reader_maker, rows_in

@@ -87,7 +87,7 @@ class Lake:
     def batches(self) -> list[int]:
         """Number of splits of each checkpoint that Spark knows of."""
         from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-        from pyspark_sluice.checkpoint_meta.store import open_store
+        from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 
         history = CheckpointHistory(open_store(str(self.state)))
         known = {ref.checkpoint: ref for ref in history.checkpoints()}

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.store import open_store
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.tests.patience import PATIENCE
 
 LIMIT = 50_000

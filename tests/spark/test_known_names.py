@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark_sluice.connector.known_names import AUTO_LOADER, SPARK
-from pyspark_sluice.connector.options import option_names
+from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK
+from pyspark_sluice.connector.options.model import option_names
 
 OBJECTS = (
     "catalyst.csv.CSVOptions",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.store import open_store
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.tests.patience import PATIENCE
 
 SOURCE = "pyspark_sluice.examples.log_source.log_source:LogSource"

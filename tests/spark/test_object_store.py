@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from pyspark_sluice.tests.object_stores.server import as_json
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.patience import PATIENCE
 
 MARK = "MARKED/secret+of=the&test"

@@ -7,7 +7,7 @@ import urllib.request
 import prometheus_client
 import pytest
 
-from pyspark_sluice.connector.prometheus import PrometheusListener
+from pyspark_sluice.connector.session.prometheus import PrometheusListener
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.spark

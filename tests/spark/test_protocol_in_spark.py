@@ -166,7 +166,7 @@ def test_a_split_sent_back_and_repaired_is_read_once(lake):
 
 def _checkpoints(lake):
     from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-    from pyspark_sluice.checkpoint_meta.store import open_store
+    from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 
     history = CheckpointHistory(open_store(str(lake.state)))
     return [history.load(ref) for ref in history.checkpoints()]
@@ -229,7 +229,7 @@ def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):
     from pyspark.sql.streaming.datasource import ReadMaxFiles
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-    from pyspark_sluice.connector.stream_reader import SluiceStreamReader
+    from pyspark_sluice.connector.spark.stream_reader import SluiceStreamReader
 
     for i in range(6):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))

@@ -54,7 +54,7 @@ def test_once_ignores_the_limits(lake):
 
 def test_each_batch_has_as_many_tasks_as_it_wants_after_one_that_wanted_many(lake):
     from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-    from pyspark_sluice.checkpoint_meta.store import open_store
+    from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 
     for i in range(17):
         lake.land(f"{i:02}.json", range(i * 10, i * 10 + 10))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pyspark_sluice.connector.views.catalogue import VIEWS
+from pyspark_sluice.connector.views.catalog import VIEWS
 from pyspark_sluice.tests.patience import PATIENCE
 
 

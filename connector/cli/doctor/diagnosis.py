@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 import typer
 
-from ....checkpoint_meta.urls import absolute, join
+from ....checkpoint_meta.storage.urls import absolute, join
 from ....errors import OptionError, SluiceError, StateMissingError
-from ..place import find_state
-from ..telling import Ended, Exit, print_json
-from .extras import extra_findings
+from ..output import Ended, Exit, print_json
+from ..state_argument import find_state
 from .finding import Finding
-from .places import check_local_directory, no_place, path_findings, state_findings
-from .python import python_findings
+from .interpreters import python_findings
+from .optional_packages import extra_findings
+from .storage import check_local_directory, no_place, path_findings, state_findings
 
 _MARKS = {"well": "well    ", "doubtful": "doubtful", "ill": "ILL     "}
 

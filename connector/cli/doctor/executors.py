@@ -1,6 +1,6 @@
 """What executors see: starts a session, and asks tasks.
 
-Not here: the same from the driver (`places.py`, `python.py`).
+Not here: the same from the driver (`storage.py`, `interpreters.py`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from ....checkpoint_meta.store import open_store
-from ..place import parsed_storage_options
+from ....checkpoint_meta.stores.open_store import open_store
+from ..state_argument import parsed_storage_options
 from .finding import Finding
-from .places import created, left_as_it_was
+from .storage import created, left_as_it_was
 
 _TASKS = 4
 

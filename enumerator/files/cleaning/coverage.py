@@ -1,6 +1,6 @@
 """Which bytes of which file versions have been read, until a file is read to its end.
 
-Not here: what becomes of a file then (`cleaner.py`).
+Not here: what becomes of a file then (`file_cleaner.py`).
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....checkpoint_meta.splits import FileSplit, FileVersion
-from ..ledger.stretches import Stretch, Stretches, joined, without
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ..ledger.byte_ranges import Stretch, Stretches, joined, without
 
 
 class Coverage:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....checkpoint_meta.splits import FileVersion
+from ....checkpoint_meta.documents.file_split import FileVersion
 from .api import Discovery, KnownFiles
 
 

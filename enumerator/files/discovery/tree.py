@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from .api import FoundFiles, KnownFiles
-from .tally import Tally
+from .selection.skip_counter import Tally
 
 
 class Tree(ABC):

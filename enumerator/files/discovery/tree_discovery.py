@@ -1,7 +1,8 @@
 """Discovery of directory trees and buckets: passes over all that the options point at.
 
 Not here: when to list, and what becomes of the files (`enumerator.py`); how a tree is walked
-(`local_tree.py`, `remote_tree.py`); what is taken (`choice.py`).
+(`local/local_tree.py`, `object_store/remote_tree.py`); what is taken
+(`selection/file_selection.py`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any
 
 from typing_extensions import override
 
-from ....checkpoint_meta.loaded_paths import LoadedPath
+from ....checkpoint_meta.storage.input_paths import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
 from .api import Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
-from .choice import Choice
-from .forest import Planted, plant
-from .tally import Tally
+from .selection.file_selection import Choice
+from .selection.skip_counter import Tally
+from .tree_factory import Planted, plant
 
 FULL_LISTING_INTERVAL = 3600.0
 

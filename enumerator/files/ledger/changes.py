@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....checkpoint_meta.file_columns import Numbers
+from ....checkpoint_meta.documents.file_columns import Numbers
 from ....errors import FileChangedError
 
 

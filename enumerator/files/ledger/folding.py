@@ -3,7 +3,7 @@
 All rows of the chain are sorted by file at once; only files of which a part was taken are looked
 at one by one.
 
-Not here: reading the chain (`enumerator/restore.py`).
+Not here: reading the chain (`enumerator/coordinator/restore.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.attachments import Attachments
-from ....checkpoint_meta.file_columns import (
+from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.file_columns import (
     Numbers,
     became_pending,
     changes_of,
@@ -26,11 +26,11 @@ from ....checkpoint_meta.file_columns import (
     ranges_in,
     with_borders,
 )
-from ....checkpoint_meta.index.keys import Names, SeenKeys, names_in, versions_in
+from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, versions_in
 from ....checkpoint_meta.index.run import Run, read_keys
 from ...large_state import StateDocument
-from .seen import Piece, SeenFiles
-from .state import FileState
+from .file_state import FileState
+from .seen_files import Piece, SeenFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.arrays import text_array
-from ....checkpoint_meta.file_columns import FILES, Flags, Numbers, numbers_array
-from ....checkpoint_meta.index.keys import Names
+from ....checkpoint_meta.documents.arrow_arrays import text_array
+from ....checkpoint_meta.documents.file_columns import FILES, Flags, Numbers, numbers_array
+from ....checkpoint_meta.index.fingerprints import Names
 from ..discovery.api import FoundFiles
 
 

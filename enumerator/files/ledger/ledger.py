@@ -16,9 +16,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.arrays import text_array
-from ....checkpoint_meta.attachments import Attachments
-from ....checkpoint_meta.file_columns import (
+from ....checkpoint_meta.documents.arrow_arrays import text_array
+from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.file_columns import (
     FILES,
     Numbers,
     changes_of,
@@ -29,7 +29,8 @@ from ....checkpoint_meta.file_columns import (
     splits_in,
     with_borders,
 )
-from ....checkpoint_meta.index.keys import (
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, GrowingMark
+from ....checkpoint_meta.index.fingerprints import (
     SeenKeys,
     Words,
     differ,
@@ -38,16 +39,15 @@ from ....checkpoint_meta.index.keys import (
     versions_in,
     versions_of,
 )
-from ....checkpoint_meta.splits import FileSplit, FileVersion, GrowingMark
 from ..discovery.api import FoundFiles
+from .byte_ranges import Stretches, splits_of, splits_without, stretches_of
 from .changes import Changes, OnOverwrite
+from .file_state import FileState
 from .found_columns import etags_of, once, version_rows, where
-from .memory import give_back
+from .freed_memory import give_back
+from .index_merge import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
 from .pending import FileOrder, PendingRanges
-from .sealing import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
-from .seen import Piece, SeenFiles
-from .state import FileState
-from .stretches import Stretches, splits_of, splits_without, stretches_of
+from .seen_files import Piece, SeenFiles
 
 WholeRecords: TypeAlias = Callable[[str, int, int, np.uint64], GrowingMark]
 """Path, first byte, size, version in which it was known -> the mark after the last whole record."""

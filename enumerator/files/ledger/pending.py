@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....checkpoint_meta.file_columns import numbers_in, ranges_of, splits_in
-from ....checkpoint_meta.splits import FileSplit
-from .stretches import Stretches, splits_without, stretches_of
+from ....checkpoint_meta.documents.file_columns import numbers_in, ranges_of, splits_in
+from ....checkpoint_meta.documents.file_split import FileSplit
+from .byte_ranges import Stretches, splits_without, stretches_of
 
 _WINDOW = 1024
 """Most rows of a chunk that are objects at a time."""

@@ -1,6 +1,6 @@
 """The contract of a file format.
 
-Not here: opening and decompressing files (`../opening.py`), reader commits, anything of Spark.
+Not here: opening and decompressing files (`io/source_file.py`), reader commits, anything of Spark.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from ....checkpoint_meta.splits import FileSplit, FileVersion
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import OptionError
 from ..options import ReaderOptions
 
@@ -77,7 +77,7 @@ class FileFormat(ABC):
     knows: ClassVar[frozenset[str]] = frozenset()
     """Fields of `ReaderOptions` that it looks at, besides those that every format does.
 
-    For formats that are built in, the table in `../known_options.py` says so without an import.
+    For formats that are built in, the table in `option_support.py` says so without an import.
     """
 
     own_options: ClassVar[frozenset[str]] = frozenset()

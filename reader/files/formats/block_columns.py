@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ....checkpoint_meta.splits import FileVersion
+from ....checkpoint_meta.documents.file_split import FileVersion
 from ....errors import SchemaMismatchError
-from ..evolution.types import fitted, merged, quoted, wider
+from ..evolution.type_growth import fitted, merged, quoted, wider
 
 
 def spark_columns(found: pa.Schema, file: FileVersion) -> pa.DataType:

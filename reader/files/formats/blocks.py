@@ -13,15 +13,15 @@ from typing import ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.splits import FileSplit, FileVersion
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, SplitReadError
-from ..bounds import too_long
-from ..opening import naming, open_native, read_whole
+from ..io.memory_bounds import too_long
+from ..io.source_file import naming, open_native, read_whole
 from ..options import ReaderOptions
+from ..values.column_fitter import ColumnFitter
+from ..values.expanded_size import expanded
 from .api import Block, Decoded, FileFormat, Splittability
 from .block_columns import merged_blocks, spark_columns
-from .columns import ColumnFitter
-from .expanding import expanded
 
 MAX_ROWS = 65_536
 """Rows in a batch at most: from 32,768 on, neither decoding nor Spark gets faster with more."""

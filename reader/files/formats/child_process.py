@@ -22,7 +22,7 @@ from typing import BinaryIO, NoReturn
 import pyarrow as pa
 from pyarrow import ipc
 
-from ....checkpoint_meta.splits import FileSplit
+from ....checkpoint_meta.documents.file_split import FileSplit
 
 Produce = Callable[[FileSplit], Iterator[pa.RecordBatch]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import AliasChoices, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
-from ....checkpoint_meta.units import ByteSize
-from ..evolution.options import SchemaOptions
+from ....checkpoint_meta.storage.units import ByteSize
+from ..evolution.evolution_options import SchemaOptions
 from .format_name import FormatName
 from .values import (
     Compression,

@@ -11,7 +11,7 @@ from .texts import TimeOptions
 from .values import FileFormatName
 
 if TYPE_CHECKING:
-    from ..points import Points
+    from ..gzip_index import Points
 
 
 class ReaderOptions(TimeOptions):

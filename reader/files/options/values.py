@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 from typing_extensions import override
 
 from ....masking import hide
-from ..any_case import NameInAnyCase
+from ..case_insensitive import NameInAnyCase
 
 __all__ = [
     "AmericanEnglish",

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ....errors import OptionError
-from ..evolution.types import merged, wider
-from ..formats.variants import is_variant
+from ..evolution.type_growth import merged, wider
+from ..values.variant.shredded_variants import is_variant
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
 _SIMPLE = {

@@ -12,17 +12,17 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from ....checkpoint_meta.splits import FileVersion
-from ....checkpoint_meta.urls import shown_path
+from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.storage.urls import shown_path
 from ....errors import FileChangedError, FileVanishedError, OptionError
-from ..columns import bases_of, parts_below
-from ..evolution.types import aligned, merged, refuse_same_names
-from ..formats.csv.types import TextTypes, text_leaf
-from ..formats.json.types import without_nulls
+from ..evolution.type_growth import aligned, merged, refuse_same_names
+from ..formats.json.json_types import without_nulls
 from ..formats.registry import format_class
-from ..formats.times.temporal import Temporal
 from ..options import ParseMode, ReaderOptions
 from ..partition_values import NULL, unescaped
+from ..path_columns import bases_of, parts_below
+from ..values.text_types import TextTypes, text_leaf
+from ..values.times.temporal import Temporal
 from .hints import with_hints
 
 _LEAST = 64 * 1024

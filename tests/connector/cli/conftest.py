@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta import epochs
-from pyspark_sluice.checkpoint_meta.sealed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents import epochs
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
 from pyspark_sluice.tests.connector.queries import Query
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.splits import FileSplit
-from pyspark_sluice.checkpoint_meta.state_store import StateStore
-from pyspark_sluice.checkpoint_meta.store import open_store
-from pyspark_sluice.connector.file_source import FileSource
-from pyspark_sluice.connector.options import parse_options
-from pyspark_sluice.enumerator.coordinator import Coordinator
-from pyspark_sluice.enumerator.room import BatchLimits
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.patience import PATIENCE

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
-from pyspark_sluice.connector.cli.status import status_of
-from pyspark_sluice.connector.views.catalogue import VIEWS, table_of
-from pyspark_sluice.connector.views.options import view_options
-from pyspark_sluice.enumerator.room import BatchLimits
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.cli.commands.status import status_of
+from pyspark_sluice.connector.views.catalog import VIEWS, table_of
+from pyspark_sluice.connector.views.view_options import view_options
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import OptionError, StateCorruptError, StateMissingError
 from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import PATIENCE

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark_sluice.checkpoint_meta.attachments import Attachment, Attachments
-from pyspark_sluice.checkpoint_meta.file_columns import ranges_of
-from pyspark_sluice.checkpoint_meta.splits import FileSplit
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachment, Attachments
+from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer
 from pyspark_sluice.enumerator.files.ledger.folding import fold
-from pyspark_sluice.enumerator.files.ledger.state import FileState, FileStateSerializer
 from pyspark_sluice.enumerator.large_state import StateDocument
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pyspark_sluice.checkpoint_meta.splits import FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.enumerator.files.discovery.api import (
     Discovery,
     FoundFiles,

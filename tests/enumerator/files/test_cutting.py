@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
-from pyspark_sluice.enumerator.room import UNLIMITED, BatchLimits, BatchRoom
 
 
 @dataclass(frozen=True)

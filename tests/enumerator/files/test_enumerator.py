@@ -8,19 +8,16 @@ from collections import Counter
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.splits import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.enumerator.batch_budget import BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import FileOrder
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.room import BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.testing import HandCrankedContext
-from pyspark_sluice.errors import (
-    FileChangedError,
-    ProtocolError,
-)
+from pyspark_sluice.errors import FileChangedError, ProtocolError
 from pyspark_sluice.tests.enumerator.files.bench import AnyByte, Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery

@@ -8,12 +8,12 @@ import time
 
 import numpy as np
 
-from pyspark_sluice.checkpoint_meta.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.discovery.api import FoundFiles
+from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer
+from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.sealing import SealingPolicy
-from pyspark_sluice.enumerator.files.ledger.state import FileState, FileStateSerializer
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 
 POLICY = LedgerPolicy(sealing=SealingPolicy(seal_at=10_000, fan_in=4, longest=100_000))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.enumerator.coordinator.parallelism import Readers
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.parallelism import Readers
 
 OPEN_COST = 5
 

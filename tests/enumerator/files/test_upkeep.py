@@ -9,16 +9,16 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.file_columns import splits_in
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore, SimulatedCrash
-from pyspark_sluice.connector.file_source import FileSource
-from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore, SimulatedCrash
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.reading import FilesAsOf
-from pyspark_sluice.enumerator.files.ledger.sealing import SealingPolicy
+from pyspark_sluice.enumerator.files.ledger.state_files import FilesAsOf
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
 from pyspark_sluice.tests.patience import PATIENCE

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
-from .....checkpoint_meta.splits import FileSplit, FileVersion
-from ...bounds import too_long
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...io.memory_bounds import too_long
 from ..api import Block
 from ..blocks import BlockFormat, contiguous, malformed, starting_in
 from . import footer

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from ...varints import read_varint, unzigzag, varint, zigzag
+from ...io.varints import read_varint, unzigzag, varint, zigzag
 
 MAGIC = b"Obj\x01"
 _SYNC = 16

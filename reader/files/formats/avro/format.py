@@ -18,26 +18,18 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.splits import FileSplit, FileVersion
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
-from ...bounds import too_long
+from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
+from ...values.column_fitter import empty_columns
+from ...values.convert import Misfit, find_name
+from ...values.gc_pause import without_collection
+from ...values.map_nested import Change, on_columns
+from ...values.spark_metadata import calendar_of
 from ..api import Block, Splittability
 from ..blocks import BlockFormat, contiguous, malformed
-from ..collection import without_collection
-from ..columns import empty_columns
-from ..convert import Misfit, find_name
-from ..leaves import Change, on_columns
-from ..spark_notes import calendar_of
-from .container import (
-    MAGIC,
-    Header,
-    decompressor,
-    encoded,
-    first_block,
-    raw_blocks,
-    read_header,
-)
+from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header
 from .schema import AvroSchema, Column, has_endless_arrays
 
 _ROWS = 32_768

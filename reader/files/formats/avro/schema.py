@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..convert import Misfit
+from ...values.convert import Misfit
 from .decimals import decimals
 
 Refine = Callable[[pa.Array], pa.Array]

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from .....checkpoint_meta.splits import FileSplit, FileVersion
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
 from ...options import ReaderOptions
+from ...values.column_fitter import ColumnFitter
 from ..api import Decoded, FileFormat, Splittability
 from ..blocks import opened, reading
-from ..columns import ColumnFitter
 
 SPARK_SCHEMA = pa.schema(
     [

@@ -1,7 +1,7 @@
 """CSV by the rules of Spark's reader: headers, quotes, comments, what a bad record does.
 
-Blocks of whole records go to pyarrow's parser (`fast.py`), what it refuses is parsed exactly
-(`tokens.py`, `rows.py`). Records that span lines are cut in `documents.py`.
+Blocks of whole records go to pyarrow's parser (`fast_parser.py`), what it refuses is parsed exactly
+(`record_splitter.py`, `exact_rows.py`). Records that span lines are cut in `multiline.py`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.splits import FileSplit, FileVersion
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
-from ...entering.entry import KNOWN
-from ...evolution.types import merged
-from ...lines import line_blocks, without_mark
+from ...evolution.type_growth import merged
+from ...io.compressed.splittable_codecs import KNOWN
+from ...io.lines import line_blocks, without_mark
 from ...options import ReaderOptions
+from ...values.rows import Row
+from ...values.strings import has_lone_return
+from ...values.text_types import text_leaf
+from ...values.times.temporal import Temporal
 from ..api import Decoded, Parsed
-from ..records import Source, data_schema, malformed, source_of
-from ..rows import Row
-from ..strings import has_lone_return
-from ..times.temporal import Temporal
-from ..two_paths import PIECE, TwoPathFormat
-from .documents import CsvDocuments
-from .fast import CsvFast
+from ..fast_then_exact import PIECE, TwoPathFormat
+from ..record_format import Source, data_schema, malformed, source_of
+from .exact_rows import CsvRows
+from .fast_parser import CsvFast
 from .header import Header
+from .header_check import differs
 from .inference import csv_columns
-from .refusals import differs
-from .rows import CsvRows
-from .tokens import CsvTokens, shown
-from .types import text_leaf
+from .multiline import CsvDocuments
+from .record_splitter import CsvTokens, shown
 
 
 class CsvFormat(TwoPathFormat):

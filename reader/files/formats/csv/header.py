@@ -1,17 +1,17 @@
 """The header of a CSV file: where it ends, and which columns the fields of the file are.
 
-Not here: how it is cut into names (`tokens.py`).
+Not here: how it is cut into names (`record_splitter.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .....checkpoint_meta.splits import FileVersion
-from ...evolution.seen import NewColumnsSeen
+from .....checkpoint_meta.documents.file_split import FileVersion
+from ...evolution.new_columns import NewColumnsSeen
 from ...options import ParseMode, ReaderOptions
-from .refusals import header_misfit, named_twice
-from .scan import Token
+from .header_check import header_misfit, named_twice
+from .univocity_scanner import Token
 
 
 def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:

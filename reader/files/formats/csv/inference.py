@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from .....checkpoint_meta.splits import FileVersion
-from ...evolution.types import merged
+from .....checkpoint_meta.documents.file_split import FileVersion
+from ...evolution.type_growth import merged
 from ...options import ReaderOptions
-from ..records import beginning
-from ..times.temporal import Temporal
-from ..two_paths import records_of
+from ...values.text_types import TextTypes, text_leaf
+from ...values.times.temporal import Temporal
+from ..fast_then_exact import records_of
+from ..record_format import beginning
 from .header import field_names
-from .tokens import CsvTokens, Token, break_of
-from .types import TextTypes, text_leaf
+from .record_splitter import CsvTokens, Token, break_of
 
 
 def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:

@@ -1,6 +1,6 @@
 """Bytes of one JSON text as characters and strings; where reading stops at an error.
 
-Not here: what strings are for (`literals.py`, `tokens.py`).
+Not here: what strings are for (`literals.py`, `tokenizer.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """JSON lines and JSON documents by the rules of Spark's reader.
 
 Three paths, each of which refuses whatever it is not sure of: the fast parsers over blocks of whole
-lines (`fast.py`), CPython's parser for records of which every value fits (`trees.py`), and tokens
-as Spark's own parser sees them (`tokens.py`, `values.py`), which is slow and exact.
+lines (`fast_parsers.py`), CPython's parser for records of which every value fits
+(`stdlib_parser.py`), and tokens as Spark's own parser sees them (`tokenizer.py`,
+`token_values.py`), which is slow and exact.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from contextlib import suppress
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.splits import FileSplit, FileVersion
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError, SluiceError
-from ...evolution.seen import NewColumnsSeen
-from ...evolution.types import merged, wider_or_text
-from ...lines import LineBlock
+from ...evolution.new_columns import NewColumnsSeen
+from ...evolution.type_growth import merged, wider_or_text
+from ...io.lines import LineBlock
 from ...options import ReaderOptions
+from ...values.rows import Row
+from ...values.times.temporal import Temporal
 from ..api import Decoded, Parsed
-from ..records import Source, data_schema
-from ..rows import Row
-from ..times.temporal import Temporal
-from ..two_paths import TwoPathFormat
-from .borders import parseable, rows_by_file
-from .documents import Documents
-from .fast import FastRecords
+from ..fast_then_exact import TwoPathFormat
+from ..record_format import Source, data_schema
+from .fast_parsers import FastRecords
 from .inference import json_columns, json_texts
-from .news import JsonNews
-from .rows import JsonRows
+from .json_rows import JsonRows
+from .multiline import Documents
+from .record_boundaries import parseable, rows_by_file
+from .unknown_fields import JsonNews
 
 
 class JsonFormat(TwoPathFormat):

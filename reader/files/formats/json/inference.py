@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import msgspec
 import pyarrow as pa
 
-from .....checkpoint_meta.splits import FileVersion
-from ...lines import whole_content
+from .....checkpoint_meta.documents.file_split import FileVersion
+from ...io.lines import whole_content
 from ...options import ReaderOptions
-from ..records import beginning
-from .news import tree_of_record
-from .types import type_of_json
+from ..record_format import beginning
+from .json_types import type_of_json
+from .unknown_fields import tree_of_record
 
 
 def json_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:

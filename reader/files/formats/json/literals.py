@@ -1,6 +1,6 @@
 """What stands between and beside the strings of JSON: blanks, comments, numbers and words.
 
-Not here: structure (`tokens.py`), what numbers mean (`scalars.py`).
+Not here: structure (`tokenizer.py`), what numbers mean (`scalars.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from typing import NoReturn
 
 from .characters import Characters
-from .limits import MAX_DIGITS
+from .jackson_limits import MAX_DIGITS
 
 __all__ = ["Literals"]
 

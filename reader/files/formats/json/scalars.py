@@ -1,6 +1,6 @@
 """Single JSON values as values of a column, by the rules of Spark's JSON reader.
 
-Not here: what becomes of a record whose value does not fit (`values.py`).
+Not here: what becomes of a record whose value does not fit (`token_values.py`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import suppress
 import pyarrow as pa
 
 from ...options import ReaderOptions
-from ..numbers import decimal, integer, nearest
-from ..times.temporal import Temporal
+from ...values.numbers import decimal, integer, nearest
+from ...values.times.temporal import Temporal
 from .characters import HALVES
 
 __all__ = ["Misfit", "Number", "Scalar", "clean", "misfit", "plain_base64", "scalar"]

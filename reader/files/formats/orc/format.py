@@ -9,19 +9,19 @@ import pyarrow as pa
 from pyarrow import orc
 from typing_extensions import override
 
-from .....checkpoint_meta.splits import FileSplit, FileVersion
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import MalformedDataError, SchemaMismatchError
-from ...bounds import held_at_most, too_long
-from ...opening import is_local
+from ...io.memory_bounds import held_at_most, too_long
+from ...io.source_file import is_local
 from ...options import ReaderOptions
+from ...values.column_fitter import ColumnFitter, only_rows
+from ...values.map_nested import Path, on_columns
 from ..api import Block
 from ..blocks import BlockFormat, contiguous, in_bounds, malformed, opened, reading, starting_in
 from ..child_process import ChildDecoder, ChildDied, Produce
-from ..columns import ColumnFitter, only_rows
-from ..leaves import Path, on_columns
-from .meaning import UTC_NAMES, as_meant, changes, has_timestamps, unscaled_decimals
-from .patched import patched
+from .footer_rewrite import patched
 from .tail import Tail, read_tail, writer_zone
+from .type_mapping import UTC_NAMES, as_meant, changes, has_timestamps, unscaled_decimals
 
 _POSITION = "_col"
 _RANGE = "out of range for nanosecond"

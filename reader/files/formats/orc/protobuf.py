@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...varints import read_varint
-from ...varints import varint as written
+from ...io.varints import read_varint
+from ...io.varints import varint as written
 
 Value = int | bytes
 Field = tuple[int, Value]

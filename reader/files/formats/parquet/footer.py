@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from ...varints import read_varint, unzigzag
-from ..leaves import Path
+from ...io.varints import read_varint, unzigzag
+from ...values.map_nested import Path
 
 MAGIC = b"PAR1"
 _STRUCT = 12

@@ -8,17 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import override
 
-from .....checkpoint_meta.splits import FileSplit, FileVersion
-from ...opening import is_local
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...filter.predicate import Predicate, Range
+from ...io.source_file import is_local
 from ...options import ReaderOptions
+from ...values.column_fitter import only_rows
+from ...values.map_nested import Change, Path, on_columns
 from ..api import Block
 from ..blocks import BlockFormat, contiguous, malformed, starting_in
-from ..columns import only_rows
-from ..filter.predicate import Predicate, Range
-from ..leaves import Change, Path, on_columns
 from . import int96 as int96s
-from .batch_rows import FEW, BatchRows, is_harmless, selected
-from .calendars import rebasing
+from .batch_sizing import FEW, BatchRows, is_harmless, selected
+from .calendar_rebasing import rebasing
 from .footer import RowGroup, Statistics, bound, footer_of, row_groups
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..leaves import Change, Path, on_leaves
+from ...values.map_nested import Change, Path, on_leaves
 from .footer import MAGIC, Compact
 
 _DAY = 86_400_000_000

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.splits import FileSplit
+from .....checkpoint_meta.documents.file_split import FileSplit
 from .....errors import OptionError
-from ...lines import whole_content
+from ...io.lines import whole_content
 from ...options import ReaderOptions
+from ...values.strings import utf8
 from ..api import Decoded, Parsed
-from ..records import METADATA, RecordFormat, Source, data_schema
-from ..strings import utf8
+from ..record_format import METADATA, RecordFormat, Source, data_schema
 
 
 class TextFormat(RecordFormat):

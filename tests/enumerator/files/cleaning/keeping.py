@@ -10,22 +10,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.checkpoint import Checkpoint, CheckpointHeader
-from pyspark_sluice.checkpoint_meta.file_columns import RANGES, ranges_of
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.file_columns import RANGES, ranges_of
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.loaded_paths import loaded_paths
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
-from pyspark_sluice.enumerator.cleaning import Cleaning
-from pyspark_sluice.enumerator.coordinator_parts import CoordinatorParts, StateDirectory
-from pyspark_sluice.enumerator.files.cleaning.cleaner import CleaningPolicy, FileCleaner
+from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.enumerator.coordinator.components import CoordinatorParts, StateDirectory
+from pyspark_sluice.enumerator.coordinator.source_cleanup import Cleaning
+from pyspark_sluice.enumerator.coordinator.threads import Threads
+from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
-from pyspark_sluice.enumerator.threads import Threads
 
 
 class _Source:

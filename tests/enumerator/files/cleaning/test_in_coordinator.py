@@ -7,15 +7,15 @@ import time
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.cleaned import CleanedMarks
-from pyspark_sluice.checkpoint_meta.reader_commit import ReaderCommit, ReaderCommits
-from pyspark_sluice.checkpoint_meta.reference import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.testing import MemoryStateStore
-from pyspark_sluice.connector.cleaning import check_not_cleaned
-from pyspark_sluice.connector.file_source import FileSource
-from pyspark_sluice.connector.options import parse_options
-from pyspark_sluice.enumerator.coordinator import Coordinator
-from pyspark_sluice.enumerator.room import BatchLimits
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.cleanup import check_not_cleaned
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.patience import PATIENCE

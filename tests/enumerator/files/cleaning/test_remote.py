@@ -5,10 +5,10 @@ from __future__ import annotations
 import fsspec
 import pytest
 
-from pyspark_sluice.checkpoint_meta.loaded_paths import loaded_paths
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
-from pyspark_sluice.enumerator.files.cleaning.cleaner import CleaningPolicy, FileCleaner
-from pyspark_sluice.enumerator.files.cleaning.remote_place import (
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
+from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
+from pyspark_sluice.enumerator.files.cleaning.remote_cleanup import (
     BucketPlace,
     FsspecPlace,
     remote_place,

@@ -13,15 +13,15 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from pyspark_sluice.checkpoint_meta.loaded_paths import loaded_paths
-from pyspark_sluice.checkpoint_meta.serializer import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.splits import FileSplit
-from pyspark_sluice.checkpoint_meta.urls import shown_path
-from pyspark_sluice.enumerator.files.discovery.choice import Choice
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
+from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
 from pyspark_sluice.enumerator.files.discovery.lister import lister_of
+from pyspark_sluice.enumerator.files.discovery.selection.file_selection import Choice
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
-from pyspark_sluice.reader.files.opening import read_whole
+from pyspark_sluice.reader.files.io.source_file import read_whole
 
 
 def land(root, name, content="x"):

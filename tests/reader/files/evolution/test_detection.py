@@ -13,11 +13,11 @@ import pyarrow.orc as pa_orc
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.checkpoint_meta.splits import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.reader.api import ReaderContext
-from pyspark_sluice.reader.files.evolution import types
-from pyspark_sluice.reader.files.evolution.options import EvolutionMode
-from pyspark_sluice.reader.files.evolution.seen import NewColumnsSeen
+from pyspark_sluice.reader.files.evolution import type_growth
+from pyspark_sluice.reader.files.evolution.evolution_options import EvolutionMode
+from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 
@@ -215,7 +215,7 @@ def test_csv_grows_to_the_type_that_takes_the_number(tmp_path, kind, text, grown
     with pytest.raises(NewColumnsSeen) as caught:
         read(path, schema, **options)
     found = pa.schema(list(caught.value.found or ()))
-    assert types.grown(schema, found, widen=True).field("n").type == grown
+    assert type_growth.grown(schema, found, widen=True).field("n").type == grown
 
 
 def test_nothing_under_a_new_name_is_no_news(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.connector.options import parse_options
+from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import MalformedDataError, OptionError
 from pyspark_sluice.examples.fixed_width import fixed_width
 from pyspark_sluice.reader.files.testing import FileFormatSuite, read_rows

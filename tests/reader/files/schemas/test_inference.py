@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.checkpoint_meta.splits import FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.hints import parse_hints, with_hints

@@ -1,0 +1,1 @@
+"""What is written down: checkpoints, reader commits, and every smaller record of a state."""

@@ -1,0 +1,75 @@
+"""The record that a tool has prepared a state directory for a new query.
+
+It names a checkpoint of this directory after which a query begins whose Spark checkpoint is new. It
+is written last and once: without it, what a tool has written is no seed. It stays, and says who has
+made this state of what.
+
+Not here: what is in the checkpoint (`enumerator/offline/bootstrap_checkpoint.py`), and when it
+counts (`enumerator/coordinator/start_position.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ..stores.contract import StateStore
+from .checkpoint import FORMAT_VERSION
+from .checkpoint_ref import CheckpointRef
+from .checksummed_json import parsed, sealed
+from .layout import SEED
+
+
+class Seed(BaseModel):
+    """The document, exactly as on disk. Unknown keys are kept."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    format: Literal[1] = FORMAT_VERSION
+    purpose: str
+    """Which tool has made it: that of the epoch's claim."""
+
+    checkpoint: int
+    epoch: int
+    origin: Mapping[str, Any]
+    """Where the state was taken from."""
+
+    counts: Mapping[str, int]
+    written: int
+    """Wall clock, microseconds since the epoch."""
+
+    host: str
+    pid: int
+    user: str
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """The checkpoint that a query begins after."""
+        return CheckpointRef(self.checkpoint, self.epoch)
+
+
+def publish_seed(store: StateStore, seed: Seed) -> None:
+    """Make it count: what it names is durable.
+
+    Raises:
+        FileExistsError: the directory has a seed already.
+    """
+    store.publish(SEED, sealed(seed.model_dump(mode="json")))
+
+
+def find_seed(store: StateStore) -> Seed | None:
+    """The seed of a directory, if it has one.
+
+    Raises:
+        StateVersionError: written by a newer release.
+        StateCorruptError: it is damaged.
+    """
+    where = f"{store.location}/{SEED}"
+    try:
+        data = store.read(SEED)
+    except FileNotFoundError:
+        return None
+    remedy = "Restore the object from a copy, or make the state anew in another directory."
+    return parsed(Seed, data, where, "the record of what this state was made of", remedy)

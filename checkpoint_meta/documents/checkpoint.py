@@ -1,0 +1,286 @@
+"""One checkpoint as one Arrow IPC file, readable with any Arrow tool.
+
+Rows are what is new since the parent: splits assigned (`section` = assigned, with their reader)
+and changes of the enumerator's state (`section` = state). The schema metadata carries the
+versioned JSON header under the key `sluice`. `FORMAT.md` is the specification.
+
+Not here: chains of checkpoints and restoring (`history.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...errors import StateCorruptError, StateVersionError
+from .arrow_arrays import int32_repeated, text_array
+from .attachments import Attachment
+from .checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from .continuation import Continuation
+from .visibility_check import Seal
+
+FORMAT_VERSION: Final = 1
+"""Of checkpoint files and of the state directory as a whole."""
+
+_KEY = b"sluice"
+_UNSIGNED = "unsigned" * 8
+"""Stands where the checksum goes while the checksum is computed."""
+
+
+class QuarantinedSplit(BaseModel):
+    """A split that was given up on: sent back too often."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    split_id: str
+    reason: str
+    attempts: int
+    checkpoint: int
+    """The checkpoint whose readers sent it back for the last time."""
+
+
+class CheckpointHeader(BaseModel):
+    """The JSON header, exactly as on disk. Unknown keys are kept."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    format: Literal[1] = FORMAT_VERSION
+    kind: Literal["delta", "base"]
+    checkpoint: int = Field(gt=0)
+    epoch: int = Field(gt=0)
+    parent_checkpoint: int = 0
+    parent_epoch: int = 0
+    enumerator: str
+    """Name of the source class that wrote the state."""
+
+    split_version: int
+    state_version: int
+    created: int
+    """Wall clock at the cut, microseconds since the epoch. For people; nothing depends on it."""
+
+    assigned_splits: int
+    state_rows: int
+    attempts: dict[str, int] = {}
+    """Split id -> how often it was sent back so far; whole, not a delta: only open cases."""
+
+    quarantined: list[QuarantinedSplit] = []
+    """Given up on since the parent; in a base, all."""
+
+    continuations: dict[str, list[Continuation]] = {}
+    """Reader -> the splits it goes on with, in order; they come after its assigned splits."""
+
+    events: dict[str, list[Any]] = {}
+    """Reader -> the custom events it receives with this checkpoint, in order."""
+
+    waiting: dict[str, list[Any]] = {}
+    """Reader -> custom events sent to it before this cut that go with a later one, since it got
+    no splits here; whole, not a delta."""
+
+    counted: dict[str, list[int]] = {}
+    """Name of an earlier checkpoint that was in flight at this cut -> readers whose commits are in
+    this state already; its other commits count later. Every checkpoint before this one that is
+    not named here is counted in full."""
+
+    cursors: dict[str, Any] = {}
+    """Where the enumerator goes on looking for work, in its own words; whole, not a delta. Without
+    them it looks everywhere, so a reader that does not know them loses nothing."""
+
+    attachments: list[Attachment] = []
+    """Objects below `index/` that belong to the state besides its rows."""
+
+    orders: int = 0
+    """Number of the newest order of this directory that the state contains (`orders.py`)."""
+
+    released: list[str] = []
+    """Ids of splits that left the quarantine since the parent, by an order; before what
+    `quarantined` adds. A base has none."""
+
+    checksum: str = _UNSIGNED
+    """SHA-256 of the file with this field unsigned."""
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """This checkpoint's own name."""
+        return CheckpointRef(self.checkpoint, self.epoch)
+
+    @property
+    def parent(self) -> CheckpointRef:
+        """The checkpoint this one is a delta on; `NO_CHECKPOINT` at the start of a chain."""
+        return CheckpointRef(self.parent_checkpoint, self.parent_epoch)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A header and its record batches, still in the source's own columns."""
+
+    header: CheckpointHeader
+    split_schema: pa.Schema
+    state_schema: pa.Schema
+    assigned: Sequence[tuple[int, pa.RecordBatch]] = field(default_factory=tuple)
+    """(reader, splits) in the order of assignment."""
+
+    state: Sequence[pa.RecordBatch] = field(default_factory=tuple)
+    seal: Seal | None = field(default=None, compare=False)
+    """How others recognize the object it was published as or read from."""
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """This checkpoint's own name."""
+        return self.header.ref
+
+    def to_bytes(self) -> bytes:
+        """The file: Arrow IPC, compressed, checksummed."""
+        return self.signed()[0]
+
+    def signed(self) -> tuple[bytes, str]:
+        """The file and the checksum in it."""
+        header = self.header.model_copy(update={"checksum": _UNSIGNED})
+        text = json.dumps(header.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+        split_type, state_type = pa.struct(self.split_schema), pa.struct(self.state_schema)
+        schema = pa.schema(
+            [
+                pa.field("section", pa.string()),
+                pa.field("reader", pa.int32()),
+                pa.field("split", split_type),
+                pa.field("state", state_type),
+            ],
+            metadata={_KEY: text.encode()},
+        )
+        sink = pa.BufferOutputStream()
+        # Most files are small, with many small columns: zstd sets up for each of them anew, and
+        # takes twenty times as long.
+        options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+        with pa.ipc.new_file(sink, schema, options=options) as writer:
+            for reader, splits in self.assigned:
+                columns = _section("assigned", reader, splits.to_struct_array(), state_type, 2)
+                writer.write_batch(pa.record_batch(columns, schema=schema))
+            for rows in self.state:
+                columns = _section("state", None, rows.to_struct_array(), split_type, 3)
+                writer.write_batch(pa.record_batch(columns, schema=schema))
+        data: bytes = sink.getvalue().to_pybytes()
+        checksum = hashlib.sha256(data).hexdigest()
+        # The metadata stands twice in an Arrow file: at its head and in its footer.
+        return data.replace(_UNSIGNED.encode(), checksum.encode()), checksum
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> Checkpoint:
+        """Read a file of any released version.
+
+        Args:
+            data: the whole file.
+            where: the object's address, for messages.
+
+        Raises:
+            StateVersionError: written by a newer release.
+            StateCorruptError: damaged; both checksums, or the decoder's words, are named.
+        """
+        try:
+            options = pa.ipc.IpcReadOptions(use_threads=False)
+            with pa.ipc.open_file(pa.BufferReader(data), options=options) as reader:
+                metadata = reader.schema.metadata or {}
+                header = _read_header(metadata.get(_KEY, b"null"), data, where)
+                batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+                split_type = reader.schema.field("split").type
+                state_type = reader.schema.field("state").type
+        except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
+            # Whatever a flipped bit makes a decoder say.
+            raise _corrupt(
+                where, f"{type(error).__name__}: {error}", "an Arrow IPC file"
+            ) from error
+        assigned, state = [], []
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            if batch.column("section")[0].as_py() == "assigned":
+                splits = pa.RecordBatch.from_struct_array(batch.column("split"))
+                assigned.append((batch.column("reader")[0].as_py(), splits))
+            else:
+                state.append(pa.RecordBatch.from_struct_array(batch.column("state")))
+        return cls(header, pa.schema(split_type), pa.schema(state_type), assigned, state)
+
+
+def _section(
+    name: str, reader: int | None, filled: pa.Array, empty: pa.DataType, at: int
+) -> list[pa.Array]:
+    rows = len(filled)
+    columns = [
+        text_array([name] * rows),
+        pa.nulls(rows, pa.int32()) if reader is None else int32_repeated(reader, rows),
+        pa.nulls(rows, empty),
+    ]
+    columns.insert(at, filled)
+    return columns
+
+
+def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
+    # The version is looked at before anything else, so that a newer file is called newer.
+    document = json.loads(text)
+    if not isinstance(document, dict) or not isinstance(document.get("format"), int):
+        raise _corrupt(where, "no header", "a JSON header under the key 'sluice'")
+    if document["format"] > FORMAT_VERSION:
+        raise newer_format(where, document["format"])
+    checksum = document.get("checksum", "")
+    unsigned = data.replace(str(checksum).encode(), _UNSIGNED.encode())
+    computed = hashlib.sha256(unsigned).hexdigest()
+    if computed != checksum:
+        raise _corrupt(where, f"checksum {computed}", f"checksum {checksum}")
+    try:
+        return CheckpointHeader.model_validate(document)
+    except ValidationError as error:
+        raise _corrupt(where, str(error), "a checkpoint header of version 1") from error
+
+
+def newer_format(where: str, version: int) -> StateVersionError:
+    """The refusal of state that a newer release has written, naming both versions."""
+    return StateVersionError(
+        "the state was written by a newer release of pyspark-sluice",
+        where,
+        f"format version {version}",
+        f"at most format version {FORMAT_VERSION}",
+        "Upgrade pyspark-sluice on the driver and the executors.",
+    )
+
+
+def _corrupt(where: str, found: str, expected: str) -> StateCorruptError:
+    return StateCorruptError(
+        "a checkpoint is damaged",
+        where,
+        found,
+        expected,
+        "Restore the object from a copy, or start a new query with startingState at an "
+        "older checkpoint.",
+    )
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> int:
+    """Total number of rows."""
+    return sum(batch.num_rows for batch in batches)
+
+
+def quarantined_in(chain: Iterable[Checkpoint]) -> list[QuarantinedSplit]:
+    """Splits that are given up on as of the last checkpoint of a chain."""
+    found: list[QuarantinedSplit] = []
+    for link in chain:
+        if link.header.released:
+            released = set(link.header.released)
+            found = [split for split in found if split.split_id not in released]
+        found += link.header.quarantined
+    return found
+
+
+__all__ = [
+    "FORMAT_VERSION",
+    "NO_CHECKPOINT",
+    "Checkpoint",
+    "CheckpointHeader",
+    "QuarantinedSplit",
+    "newer_format",
+    "quarantined_in",
+    "rows_of",
+]

@@ -1,0 +1,103 @@
+"""Small JSON documents with a checksum of their own, so that a single flipped bit is found.
+
+An older release ignores the key; a document without it was written by one.
+
+Not here: what is in the documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from xxhash import xxh3_128_hexdigest
+
+from ...errors import StateCorruptError
+from .checkpoint import newer_format
+
+KEY: Final = "checksum"
+DOCUMENT_VERSION: Final = 1
+"""Of every kind of document there is."""
+
+DocumentT = TypeVar("DocumentT", bound=BaseModel)
+
+
+def sealed(document: Mapping[str, Any]) -> bytes:
+    """Canonical JSON: sorted keys, UTF-8, one trailing newline; with its checksum."""
+    body = {name: value for name, value in document.items() if name != KEY}
+    return _written({**body, KEY: _checksum(body)})
+
+
+def unsealed(data: bytes) -> dict[str, Any]:
+    """The document without its checksum.
+
+    Raises:
+        ValueError: it is no JSON object, or not what it was when it was written.
+    """
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        message = "not a JSON object"
+        raise ValueError(message)
+    if KEY not in document:
+        return document
+    body = {name: value for name, value in document.items() if name != KEY}
+    if document[KEY] != _checksum(body):
+        message = f"checksum {_checksum(body)} instead of {str(document[KEY])[:40]}"
+        raise ValueError(message)
+    # A key that is there twice, or white space that was something else.
+    if _written(document) != data:
+        message = "not canonical JSON"
+        raise ValueError(message)
+    return body
+
+
+def parsed(
+    model: type[DocumentT],
+    data: bytes,
+    where: str,
+    what: str,
+    remedy: str = "",
+    *,
+    sealed_with: str = "format",
+) -> DocumentT:
+    """A document as its model; a newer one is called newer, whatever else is in it.
+
+    Args:
+        model: what it has to be.
+        data: the object.
+        where: its place, for the error.
+        what: it is, for the error: "a reader commit".
+        remedy: for the error.
+        sealed_with: the key with which the checksum came; documents of older releases lack both.
+
+    Raises:
+        StateVersionError: written by a newer release.
+        StateCorruptError: it is not what was written.
+    """
+    try:
+        document = json.loads(data)
+        if document["format"] > DOCUMENT_VERSION:
+            raise newer_format(where, document["format"])
+        if sealed_with in document and KEY not in document:
+            # The key itself may be what is damaged.
+            message = "no checksum"
+            raise ValueError(message)
+        return model.model_validate(unsealed(data))
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise StateCorruptError(
+            f"{what} is damaged",
+            where,
+            str(error).splitlines()[0],
+            f"a JSON document of format version {DOCUMENT_VERSION}",
+            remedy,
+        ) from error
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    return xxh3_128_hexdigest(_written(body))
+
+
+def _written(document: Mapping[str, Any]) -> bytes:
+    return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()

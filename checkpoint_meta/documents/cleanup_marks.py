@@ -1,0 +1,91 @@
+"""How far the files of completed checkpoints have been cleaned up, durably.
+
+A mark says that everything which the checkpoints up to one have read was taken out of the way, but
+for what it lists itself. Nothing is lost if marks are: what was done is found done.
+
+Not here: what is removed and when (enumerator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ...errors import StateCorruptError, StateError
+from ..stores.contract import StateStore
+from .checkpoint import FORMAT_VERSION
+from .checkpoint_ref import CheckpointRef
+from .checksummed_json import parsed, sealed
+from .layout import CLEANED
+
+_KEPT = 2
+"""The newest marks, so that a damaged one costs little."""
+
+
+class CleanedMark(BaseModel):
+    """One mark, as on disk."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    format: Literal[1] = FORMAT_VERSION
+    checkpoint: int
+    epoch: int
+    """Of the checkpoint."""
+
+    state: Mapping[str, Any]
+    """The cleaner's own: what is not done yet, and figures."""
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """The checkpoint up to which all is done."""
+        return CheckpointRef(self.checkpoint, self.epoch)
+
+
+class CleanedMarks:
+    """The marks of a state directory, written by one incarnation of the coordinator."""
+
+    def __init__(self, store: StateStore, epoch: int) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._number = 0
+
+    def found(self) -> Sequence[CleanedMark]:
+        """Those that can be read, the newest first.
+
+        Raises:
+            StateVersionError: written by a newer release.
+        """
+        marks = []
+        for leaf in reversed(self._store.list(CLEANED)):
+            try:
+                marks.append(self._read(f"{CLEANED}/{leaf}"))
+            except (FileNotFoundError, StateCorruptError):
+                continue  # The one before it says less, and all is done once more from there.
+        return marks
+
+    def check(self) -> Iterator[tuple[str, StateError]]:
+        """The names of those that cannot be read, and why."""
+        for leaf in self._store.list(CLEANED):
+            try:
+                self._read(f"{CLEANED}/{leaf}")
+            except StateError as error:
+                yield f"{CLEANED}/{leaf}", error
+            except FileNotFoundError:
+                continue
+
+    def _read(self, name: str) -> CleanedMark:
+        where = f"{self._store.location}/{name}"
+        data = self._store.read(name)
+        return parsed(CleanedMark, data, where, "a mark of what was cleaned up")
+
+    def publish(self, ref: CheckpointRef, state: Mapping[str, Any]) -> None:
+        """Everything up to `ref` is done, but for what `state` says; older marks go."""
+        mark = CleanedMark(checkpoint=ref.checkpoint, epoch=ref.epoch, state=state)
+        self._number += 1
+        leaf = f"{self._epoch:010d}-{self._number:010d}.json"
+        self._store.publish(f"{CLEANED}/{leaf}", sealed(mark.model_dump(mode="json")))
+        older = [known for known in self._store.list(CLEANED) if known < leaf]
+        for known in older[: 1 - _KEPT]:
+            self._store.delete(f"{CLEANED}/{known}")

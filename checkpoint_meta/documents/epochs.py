@@ -1,0 +1,167 @@
+"""Which incarnation of the coordinator owns a state directory.
+
+An epoch is claimed create-only when a coordinator opens the state, so of two coordinators the one
+with the higher epoch is the newer one, and the older one can find that out.
+
+Not here: what the older one does then (the coordinator raises `FencedError`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import uuid
+from typing import Final
+
+from ...errors import FencedError, StateCorruptError, StateError
+from ..stores.contract import StateStore
+from .checkpoint import FORMAT_VERSION, newer_format
+from .checksummed_json import sealed
+from .layout import EPOCHS, FORMAT, epoch_object
+
+KEPT: Final = 16
+"""Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
+
+FORMAT_DOCUMENT: Final = (json.dumps({"format": FORMAT_VERSION}, sort_keys=True) + "\n").encode()
+"""The object FORMAT of a state directory."""
+
+LOG: Final = logging.getLogger("pyspark_sluice.state")
+
+
+def open_format(store: StateStore) -> None:
+    """Check the directory's format version, and write it into a new directory.
+
+    Raises:
+        StateVersionError: the directory belongs to a newer release.
+        StateCorruptError: FORMAT is not what a release writes.
+    """
+    where = f"{store.location}/{FORMAT}"
+    document = FORMAT_DOCUMENT
+    try:
+        found = store.read(FORMAT)
+    except FileNotFoundError:
+        try:
+            store.publish(FORMAT, document)
+            return
+        except FileExistsError:
+            found = store.read(FORMAT)
+    if document.startswith(found) and len(found) < len(document):
+        # A copy that was interrupted; every checkpoint names its own version besides.
+        LOG.warning("%s is cut short (%d bytes); taken for what it began as", where, len(found))
+        found = document
+    try:
+        version = int(json.loads(found)["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateCorruptError(
+            "the state directory's FORMAT is damaged",
+            where,
+            repr(found[:80]),
+            document.decode().strip(),
+            "Check that the path is a Sluice state directory.",
+        ) from error
+    if version > FORMAT_VERSION:
+        raise newer_format(where, version)
+
+
+def claim_epoch(store: StateStore, purpose: str = "") -> int:
+    """Claim the next epoch for this process; durable when this returns.
+
+    Args:
+        store: the state directory.
+        purpose: what a tool claims it for; empty for a query.
+
+    Raises:
+        StateError: the store let the claim be written over.
+    """
+    while True:
+        epoch = newest_epoch(store) + 1
+        try:
+            store.publish(epoch_object(epoch), _claim(epoch, purpose))
+        except FileExistsError:
+            store.refresh(EPOCHS)
+            continue
+        # Superseded epochs are deleted, so a number that was free may be one of the past.
+        if newest_epoch(store) < epoch + KEPT:
+            break
+    _check_exclusive(store, epoch)
+    for old in _epochs(store):
+        if old <= epoch - KEPT:
+            store.delete(epoch_object(old))
+    return epoch
+
+
+def _claim(epoch: int, purpose: str = "") -> bytes:
+    # Without the nonce two threads of one process could take one another's claim for their own
+    # whose answer was lost.
+    document = {
+        "format": FORMAT_VERSION,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "nonce": uuid.uuid4().hex,
+        "epoch": epoch,
+        **({"purpose": purpose} if purpose else {}),
+    }
+    return sealed(document)
+
+
+def _check_exclusive(store: StateStore, epoch: int) -> None:
+    # Some servers that speak a known protocol ignore its conditions.
+    try:
+        store.publish(epoch_object(epoch), _claim(epoch))
+    except FileExistsError:
+        return
+    raise StateError(
+        "the state store let an object be created twice",
+        f"{store.location}/{epoch_object(epoch)}",
+        "no error at the second creation of an epoch",
+        "a create that fails where the object exists (If-None-Match: * on S3)",
+        "Point stateLocation at a store that honours conditional writes.",
+    )
+
+
+def newest_epoch(store: StateStore) -> int:
+    """The highest epoch claimed so far, 0 in a new directory."""
+    return max(_epochs(store), default=0)
+
+
+def purpose_of(store: StateStore, epoch: int) -> str:
+    """What a tool has claimed `epoch` for; empty for a query, and where that cannot be read."""
+    try:
+        return str(json.loads(store.read(epoch_object(epoch))).get("purpose", ""))
+    except (FileNotFoundError, ValueError, AttributeError):
+        return ""
+
+
+def _epochs(store: StateStore) -> list[int]:
+    stems = [leaf.removesuffix(".json") for leaf in store.list(EPOCHS)]
+    return [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
+
+
+def check_not_fenced(store: StateStore, epoch: int) -> None:
+    """Raise if a newer incarnation has claimed the directory.
+
+    Raises:
+        FencedError: names both epochs and the newer owner.
+    """
+    newest = newest_epoch(store)
+    if newest <= epoch:
+        return
+    raise FencedError(
+        "another query has taken over this state directory",
+        store.location,
+        f"epoch {newest} claimed by {_owner(store, newest)}",
+        f"epoch {epoch} (this query) to be the newest",
+        "Two queries must not share a state: give each its own checkpointLocation. Two sluice "
+        "sources in one query need distinct sourceName options.",
+    )
+
+
+def _owner(store: StateStore, epoch: int) -> str:
+    try:
+        owner = json.loads(store.read(epoch_object(epoch)))
+        return f"process {owner['pid']} on {owner['host']}"
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        # The claim counts by its name, whatever has become of its content.
+        return "somebody whose claim cannot be read"

@@ -1,0 +1,123 @@
+"""Files and ranges of files as Arrow columns: the form in which they are kept and written down.
+
+Not here: the serializers of a source (`serializer.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .arrow_arrays import int64_array, text_array
+from .file_split import FileSplit, FileVersion
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+WordT = TypeVar("WordT", np.int64, np.uint64)
+
+_FILE = [
+    ("path", pa.string()),
+    ("size", pa.int64()),
+    ("modified", pa.int64()),
+    ("etag", pa.string()),
+]
+FILES = pa.schema(_FILE)
+"""One version of a file a row."""
+
+RANGES = pa.schema([*_FILE, ("start", pa.int64()), ("end", pa.int64())])
+"""One range of a file a row."""
+
+CHANGES = pa.schema([*RANGES, ("known", pa.bool_()), ("withdrawn", pa.bool_())])
+"""What a checkpoint says of a range that it did not assign.
+
+The bytes from `start` to `end` became pending, or with `withdrawn` are pending no longer. With
+`known` this version of the file is known from now on, as taken up to `end`; a row without bytes
+says nothing else. Of several such rows of one file the last one counts.
+"""
+
+
+def file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
+    """The columns of `FILES`."""
+    return [
+        text_array([file.path for file in files]),
+        int64_array([file.size for file in files]),
+        int64_array([file.modified for file in files]),
+        text_array([file.etag for file in files]),
+    ]
+
+
+def ranges_of(splits: Sequence[FileSplit]) -> pa.RecordBatch:
+    """Splits as rows of `RANGES`."""
+    columns = file_columns([split.file for split in splits])
+    columns += [
+        int64_array([split.start for split in splits]),
+        int64_array([split.end for split in splits]),
+    ]
+    return pa.record_batch(columns, schema=RANGES)
+
+
+def splits_in(ranges: pa.RecordBatch) -> list[FileSplit]:
+    """Rows of `RANGES` as splits."""
+    columns = [ranges.column(name).to_pylist() for name in RANGES.names]
+    return list(map(FileSplit, map(FileVersion, *columns[:4]), *columns[4:]))
+
+
+def with_borders(files: pa.RecordBatch, start: Numbers, end: Numbers) -> pa.RecordBatch:
+    """Rows of `FILES` (or of `RANGES`, whose borders they lose) as rows of `RANGES`."""
+    columns = [files.column(name) for name in FILES.names]
+    return pa.record_batch([*columns, numbers_array(start), numbers_array(end)], schema=RANGES)
+
+
+def changes_of(
+    ranges: pa.RecordBatch, *, known: bool = False, withdrawn: bool = False
+) -> pa.RecordBatch:
+    """Rows of `RANGES` as rows of `CHANGES`."""
+    flags = [pa.repeat(pa.scalar(flag), ranges.num_rows) for flag in (known, withdrawn)]
+    return pa.record_batch([*ranges.columns, *flags], schema=CHANGES)
+
+
+def ranges_in(batch: pa.RecordBatch, chosen: Flags | None = None) -> pa.RecordBatch:
+    """The columns of `RANGES` alone, of the rows that are chosen."""
+    ranges = pa.record_batch([batch.column(name) for name in RANGES.names], schema=RANGES)
+    if chosen is None or chosen.all():
+        return ranges
+    return ranges.take(numbers_array(np.flatnonzero(chosen)))
+
+
+def became_pending(changes: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of `CHANGES` that say so, as rows of `RANGES`."""
+    has_bytes = numbers_in(changes, "start") < numbers_in(changes, "end")
+    return ranges_in(changes, has_bytes & ~flags_in(changes, "withdrawn"))
+
+
+def flags_in(batch: pa.RecordBatch, name: str) -> Flags:
+    """A column of flags, none of them null."""
+    column = batch.column(name)
+    assert column.null_count == 0
+    bits = np.unpackbits(np.frombuffer(column.buffers()[1] or b"", np.uint8), bitorder="little")
+    return bits[column.offset : column.offset + len(column)].astype(np.bool_)
+
+
+def numbers_array(values: Numbers) -> pa.Array:
+    """A column of 64 bit numbers over the memory of `values`."""
+    kept = np.ascontiguousarray(values, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(kept), [None, pa.py_buffer(kept)])
+
+
+def numbers_in(batch: pa.RecordBatch, name: str) -> Numbers:
+    """A column of 64 bit numbers, none of them null, without a copy."""
+    return words_in(batch.column(name), np.int64)
+
+
+def words_in(column: pa.Array, kind: type[WordT]) -> npt.NDArray[WordT]:
+    """Words of 64 bits, none of them null, over the memory of a column.
+
+    pyarrow's own conversion imports pandas where there is one.
+    """
+    assert column.null_count == 0
+    values: npt.NDArray[WordT] = np.frombuffer(column.buffers()[1] or b"", kind)
+    return values[column.offset : column.offset + len(column)]

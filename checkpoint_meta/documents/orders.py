@@ -1,0 +1,168 @@
+"""What a person has asked of a query: ranges to be read again, to be let go of, or given up.
+
+An order is written once, by a command, beside a query that is stopped or runs; it is the audit
+record, too, and stays. A coordinator applies the orders that its state does not contain when it
+opens the state, and its next checkpoint says up to which number they are in it. So:
+
+- a crash before an order is created: nothing has happened;
+- after it: the order is applied at the next start;
+- between that and the next checkpoint: it is applied once more, to the same state as before;
+- a restore from a checkpoint that does not contain it yet: likewise. Once on every chain.
+
+Not here: what an order means for a source (enumerator), who may write one (connector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...errors import StateCorruptError, StateMissingError
+from ..stores.contract import StateStore
+from .checkpoint_ref import CheckpointRef
+from .checksummed_json import parsed, sealed
+from .layout import ORDERS, order_object
+
+ORDER_FORMAT: Final = 1
+
+_REMEDY: Final = "Restore the object from a copy; what it asked for cannot be done without it."
+
+Action = Literal["requeue", "rewind", "forget", "waive"]
+
+
+class Order(BaseModel):
+    """One order, as on disk. Unknown keys are kept."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    format: Literal[1] = ORDER_FORMAT
+    number: int = Field(default=0, ge=0)
+    """Its place among the orders of this directory, from 1; 0 before it is published."""
+
+    action: Action
+    """requeue and rewind: the splits become pending. forget: they are pending no longer. waive:
+    they were assigned in a batch that is under way and cannot be read (again); its replay leaves
+    them out."""
+
+    enumerator: str
+    """Name of the source that the splits are of."""
+
+    split_version: int
+    splits: Mapping[str, Sequence[Any]]
+    """Column -> values, of the source's split serializer."""
+
+    released: Sequence[str] = ()
+    """Ids of splits that leave the quarantine."""
+
+    checkpoint: int = 0
+    epoch: int = 0
+    """The newest checkpoint when the order was made."""
+
+    to_checkpoint: int = 0
+    to_epoch: int = 0
+    """rewind: what was assigned after this one is read again. waive: this one assigned the
+    splits."""
+
+    rows: int = 0
+    """waive: rows of the splits that readers had acknowledged."""
+
+    matching: str = ""
+    reason: str = ""
+    who: str = ""
+    host: str = ""
+    created: int = 0
+    """Microseconds since the epoch, for people."""
+
+    nonce: str = ""
+    """Makes two orders differ that say the same."""
+
+    @property
+    def reads_again(self) -> bool:
+        """True if its splits become pending."""
+        return self.action in {"requeue", "rewind"}
+
+    @property
+    def made_of(self) -> CheckpointRef:
+        """The newest checkpoint when it was made."""
+        return CheckpointRef(self.checkpoint, self.epoch)
+
+    @property
+    def count(self) -> int:
+        """How many splits it names."""
+        return len(next(iter(self.splits.values()), ()))
+
+
+class Orders:
+    """The orders of one state directory. Any thread."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def newest(self) -> int:
+        """The number of the newest order; 0 if there is none."""
+        stems = [leaf.removesuffix(".json") for leaf in self._store.list(ORDERS)]
+        return max((int(stem) for stem in stems if stem.isascii() and stem.isdigit()), default=0)
+
+    def after(self, number: int) -> list[Order]:
+        """The orders with a greater number, in order.
+
+        Raises:
+            StateMissingError: one before the newest is gone.
+            StateCorruptError: one is damaged.
+            StateVersionError: one was written by a newer release.
+        """
+        return [self.read(each) for each in range(number + 1, self.newest() + 1)]
+
+    def waived(self, ref: CheckpointRef, contained: int) -> list[Order]:
+        """Those that give up splits of `ref`; raises like `after`.
+
+        Args:
+            ref: a checkpoint whose batch is under way.
+            contained: the newest order that it contains: later ones can speak of it.
+        """
+        to = (ref.checkpoint, ref.epoch)
+        orders = self.after(contained)
+        return [o for o in orders if o.action == "waive" and (o.to_checkpoint, o.to_epoch) == to]
+
+    def read(self, number: int) -> Order:
+        """The order of that number; raises like `after`."""
+        name = order_object(number)
+        where = f"{self._store.location}/{name}"
+        try:
+            data = self._store.read(name)
+        except FileNotFoundError as error:
+            raise StateMissingError(
+                "an order is gone",
+                where,
+                "no such object",
+                "orders that are numbered one by one",
+                _REMEDY,
+            ) from error
+        order = parsed(Order, data, where, "an order", _REMEDY)
+        if order.number != number or len({len(of) for of in order.splits.values()}) > 1:
+            raise StateCorruptError(
+                "an order is damaged",
+                where,
+                f"order {order.number}, with columns of length "
+                + ", ".join(str(len(of)) for of in order.splits.values()),
+                f"order {number}, with columns of one length",
+                _REMEDY,
+            )
+        return order
+
+    def publish(self, order: Order) -> Order:
+        """Write an order down under the next number; durable when this returns.
+
+        A query that runs applies it at its next start.
+        """
+        while True:
+            numbered = order.model_copy(update={"number": self.newest() + 1})
+            try:
+                data = sealed(numbered.model_dump(mode="json"))
+                self._store.publish(order_object(numbered.number), data)
+            except FileExistsError:
+                self._store.refresh(ORDERS)
+                continue
+            return numbered

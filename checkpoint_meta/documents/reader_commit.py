@@ -1,0 +1,245 @@
+"""The durable, create-only record by which a reader acknowledges a checkpoint.
+
+The first commit of a (checkpoint, reader) wins for ever: every later attempt follows its verdicts
+or fails. It is counted once, in the checkpoint after it. This closes the direction from reader to
+coordinator, which Flink left open (FLINK-28639).
+
+Not here: reading the splits (reader) and what the coordinator does with a commit (enumerator).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from ..stores.contract import StateStore
+from .checkpoint import FORMAT_VERSION
+from .checkpoint_ref import CheckpointRef, refs_in
+from .checksummed_json import parsed, sealed
+from .layout import READERS, abandoned_directory, abandoned_object, reader_directory, reader_object
+from .visibility_check import VISIBILITY_PAUSES
+
+if TYPE_CHECKING:
+    from .serializer import VersionedSerializer
+
+T = TypeVar("T")
+
+
+class ReturnedSplit(BaseModel):
+    """Verdict: sent back whole, no row of it was emitted."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    index: int
+    reason: str
+
+
+class UnfinishedSplit(BaseModel):
+    """Verdict: read up to the start of the remainder."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    index: int
+    remainder: dict[str, list[Any]]
+    """The remainder as the split serializer's columns, one row."""
+
+
+class _OfAttempt(BaseModel):
+    """What one attempt of one reader says of one checkpoint."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    format: Literal[1] = FORMAT_VERSION
+    checkpoint: int
+    epoch: int
+    reader: int
+    attempt: int
+    query_id: str = ""
+    """Spark's `sql.streaming.queryId`, empty where there is none."""
+
+
+class ReaderCommit(_OfAttempt):
+    """What one reader read of each split of one checkpoint, and what it sends back.
+
+    Splits are named by their index in the reader's assignment, and figures are columns in that
+    order, so that fifty thousand packed splits stay a small document. A split that is neither
+    returned nor unfinished was read to its end.
+    """
+
+    rows: Sequence[int]
+    """Rows emitted of each split."""
+
+    input_bytes: Sequence[int]
+    microseconds: Sequence[int]
+    split_version: int = 1
+    """Version of the split serializer that wrote the remainders."""
+
+    unfinished: Sequence[UnfinishedSplit] = ()
+    returned: Sequence[ReturnedSplit] = ()
+    dropped_records: Mapping[int, int] = {}
+    """Index -> malformed records dropped; only where any were."""
+
+    skipped: Mapping[int, str] = {}
+    """Index -> why configuration skipped it."""
+
+    finished: int = 0
+    """Wall clock of the executor at the end, microseconds since the epoch; 0 in commits of earlier
+    releases. For people; nothing depends on it."""
+
+    events: Sequence[tuple[str, Any]] = ()
+    """(type, JSON value) for the enumerator, in order."""
+
+    shape: Mapping[str, Any] = {}
+    """What shaped the rows besides the splits, as JSON values; never a secret. A later attempt
+    reads under the same."""
+
+    abandoned: bool = False
+    """True if Spark completed the checkpoint without this reader, which says the driver. Bounded
+    splits count as read; unbounded ones are unfinished at their old start."""
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """The checkpoint acknowledged."""
+        return CheckpointRef(self.checkpoint, self.epoch)
+
+    def remainders(self, serializer: VersionedSerializer[Sequence[T]]) -> dict[int, T]:
+        """Index -> what is left of that split, for those that were not read to their end."""
+        schema = serializer.serialize([]).schema
+        found = {}
+        for part in self.unfinished:
+            batch = pa.record_batch(dict(part.remainder), schema=schema)
+            (found[part.index],) = serializer.read(self.split_version, batch)
+        return found
+
+    def verdict(self, index: int) -> str:
+        """What was decided for one split; equal texts for equal outcomes, whatever the figures."""
+        for split in self.returned:
+            if split.index == index:
+                return "sent back"
+        for part in self.unfinished:
+            if part.index == index:
+                return f"{self.rows[index]} rows read, remainder {part.remainder}"
+        return f"{self.rows[index]} rows read to the end"
+
+    def first_difference(self, other: ReaderCommit) -> int | None:
+        """Index of the first split with another verdict in `other`, None where all agree."""
+        same = (list(self.rows), list(self.returned_indexes), list(self.unfinished))
+        if same == (list(other.rows), list(other.returned_indexes), list(other.unfinished)):
+            return None
+        pairs = range(max(len(self.rows), len(other.rows)))
+        return next((i for i in pairs if self.verdict(i) != other.verdict(i)), None)
+
+    @property
+    def returned_indexes(self) -> Sequence[int]:
+        """Indexes of the splits sent back, ascending."""
+        return sorted(split.index for split in self.returned)
+
+    def to_bytes(self) -> bytes:
+        """Canonical JSON with a checksum: sorted keys, UTF-8, one trailing newline."""
+        return sealed(self.model_dump(mode="json"))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> ReaderCommit:
+        """Read a commit of any released version.
+
+        Raises:
+            StateVersionError: written by a newer release.
+            StateCorruptError: not a reader commit.
+        """
+        remedy = "Restore the object from a copy."
+        return parsed(cls, data, where, "a reader commit", remedy, sealed_with="finished")
+
+
+class Abandonment(_OfAttempt):
+    """An attempt was closed half-way: Spark wanted no more of its rows, or ended it.
+
+    An object of its own beside the commit, so that it can never stand in the way of one: the
+    loser of two speculative attempts is closed too, before or after the winner acknowledges.
+    Where a reader has no commit it explains why, and nobody has to wait for one.
+    """
+
+    reported: int
+    """Splits it had come to the end of."""
+
+
+class ReaderCommits:
+    """The reader commits of a state directory."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def publish(self, commit: ReaderCommit) -> ReaderCommit:
+        """Publish `commit` unless another attempt was first; return the one that counts."""
+        name = reader_object(commit.ref, commit.reader)
+        try:
+            self._store.publish(name, commit.to_bytes())
+        except FileExistsError:
+            return self._read(name)
+        return commit
+
+    def find(self, ref: CheckpointRef, reader: int) -> ReaderCommit | None:
+        """The commit of `reader` for `ref`, looked for by its name; None if there is none yet."""
+        try:
+            return self._read(reader_object(ref, reader))
+        except FileNotFoundError:
+            return None
+
+    def wait_for(
+        self, ref: CheckpointRef, reader: int, sleep: Callable[[float], None] = time.sleep
+    ) -> ReaderCommit | None:
+        """A commit that has been seen by the driver; other hosts may see it a little later."""
+        for pause in VISIBILITY_PAUSES:
+            commit = self.find(ref, reader)
+            if commit is not None:
+                return commit
+            sleep(pause)
+            self.refresh(ref)
+        return self.find(ref, reader)
+
+    def readers(self, ref: CheckpointRef) -> list[int]:
+        """Readers whose commit for `ref` a listing shows, ascending.
+
+        A network file system may show an old listing: good enough for views and for looking
+        early, not for believing that a commit is not there.
+        """
+        return _numbers(self._store.list(reader_directory(ref)))
+
+    def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
+        """All commits for `ref` that a listing shows, in the order of readers."""
+        return [self._read(reader_object(ref, reader)) for reader in self.readers(ref)]
+
+    def abandon(self, abandonment: Abandonment) -> None:
+        """Record that an attempt was closed half-way; the first record of a reader stays."""
+        ref = CheckpointRef(abandonment.checkpoint, abandonment.epoch)
+        document = sealed(abandonment.model_dump(mode="json"))
+        with contextlib.suppress(FileExistsError):
+            self._store.publish(abandoned_object(ref, abandonment.reader), document)
+
+    def abandoned(self, ref: CheckpointRef) -> list[int]:
+        """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""
+        return _numbers(self._store.list(abandoned_directory(ref)))
+
+    def newest_acknowledged(self) -> CheckpointRef | None:
+        """The newest retained checkpoint that any reader has acknowledged, if there is one."""
+        for ref in reversed(refs_in(self._store.list(READERS))):
+            if self.readers(ref):
+                return ref
+        return None
+
+    def refresh(self, ref: CheckpointRef) -> None:
+        """The next look for what `ref`'s readers have written is a real one."""
+        for directory in (READERS, reader_directory(ref), abandoned_directory(ref)):
+            self._store.refresh(directory)
+
+    def _read(self, name: str) -> ReaderCommit:
+        return ReaderCommit.from_bytes(self._store.read(name), f"{self._store.location}/{name}")
+
+
+def _numbers(leaves: Sequence[str]) -> list[int]:
+    stems = [leaf.removesuffix(".json") for leaf in leaves]
+    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())

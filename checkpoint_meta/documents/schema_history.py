@@ -1,0 +1,117 @@
+"""The schema of a query's source, version by version, where nobody has given it.
+
+One immutable object a version; whoever wants to go on from the newest creates the next one, and
+finds out if somebody else has. Not here: how a schema is inferred or grows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import StateCorruptError, StateVersionError
+from ..stores.open_store import StateStore
+from .checksummed_json import sealed, unsealed
+
+_DIRECTORY = "schemas"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class StoredSchema:
+    """One version of the schema."""
+
+    version: int
+    schema: Mapping[str, Any]
+    """Spark's JSON of the struct."""
+
+    reason: str = ""
+    """What the version came from, for people."""
+
+
+class SchemaHistory:
+    """The versions in one state directory."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def latest(self) -> StoredSchema | None:
+        """The newest version; None before the first.
+
+        Raises:
+            StateVersionError: it was written by a newer release.
+            StateCorruptError: its bytes do not add up.
+        """
+        names = self._names()
+        return self._read(names[-1]) if names else None
+
+    def all(self) -> list[StoredSchema]:
+        """Every version, the oldest first; raises what `latest` does."""
+        return [self._read(name) for name in self._names()]
+
+    def _names(self) -> list[str]:
+        return [name for name in self._store.list(_DIRECTORY) if name[:-5].isdigit()]
+
+    def grow(
+        self, change: Callable[[StoredSchema | None], tuple[Mapping[str, Any], str]]
+    ) -> StoredSchema:
+        """The newest version after `change`, which is stored if it makes a difference.
+
+        Args:
+            change: from the newest version (None before the first) to a schema and the reason for
+                it. Called again on what somebody else has stored meanwhile, so that nobody's
+                columns are lost.
+        """
+        while True:
+            before = self.latest()
+            schema, reason = change(before)
+            if before is not None and before.schema == schema:
+                return before
+            made = StoredSchema(0 if before is None else before.version + 1, schema, reason)
+            try:
+                self._store.publish(_name(made.version), _written(made))
+            except FileExistsError:
+                continue
+            return made
+
+    def _read(self, leaf: str) -> StoredSchema:
+        name = f"{_DIRECTORY}/{leaf}"
+        where = f"{self._store.location}/{name}"
+        try:
+            data = self._store.read(name)
+            found = json.loads(data)["format"]
+            if found <= _FORMAT:
+                document = unsealed(data)
+                schema, reason = document["schema"], document.get("reason", "")
+                return StoredSchema(int(document["version"]), dict(schema), str(reason))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StateCorruptError(
+                "a stored schema does not parse",
+                where,
+                f"{type(error).__name__}: {error}",
+                "JSON with the keys format, version and schema",
+                "Restore the object from a copy, or delete it: the version before it counts then.",
+            ) from error
+        raise StateVersionError(
+            "the schema was stored by a newer release",
+            where,
+            f"format {found}",
+            f"at most {_FORMAT}",
+            "Upgrade pyspark-sluice on the driver and the executors.",
+        )
+
+
+def _name(version: int) -> str:
+    return f"{_DIRECTORY}/{version:010d}.json"
+
+
+def _written(made: StoredSchema) -> bytes:
+    document = {
+        "format": _FORMAT,
+        "version": made.version,
+        "schema": made.schema,
+        "reason": made.reason,
+    }
+    return sealed(document)

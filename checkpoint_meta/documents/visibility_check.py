@@ -1,0 +1,67 @@
+"""The proof that two processes see the same state directory.
+
+A published checkpoint holds its own checksum. Where it stands in the object, and what it says, is
+the checkpoint's seal: small enough to travel with every task, and one short look to compare,
+however large the object is.
+
+Not here: when it is compared (connector), and the checksum itself (`checkpoint.py`).
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ...errors import StateNotSharedError
+from ..stores.contract import StateStore
+
+VISIBILITY_PAUSES: Final = (0.2, 1.0)
+"""Seconds before the second and the third look; a network file system may be a little behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """A checksum, and where in which object it stands."""
+
+    name: str
+    position: int
+    checksum: str
+
+    @classmethod
+    def of(cls, name: str, data: bytes, checksum: str) -> Seal:
+        """The seal of an object that holds `checksum`."""
+        return cls(name, data.index(checksum.encode()), checksum)
+
+    def check(self, store: StateStore, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Raise unless `store` holds this very object; one look where it does.
+
+        Raises:
+            StateNotSharedError: names the host, the place and what is there instead.
+        """
+        found = self._found(store)
+        for pause in VISIBILITY_PAUSES:
+            if not found:
+                return
+            sleep(pause)
+            store.refresh(self.name.rpartition("/")[0])
+            found = self._found(store)
+        if found:
+            raise StateNotSharedError(
+                "this executor does not see the state that the driver writes",
+                f"{store.location}/{self.name} on host {socket.gethostname()}",
+                found,
+                f"the checkpoint with checksum {self.checksum} that the driver has published",
+                "Put checkpointLocation (or stateLocation) where the driver and every executor "
+                "reach the same directory by the same path: a shared mount or an object store.",
+            )
+
+    def _found(self, store: StateStore) -> str:
+        """What is there instead; empty if it is the very object."""
+        try:
+            there = store.read_part(self.name, self.position, len(self.checksum))
+        except FileNotFoundError:
+            return "no such object"
+        return "" if there == self.checksum.encode() else "another object of that name"

@@ -1,0 +1,207 @@
+"""Fingerprints of the names of files, in sorted columns: 16 bytes for a file that was seen.
+
+A name is known by the 128 bits of XXH3 over its UTF-8. Among ten million names two share them with
+a chance of 10^-25.
+
+Not here: where they are kept (`run.py`), and what is asked of them (the enumerator's ledger).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from xxhash import xxh3_64_intdigest, xxh3_128_digest
+
+from ..documents.file_columns import Flags, Numbers, numbers_in
+from ..documents.file_split import GrowingMark, growing_mark
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+"""The constants of SplitMix64."""
+
+_STEP = 65_536
+"""Paths of a column that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Fingerprints of names, in the order of the names."""
+
+    high: Words
+    low: Words
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def take(self, chosen: Any) -> Names:
+        """Those at some positions, or where a mask is true."""
+        return Names(self.high[chosen], self.low[chosen])
+
+    @staticmethod
+    def join(parts: Sequence[Names]) -> Names:
+        """All of `parts`, one after the other."""
+        return Names(_joined([p.high for p in parts]), _joined([p.low for p in parts]))
+
+
+def names_of(paths: Iterable[str]) -> Names:
+    """The fingerprints of paths."""
+    return _names([xxh3_128_digest(path.encode()) for path in paths])
+
+
+def names_in(paths: pa.Array) -> Names:
+    """The fingerprints of a column of paths; few of them are text objects at any time."""
+    steps = range(0, len(paths), _STEP)
+    return Names.join([names_of(paths[at : at + _STEP].to_pylist()) for at in steps])
+
+
+def _names(digests: Sequence[bytes]) -> Names:
+    words = np.frombuffer(b"".join(digests), ">u8").reshape(-1, 2).astype(np.uint64)
+    return Names(words[:, 0].copy(), words[:, 1].copy())
+
+
+def versions_of(sizes: Numbers, modified: Numbers, etags: Sequence[str] | None) -> Words:
+    """64 bits that tell one version of a file from another, even ones: size, time, the etag.
+
+    Those of a growing file are odd: 32 bits for size and time, then 31 for its identity.
+    """
+    of_stat = _mixed(_mixed(sizes.astype(np.uint64)) ^ modified.astype(np.uint64))
+    if etags is None or not any(etags):
+        return of_stat & ~_ODD
+    marks = np.fromiter(map(_mark, etags), np.uint64, len(etags))
+    plain = np.where(marks == 0, of_stat, _mixed(of_stat ^ marks)) & ~_ODD
+    grows = (marks & _ODD) != 0
+    return np.where(grows, (of_stat & _OF_STAT) | (marks & _OF_IDENTITY), plain)
+
+
+def versions_in(files: pa.RecordBatch) -> Words:
+    """`versions_of` rows of `FILES` or `RANGES`."""
+    marks = files.column("etag").to_pylist()
+    sizes, modified = numbers_in(files, "size"), numbers_in(files, "modified")
+    return versions_of(sizes, modified, marks if any(marks) else None)
+
+
+def is_growing(version: Words) -> Flags:
+    """Whether a version, or each of several, is that of a growing file."""
+    flags: Flags = (version & _ODD) != 0
+    return flags
+
+
+def differ(known: Words, found: Words) -> Flags:
+    """Which files are there in another version; with a growing one, of another size or time."""
+    halves = is_growing(known) | is_growing(found)
+    bits = known ^ found
+    flags: Flags = np.where(halves, bits & _OF_STAT, bits) != 0
+    return flags
+
+
+def may_be(known: np.uint64, mark: GrowingMark) -> bool:
+    """False if a known version is that of a growing file with another mark."""
+    identity = int(known) & int(_OF_IDENTITY)
+    return not identity & 1 or identity == _mark(mark.etag)
+
+
+_ODD = np.uint64(1)
+_OF_STAT = np.uint64(0xFFFFFFFF00000000)
+_OF_IDENTITY = np.uint64(0x00000000FFFFFFFF)
+
+
+def _mark(etag: str) -> int:
+    """Even, or odd and of 32 bits for a growing file."""
+    if not etag:
+        return 0
+    digest = xxh3_64_intdigest(etag.encode())
+    return digest & int(_OF_IDENTITY) | 1 if growing_mark(etag) else digest & ~1
+
+
+def _mixed(words: Words) -> Words:
+    with np.errstate(over="ignore"):
+        words = words + _MIX[0]
+        words = (words ^ (words >> np.uint64(30))) * _MIX[1]
+        words = (words ^ (words >> np.uint64(27))) * _MIX[2]
+    return words ^ (words >> np.uint64(31))
+
+
+@dataclass(frozen=True, slots=True)
+class SeenKeys:
+    """Files that were seen, each once, sorted by the fingerprint of their names."""
+
+    names: Names
+    version: Words | None
+    """See `versions_of`; None where nobody asks."""
+
+    end: Numbers | None
+    """Up to which byte the file has been handed to readers or is pending; None likewise."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def find(self, names: Names) -> npt.NDArray[np.intp]:
+        """Where each of `names` stands, -1 for those that are not here."""
+        if not len(self) or not len(names):
+            return np.full(len(names), -1, np.intp)
+        # In order, so that one search finds in the cache what the one before has read.
+        order = np.argsort(names.high, kind="stable")
+        at = np.empty(len(names), np.intp)
+        at[order] = np.searchsorted(self.names.high, names.high[order])
+        at = np.minimum(at, len(self) - 1)
+        same = self.names.high[at] == names.high
+        found = same & (self.names.low[at] == names.low)
+        for row in np.flatnonzero(same & ~found):
+            # Two names that share 64 bits: once in a million indexes of ten million names.
+            at[row] = self._walk(int(at[row]), names.high[row], names.low[row])
+            found[row] = at[row] >= 0
+        return np.where(found, at, -1)
+
+    def _walk(self, at: int, high: np.uint64, low: np.uint64) -> int:
+        while at < len(self) and self.names.high[at] == high:
+            if self.names.low[at] == low:
+                return at
+            at += 1
+        return -1
+
+    @staticmethod
+    def sort(names: Names, version: Words | None = None, end: Numbers | None = None) -> SeenKeys:
+        """Sorted; where a name comes twice the later one counts."""
+        high = names.high
+        order = np.argsort(high, kind="stable")
+        high, low = high[order], names.low[order]
+        twice = high[1:] == high[:-1]
+        if np.any(twice & (low[1:] != low[:-1])):
+            order = np.lexsort((names.low, names.high))
+            high, low = names.high[order], names.low[order]
+            twice = high[1:] == high[:-1]
+        twice &= low[1:] == low[:-1]
+        if np.any(twice):
+            kept = np.append(~twice, True)
+            order, high, low = order[kept], high[kept], low[kept]
+        return SeenKeys(
+            Names(high, low),
+            None if version is None else version[order],
+            None if end is None else end[order],
+        )
+
+    @staticmethod
+    def merge(parts: Sequence[SeenKeys]) -> SeenKeys:
+        """One of many, the oldest first; of a file in several of them the newest entry counts."""
+        names = Names.join([part.names for part in parts])
+        versions = [part.version for part in parts if part.version is not None]
+        ends = [part.end for part in parts if part.end is not None]
+        return SeenKeys.sort(
+            names,
+            _joined(versions) if len(versions) == len(parts) else None,
+            _joined(ends) if len(ends) == len(parts) else None,
+        )
+
+    def bare(self) -> SeenKeys:
+        """Names alone, in memory of their own."""
+        return SeenKeys(Names(self.names.high.copy(), self.names.low.copy()), None, None)
+
+
+def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.uint64)

@@ -1,0 +1,110 @@
+"""What of Amazon's services is asked through boto3: queues, a look ahead, and keys in `~/.aws`.
+
+Imported only where one of these is needed, since its import takes longer than a small listing.
+Not here: requests for objects (`bucket.py`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from .client_options import ClientConfig
+from .errors import said_in
+
+_NUMBERS: Final = {
+    PermissionError: errno.EACCES,
+    FileNotFoundError: errno.ENOENT,
+    OSError: errno.EIO,
+}
+
+_NAMES: Final = {
+    "access_key_id": "aws_access_key_id",
+    "secret_access_key": "aws_secret_access_key",
+    "session_token": "aws_session_token",
+    "region": "region_name",
+    "endpoint": "endpoint_url",
+}
+
+
+def aws_client(service: str, config: ClientConfig, longest_wait: float = 0.0) -> Any:
+    """A client of a service with the region, endpoint and keys of a store; safe in many threads.
+
+    `longest_wait` is how many seconds a request may wait for something to happen.
+    """
+    import boto3
+    from botocore import UNSIGNED
+    from botocore.config import Config
+
+    given = {name: config.store[own] for own, name in _NAMES.items() if own in config.store}
+    seconds = {
+        f"{kind}_timeout": config.connections[name].total_seconds()
+        for kind, name in (("connect", "connect_timeout"), ("read", "timeout"))
+        if hasattr(config.connections.get(name), "total_seconds")
+    }
+    if "read_timeout" in seconds:
+        # A long poll is no stalled request.
+        seconds["read_timeout"] += longest_wait
+    settings = Config(
+        signature_version=UNSIGNED if config.store.get("skip_signature") else None,
+        # Whoever calls has more patience, and counts.
+        retries={"mode": "standard", "total_max_attempts": 2},
+        **seconds,
+    )
+    if config.connections.get("allow_invalid_certificates"):
+        given["verify"] = False
+    session = boto3.Session(profile_name=config.profile or None)
+    return session.client(service, config=settings, **given)
+
+
+@contextmanager
+def as_os_errors(where: str) -> Iterator[None]:
+    """What boto3 raises as errors of the operating system; `where` is what they name.
+
+    Raises:
+        PermissionError: the credentials do not permit it, or there are none.
+        FileNotFoundError: there is no such bucket or queue.
+        OSError: anything else, after boto3's own retries.
+    """
+    from botocore import exceptions
+
+    try:
+        yield
+    except exceptions.ClientError as error:
+        told = error.response.get("Error", {})
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        code = str(told.get("Code", ""))
+        kind = PermissionError if status in (401, 403) else OSError
+        if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
+            kind = FileNotFoundError
+        # What boto3 cannot read it takes for the message as a whole: see `errors.py`.
+        message = str(told.get("Message", ""))
+        said = said_in(message) if "<" in message else f"{code}: {message}"
+        text = f"the service answered {status} ({said})"
+        error.args, error.response = (text,), {}
+        raise kind(_NUMBERS[kind], text, where) from error
+    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:
+        raise PermissionError(errno.EACCES, str(error), where) from error
+    except exceptions.BotoCoreError as error:
+        raise OSError(errno.EIO, str(error), where) from error
+
+
+def shared_credentials(config: ClientConfig) -> Callable[[], Any] | None:
+    """Keys from `~/.aws`, which boto3 reads; None where the store's client finds its own.
+
+    Its own come from the options, the environment, a web identity, the container or the machine.
+    """
+    named = config.profile or os.environ.get("AWS_PROFILE")
+    files = ("~/.aws/config", "~/.aws/credentials")
+    there = any(os.path.exists(os.path.expanduser(path)) for path in files)
+    given = "access_key_id" in config.store or config.store.get("skip_signature")
+    if given or "AWS_ACCESS_KEY_ID" in os.environ or not (named or there):
+        return None
+    import boto3
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    session = boto3.Session(profile_name=config.profile or None)
+    return Boto3CredentialProvider(session) if session.get_credentials() else None

@@ -1,0 +1,1 @@
+"""Where state is kept: the contract of a store, and each kind of one."""

@@ -1,0 +1,128 @@
+"""State on a local, or locally mounted, file system.
+
+Not here: the contract (`contract.py`) and the exclusive rename (`storage/exclusive_rename.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from pathlib import Path
+from typing import Final
+
+from typing_extensions import override
+
+from ..storage.exclusive_rename import rename_exclusively
+from .contract import StateStore
+
+_NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""What link(2) says on FAT, on SMB and on most FUSE mounts."""
+
+_durable: set[Path] = set()
+"""Directories whose own entry this process has made durable."""
+
+
+class LocalStateStore(StateStore):
+    """Temporary file, fsync, hard link, fsync of the directory.
+
+    A crash leaves the object whole or leaves a temporary file that nobody reads. Where there are
+    no hard links the file is renamed, which must not replace; where neither is to be had the
+    first publication is refused.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root)
+
+    @property
+    @override
+    def location(self) -> str:
+        return str(self._root)
+
+    @override
+    def publish(self, name: str, data: bytes) -> None:
+        target = self._root / name
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+        self._make_directory(target.parent)
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            _create(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_directory(target.parent)
+
+    def _make_directory(self, directory: Path) -> None:
+        if directory in _durable and directory.exists():
+            return
+        new = [made for made in (directory, *directory.parents) if not made.exists()]
+        directory.mkdir(parents=True, exist_ok=True)
+        # A directory is durable once its parent is. One that was there may be the work of a
+        # process that died before it got so far: up to the state's own those are made sure too.
+        ours = [made for made in (directory, *directory.parents) if self._root in made.parents]
+        for made in dict.fromkeys([*new, *ours, self._root, self._root.parent]):
+            if made in new or made not in _durable:
+                with contextlib.suppress(PermissionError):
+                    _sync_directory(made.parent)
+                _durable.add(made)
+
+    @override
+    def read(self, name: str) -> bytes:
+        return (self._root / name).read_bytes()
+
+    @override
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        with open(self._root / name, "rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    @override
+    def list(self, directory: str) -> list[str]:
+        try:
+            names = os.listdir(self._root / directory)
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if not name.startswith("."))
+
+    @override
+    def delete(self, name: str) -> None:
+        target = self._root / name
+        with contextlib.suppress(FileNotFoundError):
+            if target.is_dir():
+                for child in target.iterdir():
+                    child.unlink(missing_ok=True)
+                target.rmdir()
+            else:
+                target.unlink()
+
+    @override
+    def refresh(self, directory: str) -> None:
+        # A client of a network file system remembers for up to a minute that a name was not
+        # there. It learns otherwise when it changes the directory itself.
+        probe = self._root / directory / f".{uuid.uuid4().hex}.tmp"
+        with contextlib.suppress(OSError):
+            probe.touch(exist_ok=False)
+            probe.unlink()
+
+
+def _create(temporary: Path, target: Path) -> None:
+    # A link, unlike a plain rename, fails where the target exists.
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        rename_exclusively(temporary, target)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,135 @@
+"""`--continue-query`: the new query keeps the id and the batch numbers of the old one.
+
+A sink remembers which batches it has: Spark's file sink by their number, a Delta table by the
+query's id and the number. A new query counts from 0, so such a sink skips its batches, or cannot
+tell a repeated one. Here the new query gets a checkpoint of Spark's own that says: batch n of this
+query is committed. The next batch is n + 1, and the source begins there with the prepared state.
+
+Order of writing: the state, then `metadata`, `commits/<n>`, `offsets/<n>`, `offsets/<n-1>`, then
+`seed.json`. Killed before the end there is no seed, and without it a query that is started there is
+refused (`enumerator/coordinator/start_position.py`): the offsets name no checkpoint, so Spark asks
+for the beginning. The same command can then be run again, since it writes the same content.
+
+Not here: the state (`new_state.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ....checkpoint_meta.storage.urls import hadoop_path
+from ....checkpoint_meta.stores.contract import StateStore
+from ....checkpoint_meta.stores.open_store import open_store
+from ....errors import OptionError
+from ..spark_checkpoint import NO_OFFSET, VERSION, damaged, last_committed, numbers
+
+SPARKS_OWN: Final = frozenset({"metadata", "commits", "offsets"})
+"""What is written next to the state."""
+
+_WITHOUT: Final = "Leave --continue-query out, and write into another table."
+
+
+@dataclass(frozen=True)
+class ContinuedQuery:
+    """The old query, up to the batch that it has committed last."""
+
+    old: StateStore
+    query_id: str
+    batch: int
+    offset: str
+    """What the source had read by then, in the old source's words."""
+
+    objects: Sequence[tuple[str, bytes]]
+    """Of the new checkpoint, in the order of writing."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """For people and for the record."""
+        return {"query": self.query_id, "batch": self.batch}
+
+    def write(self, new: StateStore) -> None:
+        """Publish the new checkpoint.
+
+        Raises:
+            FileExistsError: something else is there.
+            OptionError: the old query has gone on meanwhile.
+        """
+        for name, data in self.objects:
+            new.publish(name, data)
+        if continued_query(self.old.location, {}, self.old) != self:
+            raise OptionError(
+                "the old query has gone on meanwhile",
+                self.old.location,
+                f"a batch after {self.batch}",
+                "a query that is stopped",
+                "Stop it, delete what is at the new checkpointLocation, and run this again.",
+            )
+
+
+def continued_query(
+    place: str, options: Mapping[str, Any], store: StateStore | None = None
+) -> ContinuedQuery:
+    """The query with the checkpoint at `place`, which must have ended with a committed batch.
+
+    Args:
+        place: its `checkpointLocation`.
+        options: of the storage.
+        store: of the place, if it is open already.
+
+    Raises:
+        OptionError: it cannot be continued; says why, and what to do.
+        StateCorruptError: its checkpoint is damaged.
+    """
+    store = store or open_store(hadoop_path(place), options, to_read=True)
+    metadata, query_id = _identity(store)
+    batch = last_committed(store)
+    begun = numbers(store, "offsets")
+    if batch is None or begun[-1] != batch.number:
+        raise OptionError(
+            "--continue-query: the old query has not ended with a committed batch",
+            store.location,
+            f"batch {begun[-1] if begun else 'none'} in offsets/, "
+            f"{batch.number if batch else 'none'} in commits/",
+            "the same batch in both: a sink may have the rows of a batch that is not committed",
+            "Start the old query once more with trigger(availableNow=True), let it end, and run "
+            "this again.",
+        )
+    if len(batch.offsets) != 1:
+        raise OptionError(
+            "--continue-query: the old query has several sources",
+            store.location,
+            f"{len(batch.offsets)} offsets in offsets/{batch.number}",
+            "one",
+            _WITHOUT,
+        )
+    if store.list("state"):
+        raise OptionError(
+            "--continue-query: the old query keeps state, which only Spark can take over",
+            store.location,
+            "aggregations, joins or duplicates in state/",
+            "a query without",
+            _WITHOUT,
+        )
+    nothing_yet = f"{VERSION}\n{batch.header}\n{NO_OFFSET}".encode()
+    before = [(f"offsets/{batch.number - 1}", nothing_yet)] if batch.number else []
+    objects = [
+        ("metadata", metadata),
+        (f"commits/{batch.number}", store.read(f"commits/{batch.number}")),
+        (f"offsets/{batch.number}", nothing_yet),
+        *before,  # Spark starts only where it finds the offsets of the last two batches.
+    ]
+    return ContinuedQuery(store, query_id, batch.number, batch.offsets[0], objects)
+
+
+def _identity(store: StateStore) -> tuple[bytes, str]:
+    expected = "the id of a query, as JSON"
+    try:
+        metadata = store.read("metadata")
+        return metadata, str(json.loads(metadata)["id"])
+    except FileNotFoundError as error:
+        raise damaged(store, "metadata", "no such object", expected) from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise damaged(store, "metadata", str(error), expected) from error

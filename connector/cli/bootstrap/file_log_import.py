@@ -1,0 +1,270 @@
+"""What another system has read counts as seen: its list of files, held against what is there now.
+
+Files that are there and on the list are seen in the version that is there. One that has changed
+since, and one that is gone, is seen in the version on the list: whether a changed file is read
+again is then for `onOverwrite` to say, as it is for a file that this source has read itself. All
+others are left to the query, which finds them.
+
+Not here: where the list comes from (`spark_file_log.py`, `auto_loader_export.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from ....checkpoint_meta.documents.file_columns import FILES, file_columns
+from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.storage.urls import hadoop_path, local_path, storage_url, written_path
+from ....enumerator.coordinator.restore import RestoredState
+from ....enumerator.files.discovery.lister import all_files
+from ....enumerator.files.offline_source import StandingEnumerator, StandingFiles
+from ....enumerator.offline.bootstrap_checkpoint import StandingState, standing_state
+from ....errors import OptionError
+from ...options.model import SluiceOptions, parse_options
+from ...source.file_source import make_listing
+from .new_state import Target, write_seed
+
+_SHOWN: Final = 10
+_STEP: Final = 50_000
+_URL: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+://?[^/]*)(/.*)$")
+
+
+@dataclass(frozen=True)
+class OtherFile:
+    """A file as another system has it."""
+
+    path: str
+    is_quoted: bool
+    """True if odd characters of the path stand as %20."""
+
+    size: int | None = None
+    modified: int | None = None
+    """Microseconds since the epoch."""
+
+    @property
+    def name(self) -> str:
+        """What the file is called here."""
+        return name_here(_unquoted(self.path) if self.is_quoted else hadoop_path(self.path))
+
+    def has_become(self, file: FileVersion) -> bool:
+        """True if it is another version that is there now."""
+        if self.size is not None and self.size != file.size:
+            return True
+        if self.modified is None or file.modified < 0:
+            return False
+        # Whatever was rounded on the way to the list: to milliseconds, or to seconds.
+        unit = 1_000_000 if self.modified % 1_000_000 == 0 else 1000
+        return file.modified // unit > self.modified // unit
+
+    def version(self, path: str) -> FileVersion:
+        """The version on the list, as far as it is known."""
+        return FileVersion(path, self.size or 0, -1 if self.modified is None else self.modified)
+
+
+def name_here(path: str) -> str:
+    """A path as state and listings of this source have it."""
+    local = local_path(path)
+    return storage_url(path) if local is None else written_path(local)
+
+
+def _unquoted(path: str) -> str:
+    # `file:` URLs are unquoted where their path is taken out.
+    found = _URL.match(path)
+    if found is None or found[1].lower().startswith(("file:", "local:")):
+        return path
+    return found[1] + unquote(found[2])
+
+
+@dataclass
+class OtherLog:
+    """All that another system says of files."""
+
+    files: Mapping[str, OtherFile]
+    """What it is through with."""
+
+    unfinished: Mapping[str, OtherFile]
+    """What it has taken up, and is not known to be through with: pending."""
+
+    origin: Mapping[str, Any]
+    """Where the list is, for the record."""
+
+    def renamed(self, rewrites: Sequence[tuple[str, str]]) -> OtherLog:
+        """With other beginnings of paths: each file by the first that fits."""
+
+        def here(file: OtherFile) -> OtherFile:
+            for old, new in rewrites:
+                if file.path.startswith(old):
+                    path = new + file.path.removeprefix(old)
+                    return OtherFile(path, file.is_quoted, file.size, file.modified)
+            return file
+
+        files = {path: here(file) for path, file in self.files.items()}
+        unfinished = {path: here(file) for path, file in self.unfinished.items()}
+        return OtherLog(files, unfinished, {**self.origin, "rewrite": [list(r) for r in rewrites]})
+
+
+@dataclass
+class Import:
+    """What of a list counts as seen, and why the rest does not."""
+
+    origin: Mapping[str, Any]
+    seen: list[FileVersion] = field(default_factory=list)
+    matched: int = 0
+    changed: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+    gone: int = 0
+    new: list[str] = field(default_factory=list)
+
+    def counts(self) -> dict[str, int]:
+        """For the record."""
+        return {
+            "listed": self.matched + len(self.changed) + self.gone,
+            "matched": self.matched,
+            "changed": len(self.changed),
+            "gone": self.gone,
+            "unfinished": len(self.unfinished),
+            "not_listed": len(self.new),
+        }
+
+    def told(self, *, written: bool) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "origin": dict(self.origin),
+            "written": written,
+            "counts": self.counts(),
+            "changed": sorted(self.changed)[:_SHOWN],
+            "unfinished": sorted(self.unfinished)[:_SHOWN],
+            "not_listed": sorted(self.new)[:_SHOWN],
+        }
+
+    def write(self, target: Target, purpose: str) -> dict[str, Any]:
+        """Write the new state; what `told` says, and the record."""
+        seed = write_seed(target, purpose, self.origin, self.counts(), lambda _: self._state())
+        return {**self.told(written=True), "seed": seed.model_dump(mode="json")}
+
+    def _state(self) -> StandingState[Any, Any]:
+        state = standing_state(StandingFiles(), RestoredState())
+        assert isinstance(state.enumerator, StandingEnumerator)
+        now = int(time.time() * 1_000_000)
+        for at in range(0, len(self.seen), _STEP):
+            files = self.seen[at : at + _STEP]
+            rows = pa.record_batch(file_columns(files), schema=FILES)
+            ends = np.array([file.size for file in files], np.int64)
+            state.enumerator.count_as_seen(rows, ends, now)
+        return state
+
+
+def options_of(path: str, given: Sequence[str], storage_options: str) -> SluiceOptions:
+    """The query's options, as far as they say which files there are.
+
+    Raises:
+        OptionError: everything that is wrong with them.
+    """
+    pairs = [text.partition("=") for text in given]
+    wrong = [name for name, equals, _ in pairs if not (name and equals)]
+    if wrong:
+        raise OptionError("--option does not parse", "", wrong[0], "NAME=VALUE")
+    named = {name: value for name, _, value in pairs}
+    return parse_options(
+        {"storageOptions": storage_options, **named, "path": path}, streaming=False
+    )
+
+
+def rewrites_of(given: Sequence[str]) -> list[tuple[str, str]]:
+    """The values of `--rewrite`.
+
+    Raises:
+        OptionError: one is not OLD=NEW.
+    """
+    pairs = [text.partition("=") for text in given]
+    if any(not (old and new) for old, _, new in pairs):
+        raise OptionError(
+            "--rewrite does not parse", "", ", ".join(given), "OLD=NEW, two beginnings of paths"
+        )
+    return [(old, new) for old, _, new in pairs]
+
+
+def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anyway: bool) -> Import:
+    """Hold a list against what is there.
+
+    Args:
+        log: the list.
+        options: the query's.
+        read_changed: leave files that have changed since to the query, which then reads them.
+        anyway: although nothing on the list is there.
+
+    Raises:
+        OptionError: files are there, and none is on the list: one of the two is another place.
+        SluiceError: what the listing fails with.
+    """
+    made = Import({**log.origin, "path": options.path})
+    by_name = {file.name: file for file in log.files.values()}
+    waiting = {file.name for file in log.unfinished.values()}
+    found: set[str] = set()
+    for file in all_files(make_listing(options)):
+        name = name_here(file.path)
+        other = by_name.get(name)
+        if other is not None:
+            found.add(name)
+        if name in waiting:
+            made.unfinished.append(file.path)
+        elif other is None:
+            made.new.append(file.path)
+        elif not other.has_become(file):
+            made.matched += 1
+            made.seen.append(file)
+        else:
+            made.changed.append(file.path)
+            if not read_changed:
+                made.seen.append(other.version(file.path))
+    for name, other in by_name.items():
+        if name not in found:
+            made.gone += 1
+            made.seen.append(other.version(name))
+    if log.files and not found and made.new and not anyway:
+        raise OptionError(
+            "none of the files on the list is there",
+            options.path,
+            f"{len(made.new)} files, such as {made.new[0]}",
+            f"files such as {next(iter(log.files.values())).path}",
+            "Correct the path, give --rewrite OLD=NEW if the files have moved, or --force if all "
+            "that is there is to be read.",
+        )
+    return made
+
+
+def import_lines(told: Mapping[str, Any], new: str) -> list[tuple[str, str]]:
+    """The same for people."""
+    counts = told["counts"]
+    lines = [
+        ("into", new),
+        ("read before", f"{counts['listed']:,} files: they count as seen"),
+        ("to be read", f"{counts['not_listed']:,} files that are there and were not read"),
+    ]
+    if counts["unfinished"]:
+        lines.append(
+            (
+                "unfinished",
+                (
+                    f"{counts['unfinished']:,} files were taken up, and that batch was not "
+                    "committed: they are read, though the old sink may have some of their rows"
+                ),
+            )
+        )
+    if counts["changed"]:
+        lines.append(
+            ("changed since", f"{counts['changed']:,} files: see onOverwrite, or --read-changed")
+        )
+    if counts["gone"]:
+        lines.append(
+            ("gone", f"{counts['gone']:,} files are not there any more, and count as seen")
+        )
+    return lines

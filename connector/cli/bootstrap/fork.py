@@ -1,0 +1,215 @@
+"""`sluice fork`: the state of a new query that begins after a checkpoint of another one.
+
+The other directory is only read, whether or not its query runs. Not here: writing the new one
+(`new_state.py`), and what counts as read (`enumerator/coordinator/acknowledgements.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ....checkpoint_meta.documents.file_columns import numbers_in, splits_in
+from ....checkpoint_meta.stores.contract import StateStore
+from ....enumerator.coordinator.restore import restore
+from ....enumerator.files.offline_source import StandingEnumerator, StandingFiles, files_known
+from ....enumerator.offline.bootstrap_checkpoint import StandingState, state_after
+from ....enumerator.settings import StartingState
+from ....errors import OptionError
+from ....reader.files.gzip_index import FOLDER, object_of
+from ...views.state_view import StateView
+from ..view_filter import matching_pattern
+from .new_state import Target, write_seed
+from .starting_point import starting_point
+
+_SCHEMAS = "schemas"
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Fork:
+    """What is to be forked, and how."""
+
+    view: StateView
+    ref: CheckpointRef
+    is_complete: bool
+    """Its readers are through: Spark went on, or all of them have acknowledged it."""
+
+    matching: str
+
+    def write(self, target: Target) -> dict[str, Any]:
+        """Write the new state; what `planned` says, and the record."""
+        planned = self.planned()
+        origin = {
+            "state": self.view.store.location,
+            "checkpoint": self.ref.checkpoint,
+            "epoch": self.ref.epoch,
+            "known_to_be_complete": self.is_complete,
+            "matching": self.matching,
+        }
+
+        def make(attachments: Attachments) -> StandingState[Any, Any]:
+            state = self._state(attachments)
+            self._copy_what_readers_need(state, target.store)
+            return state
+
+        seed = write_seed(target, "fork", origin, planned["counts"], make)
+        return {**planned, "written": True, "seed": seed.model_dump(mode="json")}
+
+    def planned(self) -> dict[str, Any]:
+        """What would be written, with nothing written."""
+        state = self._state(None)
+        enumerator = _files(state)
+        pending = enumerator.ledger.pending
+        everything = _files(self._after(None, None)) if self.matching else enumerator
+        sample = [
+            {"path": split.file.path, "start": split.start, "end": split.end}
+            for split, _ in zip(pending, range(_SHOWN), strict=False)
+        ]
+        return {
+            "state": self.view.store.location,
+            "checkpoint": self.ref.checkpoint,
+            "epoch": self.ref.epoch,
+            "known_to_be_complete": self.is_complete,
+            "written": False,
+            "counts": {
+                "files_seen": len(enumerator.ledger.seen),
+                "pending_splits": len(pending),
+                "pending_bytes": pending.bytes,
+                "assigned_and_pending_again": len(enumerator.came_back),
+                "left_out_splits": len(everything.ledger.pending) - len(pending),
+                "left_out_files": len(enumerator.ledger.seen) - len(everything.ledger.seen),
+                "quarantined_splits": state.sent_back.quarantined_total,
+                "abandoned_splits": state.counter.abandoned_splits,
+            },
+            "pending": sample,
+        }
+
+    def _state(self, attachments: Attachments | None) -> StandingState[Any, Any]:
+        wanted = _pattern(self.matching) if self.matching else None
+        state = self._after(attachments, wanted)
+        if wanted is not None:
+            self._leave_out(_files(state), wanted)
+        return state
+
+    def _after(
+        self, attachments: Attachments | None, wanted: Callable[[pa.Array], pa.Array] | None
+    ) -> StandingState[Any, Any]:
+        savepoint = StartingState(self.view.store, self.ref)
+        return state_after(savepoint, StandingFiles(wanted), attachments)
+
+    def _leave_out(
+        self, enumerator: StandingEnumerator, wanted: Callable[[pa.Array], pa.Array]
+    ) -> None:
+        """What the other state found later and is not wanted counts as seen."""
+        read, store = Attachments(self.view.store, 0), self.view.store
+        source = StandingFiles()
+        known = restore(self.view.history, self.view.head, source, read).state
+        assert known is not None
+        now = int(time.time() * 1_000_000)
+        for rows in files_known(known, Attachments(store, 0)):
+            chosen = rows.filter(pc.invert(wanted(rows.column("path"))))
+            # A run may hold several versions of a file, the newest last.
+            enumerator.count_as_seen(*_newest(chosen), now)
+
+    def _copy_what_readers_need(self, state: StandingState[Any, Any], store: StateStore) -> None:
+        old = self.view.store
+        names = [f"{_SCHEMAS}/{leaf}" for leaf in old.list(_SCHEMAS)]
+        points = set(old.list(FOLDER))
+        for batch in _files(state).ledger.pending.frozen():
+            cut = pc.or_(
+                pc.greater(batch.column("start"), 0),
+                pc.less(batch.column("end"), batch.column("size")),
+            )
+            files = {split.file for split in splits_in(batch.filter(cut))} if points else set()
+            names += [f"{FOLDER}/{object_of(file)}" for file in files if object_of(file) in points]
+        for name in names:
+            _copy(old, store, name)
+
+
+def _copy(old: StateStore, new: StateStore, name: str) -> None:
+    data = old.read(name)
+    try:
+        new.publish(name, data)
+    except FileExistsError:
+        if new.read(name) == data:
+            return  # Of a fork that was killed half-way.
+        raise OptionError(
+            "the place for the new query is in use",
+            f"{new.location}/{name}",
+            "an object that is not the one of the other state",
+            "a directory that is empty, or not there",
+            "Give the new query a checkpointLocation of its own.",
+        ) from None
+
+
+def _files(state: StandingState[Any, Any]) -> StandingEnumerator:
+    assert isinstance(state.enumerator, StandingEnumerator)
+    return state.enumerator
+
+
+def _pattern(matching: str) -> Callable[[pa.Array], pa.Array]:
+    expression = matching_pattern(matching)
+    return lambda paths: pc.match_substring_regex(paths, expression)
+
+
+def _newest(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Any]:
+    paths = rows.column("path").to_pylist()
+    last = {path: at for at, path in enumerate(paths)}
+    chosen = rows.take(pa.array(np.fromiter(sorted(last.values()), np.int64, len(last))))
+    return chosen, numbers_in(chosen, "end")
+
+
+def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork:
+    """The fork that the options ask for.
+
+    Raises:
+        OptionError: no such checkpoint, or files that it would read have been cleaned up, or the
+            state is none of files.
+        StateError: no state, or it is damaged.
+    """
+    start = starting_point(store, at, at_time)
+    return Fork(start.view, start.ref, start.is_complete, matching)
+
+
+def fork_lines(found: dict[str, Any], new: str) -> list[tuple[str, str]]:
+    """The same for people."""
+    counts = found["counts"]
+    said = "complete" if found["known_to_be_complete"] else "not known to be complete"
+    lines = [
+        ("of", found["state"]),
+        ("after", f"checkpoint {found['checkpoint']} of epoch {found['epoch']}, {said}"),
+        ("into", new),
+        ("files seen", f"{counts['files_seen']:,}"),
+        ("pending", f"{counts['pending_splits']:,} splits, {counts['pending_bytes']:,} bytes"),
+    ]
+    if counts["assigned_and_pending_again"]:
+        lines.append(
+            (
+                "of which",
+                (
+                    f"{counts['assigned_and_pending_again']:,} splits were assigned, and no reader "
+                    "has acknowledged them: they are read again"
+                ),
+            )
+        )
+    if counts["left_out_splits"] or counts["left_out_files"]:
+        lines.append(
+            (
+                "left out",
+                (
+                    f"{counts['left_out_splits']:,} pending splits and "
+                    f"{counts['left_out_files']:,} files found later do not match: they count "
+                    "as seen"
+                ),
+            )
+        )
+    return lines

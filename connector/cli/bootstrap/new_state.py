@@ -1,0 +1,160 @@
+"""Prepares a directory for a new query: is it unused, and the order in which a seed is written.
+
+Everything that belongs to the state comes first, under an epoch that is claimed for the purpose;
+then Spark's own checkpoint, where the query of another one is continued; then `seed.json`, once.
+Killed before that, nothing that counts has been written: the same command may be run again, and a
+query that is started there is refused.
+
+Not here: what the state is made of (`fork.py`), and Spark's checkpoint (`continued_query.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed, publish_seed
+from ....checkpoint_meta.documents.epochs import (
+    check_not_fenced,
+    claim_epoch,
+    open_format,
+    purpose_of,
+)
+from ....checkpoint_meta.documents.layout import EPOCHS, READERS
+from ....checkpoint_meta.storage.urls import hadoop_path, join
+from ....checkpoint_meta.stores.contract import StateStore
+from ....checkpoint_meta.stores.open_store import open_store
+from ....enumerator.coordinator.start_position import COMPACTION
+from ....enumerator.offline.bootstrap_checkpoint import StandingState, plant
+from ....errors import OptionError
+from ..running_check import who_and_where
+from .continued_query import SPARKS_OWN, ContinuedQuery
+
+_OURS: Final = "sluice"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A place for the checkpoint of a query that has never run."""
+
+    location: str
+    """What the query is given as `checkpointLocation`."""
+
+    store: StateStore
+    """Its state directory."""
+
+    spark: StateStore | None = None
+    """`location` itself, where Spark keeps its own."""
+
+    continues: ContinuedQuery | None = None
+    """The query whose id and batch numbers the new one keeps; None for a new query."""
+
+    def publish_sparks_own(self) -> None:
+        """Write Spark's checkpoint, if the new query continues another one.
+
+        Raises:
+            OptionError: something else is there, or the old query has gone on.
+        """
+        if self.continues is None or self.spark is None:
+            return
+        try:
+            self.continues.write(self.spark)
+        except FileExistsError as error:
+            raise _in_use(self.location, f"the checkpoint of another query: {error}") from None
+
+
+def target_at(
+    place: str,
+    source_name: str,
+    options: Mapping[str, Any],
+    continues: ContinuedQuery | None = None,
+) -> Target:
+    """The place of a new query.
+
+    Raises:
+        OptionError: something is there already; it is named.
+    """
+    root = hadoop_path(place)
+    spark = open_store(root, options)
+    store = open_store(join(root, _OURS, source_name), options)
+    claims = store.list(EPOCHS)
+    # What a command that was killed has left may be written once more: it is the same.
+    ours = {_OURS} | (SPARKS_OWN if continues and claims else set())
+    there = [leaf for leaf in spark.list("") if leaf not in ours]
+    if there:
+        raise _in_use(root, ", ".join(sorted(there)[:5]))
+    seed = find_seed(store)
+    if seed is not None:
+        raise _in_use(store.location, f"a state that `sluice {seed.purpose}` has prepared")
+    if store.list(READERS) or any(not _is_ours(store, leaf) for leaf in claims):
+        raise _in_use(store.location, "the state of a query")
+    return Target(root, store, spark, continues)
+
+
+def _is_ours(store: StateStore, leaf: str) -> bool:
+    stem = leaf.removesuffix(".json")
+    return not stem.isdecimal() or purpose_of(store, int(stem)) not in ("", COMPACTION)
+
+
+def _in_use(where: str, found: str) -> OptionError:
+    return OptionError(
+        "the place for the new query is in use",
+        where,
+        found,
+        "a directory that is empty, or not there",
+        "Give the new query a checkpointLocation of its own.",
+    )
+
+
+def write_seed(
+    target: Target,
+    purpose: str,
+    origin: Mapping[str, Any],
+    counts: Mapping[str, int],
+    make: Callable[[Attachments], StandingState[Any, Any]],
+) -> Seed:
+    """Write what `make` makes, then the seed that names it.
+
+    Args:
+        target: where.
+        purpose: the name of the command.
+        origin: where the state comes from, for the record.
+        counts: for the record.
+        make: makes the state; what it publishes goes into the attachments it is given.
+
+    Raises:
+        FencedError: somebody else has begun there meanwhile.
+        OptionError: somebody else has prepared it, or the query to be continued has gone on.
+    """
+    store = target.store
+    open_format(store)
+    epoch = claim_epoch(store, purpose)
+    attachments = Attachments(store, epoch)
+    now = int(time.time() * 1_000_000)
+    ref = plant(make(attachments), store, attachments, epoch, now)
+    check_not_fenced(store, epoch)
+    target.publish_sparks_own()
+    user, host = who_and_where()
+    seed = Seed(
+        purpose=purpose,
+        checkpoint=ref.checkpoint,
+        epoch=ref.epoch,
+        origin={**origin, **({"continues": target.continues.told} if target.continues else {})},
+        counts=dict(counts),
+        written=now,
+        host=host,
+        pid=os.getpid(),
+        user=user,
+    )
+    check_not_fenced(store, epoch)
+    try:
+        publish_seed(store, seed)
+    except FileExistsError:
+        raise _in_use(store.location, "a state that somebody else has just prepared") from None
+    # A query that began in between has not seen it, and does not follow it.
+    check_not_fenced(store, epoch)
+    return seed

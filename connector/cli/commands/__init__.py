@@ -1,0 +1,1 @@
+"""The commands that have a module of their own, with their arguments."""

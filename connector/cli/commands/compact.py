@@ -1,0 +1,68 @@
+"""The command that does a query's upkeep while it is stopped, and its arguments.
+
+Not here: what it does (`compact_plan.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..arguments import Force, Json, SourceName, State, StorageOptions, Yes
+from ..output import plainly, print_json, print_pairs
+from ..state_argument import find_state
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Register them."""
+    app.command()(compact)
+
+
+def compact(  # noqa: PLR0913, PLR0917
+    state: State,
+    retain: Annotated[
+        int,
+        typer.Option(min=100, help="Checkpoints that stay: the query's minCheckpointsToRetain."),
+    ] = 100,
+    retain_for: Annotated[
+        str,
+        typer.Option(
+            "--retain-for",
+            help="Younger ones stay, too: the query's retainCheckpointsFor, such as 7d.",
+        ),
+    ] = "0",
+    force: Force = False,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Write bases now, merge the index, and let go of what no retained checkpoint needs."""
+    with plainly():
+        from ...views.state_view import consistent
+        from ..running_check import refuse_if_held
+        from .compact_plan import compact_lines, compact_plan
+
+        seconds = _seconds(retain_for)
+        store = find_state(state, source_name, storage_options)
+        plan = consistent(lambda: compact_plan(store, retain, seconds))
+        if yes:
+            refuse_if_held(store, force=force)
+        told = plan.run() if yes else plan.told()
+        if as_json:
+            print_json(told)
+            return
+        print_pairs(compact_lines(told))
+        if not told["written"]:
+            typer.echo("nothing was written: add --yes to do it")
+
+
+def _seconds(text: str) -> float:
+    from ....checkpoint_meta.storage.units import parse_milliseconds
+    from ....errors import OptionError
+
+    try:
+        return float(parse_milliseconds(text)) / 1000
+    except ValueError as error:
+        raise OptionError("--retain-for does not parse", "", repr(text), str(error)) from None

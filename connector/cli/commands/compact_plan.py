@@ -1,0 +1,187 @@
+"""`sluice compact`: what is compacted, and what it comes to.
+
+Not here: how (`enumerator/offline/compaction.py`), and whether a query is at work
+(`running_check.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ....checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from ....checkpoint_meta.documents.epochs import claim_epoch, open_format
+from ....checkpoint_meta.documents.layout import (
+    ABANDONED,
+    BASES,
+    CHECKPOINTS,
+    CLEANED,
+    EPOCHS,
+    FORMAT,
+    INDEX,
+    READERS,
+    SEED,
+)
+from ....checkpoint_meta.history import CheckpointHistory
+from ....checkpoint_meta.stores.contract import StateStore
+from ....enumerator.coordinator.start_position import COMPACTION
+from ....enumerator.files.offline_source import StandingFiles
+from ....enumerator.offline.compaction import Compaction
+from ....errors import OptionError, StateError
+from ....reader.files.gzip_index import FOLDER
+from ...views.state_view import StateView, in_parallel
+from ..output import said_bytes
+
+_NESTED: Final = (READERS, ABANDONED)
+_FLAT: Final = (EPOCHS, CHECKPOINTS, BASES, INDEX, CLEANED, FOLDER, "schemas", "orders")
+_SINGLE: Final = (FORMAT, SEED)
+
+
+@dataclass(frozen=True)
+class CompactPlan:
+    """What is to be compacted."""
+
+    store: StateStore
+    newest: CheckpointRef
+    retained: int
+    younger_than: int | None
+    checkpoints: int
+    """On the chain."""
+
+    def run(self) -> dict[str, Any]:
+        """Do it; what `told` says, of before and after.
+
+        Raises:
+            FencedError: a query has begun meanwhile.
+            StateError: the state is damaged; nothing has been deleted then.
+        """
+        before = self.told()
+        open_format(self.store)
+        epoch = claim_epoch(self.store, COMPACTION)
+        compaction = Compaction(self.store, StandingFiles(), epoch)
+        # One more than promised: the oldest may have commits of its parent to count.
+        compaction.run(self.newest, self.retained + 1, self.younger_than)
+        return {**before, "written": True, "after": sizes(self.store)}
+
+    def told(self) -> dict[str, Any]:
+        """What `--json` prints, with nothing written."""
+        return {
+            "state": self.store.location,
+            "checkpoint": self.newest.checkpoint,
+            "epoch": self.newest.epoch,
+            "retain": self.retained,
+            "let_go_at_most": max(0, self.checkpoints - self.retained - 1),
+            "written": False,
+            "before": sizes(self.store),
+        }
+
+
+def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> CompactPlan:
+    """What `sluice compact` would do.
+
+    Raises:
+        OptionError: no batch has been read yet, or the state is none of files.
+        StateError: no state, or it is damaged.
+    """
+    view = StateView(store)
+    view.check_is_state()
+    chain = view.chain()
+    # What a reader has acknowledged is in Spark's log, and so is all that it descends from.
+    known = [at for at, link in enumerate(chain) if link.commits or link.abandoned]
+    if not known:
+        raise OptionError(
+            "there is nothing to compact",
+            store.location,
+            "no checkpoint that a reader has acknowledged",
+            "the state of a query that has read a batch",
+        )
+    links = chain[known[0] :]
+    newest = links[0].checkpoint.header
+    if newest.enumerator != "files":
+        raise OptionError(
+            "only a state of files can be compacted here",
+            store.location,
+            f"the state of the source {newest.enumerator!r}",
+            "the state of the source 'files'",
+            "A query of that source writes bases by itself.",
+        )
+    # What cleanSource has not come to is needed for it.
+    marks = {mark.ref for mark in CleanedMarks(store, 0).found()}
+    if marks:
+        behind = [link.ref in marks for link in links]
+        retained = max(retained, behind.index(True) if any(behind) else len(links))
+    younger = int((time.time() - retained_seconds) * 1_000_000) if retained_seconds else None
+    return CompactPlan(store, links[0].ref, retained, younger, len(links))
+
+
+def sizes(store: StateStore) -> dict[str, int]:
+    """Objects of a state directory, and bytes in them."""
+    names = list(_names(store))
+    known = _known_sizes(store)
+    unknown = [name for name in names if name not in known]
+    read = sum(in_parallel(lambda name: _size(store, name), unknown))
+    return {
+        "objects": len(names),
+        "bytes": read + sum(known.get(name, 0) for name in names),
+        "checkpoints": sum(name.startswith(f"{CHECKPOINTS}/") for name in names),
+        "bases": sum(name.startswith(f"{BASES}/") for name in names),
+        "index_objects": sum(name.startswith(f"{INDEX}/") for name in names),
+    }
+
+
+def _known_sizes(store: StateStore) -> dict[str, int]:
+    """Of the objects of the index, which may be large: as bases have them."""
+    history, known = CheckpointHistory(store), dict[str, int]()
+    for ref in history.bases():
+        with suppress(StateError):
+            found = history.read_base(ref).header.attachments
+            known |= {f"{INDEX}/{each.name}": each.bytes for each in found}
+    return known
+
+
+def _names(store: StateStore) -> Iterator[str]:
+    yield from (name for name in _SINGLE if _size(store, name))
+    for directory in _FLAT:
+        yield from (f"{directory}/{leaf}" for leaf in store.list(directory))
+    for directory in _NESTED:
+        for folder in store.list(directory):
+            below = f"{directory}/{folder}"
+            yield from (f"{below}/{leaf}" for leaf in store.list(below))
+
+
+def _size(store: StateStore, name: str) -> int:
+    try:
+        return len(store.read(name))
+    except FileNotFoundError:
+        return 0
+
+
+def compact_lines(told: dict[str, Any]) -> list[tuple[str, str]]:
+    """The same for people."""
+    lines = [
+        ("state", told["state"]),
+        ("newest", f"checkpoint {told['checkpoint']} of epoch {told['epoch']}"),
+        (
+            "retained",
+            (
+                f"{told['retain']:,} checkpoints before it; at most {told['let_go_at_most']:,} "
+                "older ones are let go"
+            ),
+        ),
+        ("before", _said(told["before"])),
+    ]
+    if told["written"]:
+        lines.append(("after", _said(told["after"])))
+    return lines
+
+
+def _said(found: dict[str, int]) -> str:
+    return (
+        f"{found['objects']:,} objects, {said_bytes(found['bytes'])}: "
+        f"{found['checkpoints']:,} checkpoints, {found['bases']:,} bases, "
+        f"{found['index_objects']:,} objects of the index"
+    )

@@ -1,0 +1,80 @@
+"""`sluice diff`: what separates two checkpoints.
+
+Not here: the chain (`checkpoint_meta/history.py`).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ....checkpoint_meta.documents.checkpoint import Checkpoint
+from ....checkpoint_meta.documents.file_columns import became_pending, flags_in, ranges_in
+from ....checkpoint_meta.stores.contract import StateStore
+from ....errors import OptionError, StateCorruptError
+from ...views.state_view import StateView, consistent
+from ..checkpoint_argument import checkpoint_named
+
+DIFFERENCE = pa.schema(
+    [
+        ("change", pa.string()),
+        ("path", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("size", pa.int64()),
+        ("reader", pa.int32()),
+        ("checkpoint", pa.int64()),
+    ]
+)
+
+
+def difference(store: StateStore, first: str, second: str) -> pa.Table:
+    """Ranges that became pending (`found`), were `assigned`, or `forgotten` by an order.
+
+    After one and up to the other.
+
+    Raises:
+        OptionError: no such checkpoint, no common chain, or a source without files.
+        StateError: no state, or it is damaged.
+    """
+    return consistent(lambda: _difference(StateView(store), first, second))
+
+
+def _difference(view: StateView, first: str, second: str) -> pa.Table:
+    view.check_is_state()
+    older, newer = sorted([checkpoint_named(view, first), checkpoint_named(view, second)])
+    try:
+        links = view.history.between(older, newer)
+    except StateCorruptError as error:
+        raise OptionError(
+            "the two are on no common chain",
+            view.store.location,
+            f"{older} and {newer}",
+            "two of which one descends from the other",
+            "See: sluice checkpoints",
+        ) from error
+    tables = [_changes(link) for link in links]
+    return pa.concat_tables(tables) if tables else DIFFERENCE.empty_table()
+
+
+def _changes(link: Checkpoint) -> pa.Table:
+    if link.header.enumerator != "files":
+        raise OptionError(
+            "only files can be told apart", "", f"a state of {link.header.enumerator!r}", "files"
+        )
+    parts: list[tuple[str, int | None, pa.RecordBatch]]
+    parts = []
+    for batch in link.state:
+        parts.append(("found", None, became_pending(batch)))
+        parts.append(("forgotten", None, ranges_in(batch, flags_in(batch, "withdrawn"))))
+    parts += [("assigned", reader, batch) for reader, batch in link.assigned]
+    made = []
+    for change, reader, batch in parts:
+        count = batch.num_rows
+        columns = [
+            pa.repeat(change, count),
+            *(batch.column(name) for name in ("path", "start", "end", "size")),
+            pa.repeat(pa.scalar(reader, pa.int32()), count),
+            pa.repeat(pa.scalar(link.header.checkpoint, pa.int64()), count),
+        ]
+        made.append(pa.table(columns, schema=DIFFERENCE))
+    return pa.concat_tables(made) if made else DIFFERENCE.empty_table()

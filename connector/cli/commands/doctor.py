@@ -1,0 +1,49 @@
+"""The command `doctor` and its arguments.
+
+Not here: what it looks at (`doctor/`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..arguments import Json, SourceName, StorageOptions
+from ..output import plainly
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(doctor)
+
+
+def doctor(  # noqa: PLR0913, PLR0917
+    state: Annotated[
+        str,
+        typer.Argument(
+            metavar="[STATE]",
+            help="A state directory or a checkpointLocation, which need not be there yet.",
+        ),
+    ] = "",
+    path: Annotated[str, typer.Option("--path", help="What the query loads.")] = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="NAME=VALUE: an option of the query; several times."),
+    ] = None,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Start a session, and look from its tasks as well.")
+    ] = False,
+    master: Annotated[str, typer.Option("--master", help="Of that session; implies --spark.")] = "",
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """Whether a query can start here: Python, Java, packages, registration, places, executors."""
+    with plainly():
+        from ..doctor.diagnosis import Patient, diagnose, options_of
+
+        wanted = master or ("local[2]" if spark else "")
+        given = options_of(option or [])
+        patient = Patient(state, path, source_name, storage_options, given, wanted)
+        diagnose(patient, as_json=as_json)

@@ -1,0 +1,111 @@
+"""`sluice inspect`: one checkpoint whole.
+
+Not here: lists of them (`view_filter.py`).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ....checkpoint_meta.documents.layout import checkpoint_object
+from ....checkpoint_meta.documents.reader_commit import ReaderCommit
+from ....checkpoint_meta.stores.contract import StateStore
+from ...views.splits import assigned_splits
+from ...views.state_view import CheckpointView, StateView, consistent
+from ..checkpoint_argument import checkpoint_named
+from ..output import said
+
+
+def inspected(store: StateStore, name: str) -> dict[str, Any]:
+    """Header, state on the chain, commits, and the splits (any source's, in its own columns).
+
+    Raises:
+        OptionError: no such checkpoint.
+        StateError: no state, or it is damaged.
+    """
+    return consistent(lambda: _inspected(StateView(store), name))
+
+
+def _inspected(view: StateView, name: str) -> dict[str, Any]:
+    view.check_is_state()
+    ref = checkpoint_named(view, name)
+    on_chain = {link.ref: link for link in view.chain()}
+    link = on_chain.get(ref) or _alone(view, ref)
+    header = link.checkpoint.header.model_dump()
+    state = "orphan"
+    if ref in on_chain:
+        state = "complete" if link.is_through else "running"
+    rows = [row for batch in link.checkpoint.state for row in batch.to_pylist()]
+    return {
+        "object": checkpoint_object(ref) if link.checkpoint.header.kind == "delta" else "base",
+        "state": state,
+        "planned": datetime.fromtimestamp(header["created"] / 1e6, UTC),
+        "header": header,
+        "commits": [_told(commit) for _, commit in sorted(link.commits.items())],
+        "abandoned": sorted(link.abandoned),
+        "splits": _splits(link),
+        "became_pending": [row for row in rows if not row.get("withdrawn") and _has_bytes(row)],
+        "became_known": [row for row in rows if row.get("known")],
+        "forgotten": [row for row in rows if row.get("withdrawn")],
+    }
+
+
+def _has_bytes(row: dict[str, Any]) -> bool:
+    # What another source says of itself has no borders.
+    return "start" not in row or bool(row["start"] < row["end"])
+
+
+def _alone(view: StateView, ref: CheckpointRef) -> CheckpointView:
+    if ref not in view.refs:
+        return CheckpointView(view.history.read_base(ref), {}, frozenset(), None, is_through=True)
+    commits = {commit.reader: commit for commit in view.commits.of(ref)}
+    abandoned = frozenset(view.commits.abandoned(ref))
+    checkpoint = view.history.load(ref)
+    return CheckpointView(checkpoint, commits, abandoned, None, is_through=False)
+
+
+def _splits(link: CheckpointView) -> list[dict[str, Any]]:
+    if link.checkpoint.header.enumerator == "files":
+        return [row for table in assigned_splits([link]) for row in table.to_pylist()]
+    return [
+        {"reader": reader, "state": link.outcome(reader), **row}
+        for reader, batch in link.checkpoint.assigned
+        for row in pa.Table.from_batches([batch]).to_pylist()
+    ]
+
+
+def _told(commit: ReaderCommit) -> dict[str, Any]:
+    finished = datetime.fromtimestamp(commit.finished / 1e6, UTC) if commit.finished else None
+    return {**commit.model_dump(mode="json"), "finished": finished}
+
+
+def inspected_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """The head of it for people; the splits stand below."""
+    header = found["header"]
+    lines = [
+        ("checkpoint", f"{header['checkpoint']} of epoch {header['epoch']}: {found['state']}"),
+        ("parent", f"{header['parent_checkpoint']} of epoch {header['parent_epoch']}"),
+        ("object", found["object"]),
+        ("planned", said(found["planned"])),
+        ("source", header["enumerator"]),
+        ("assigned", f"{header['assigned_splits']:,} splits"),
+        ("state rows", f"{header['state_rows']:,}"),
+        ("sent back before", f"{len(header['attempts']):,} splits"),
+        ("quarantined here", f"{len(header['quarantined']):,} splits"),
+        ("orders", f"up to {header['orders']}" if header["orders"] else "none"),
+        ("checksum", header["checksum"]),
+    ]
+    for commit in found["commits"]:
+        rows, size = sum(commit["rows"]), sum(commit["input_bytes"])
+        when = said(commit["finished"])
+        lines.append(
+            (
+                f"reader {commit['reader']}",
+                f"{rows:,} rows of {said(size, 'bytes')}, attempt {commit['attempt']}, {when}",
+            )
+        )
+    return lines

@@ -1,0 +1,155 @@
+"""The commands that change what a query does at its next start: requeue, rewind, forget, waive.
+
+Each shows what it would do, and writes one order with `--yes`. Also `orders`, their record.
+
+Not here: what is chosen (`reprocess/reprocess_plan.py`), what becomes of an order (`enumerator`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..arguments import Force, Json, Matching, Reason, SourceName, State, StorageOptions, Yes
+from ..output import plainly, print_json_rows, print_table
+from ..state_argument import find_state
+
+if TYPE_CHECKING:
+    from ...views.state_view import StateView
+    from ..reprocess.reprocess_plan import Chosen
+
+Quarantined = Annotated[
+    bool, typer.Option("--quarantined", help="Splits that were given up on, each alone.")
+]
+SkipMissing = Annotated[
+    bool, typer.Option("--skip-missing", help="Leave out files that are gone; else refuse.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (requeue, rewind, forget, waive, orders):
+        app.command()(command)
+
+
+def requeue(  # noqa: PLR0913, PLR0917
+    state: State,
+    quarantined: Quarantined = False,
+    matching: Matching = "",
+    in_state: Annotated[
+        str, typer.Option("--in-state", "--state", help="Only files in this state: read, ...")
+    ] = "",
+    skip_missing: SkipMissing = False,
+    reason: Reason = "",
+    yes: Yes = False,
+    force: Force = False,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """Files are read again when the query starts: the quarantined ones, or those that match."""
+    from ..reprocess.reprocess_log import Asked, carry_out
+    from ..reprocess.reprocess_plan import requeued
+
+    def choose(view: StateView) -> Chosen:
+        return requeued(view, matching, in_state, quarantined=quarantined)
+
+    said = Asked("requeue", matching, reason, skip_missing, yes, force, as_json)
+    with plainly():
+        carry_out(find_state(state, source_name, storage_options), storage_options, choose, said)
+
+
+def rewind(  # noqa: PLR0913, PLR0917
+    state: State,
+    to: Annotated[str, typer.Option("--to", help="A checkpoint: 42 or 42-3.")] = "",
+    to_time: Annotated[
+        str, typer.Option("--to-time", help="The newest checkpoint that was cut by then, ISO 8601.")
+    ] = "",
+    matching: Matching = "",
+    skip_missing: SkipMissing = False,
+    reason: Reason = "",
+    yes: Yes = False,
+    force: Force = False,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """All that was read after a checkpoint is read again when the query starts."""
+    from ..reprocess.reprocess_log import Asked, carry_out
+    from ..reprocess.reprocess_plan import rewound
+
+    def choose(view: StateView) -> Chosen:
+        return rewound(view, matching, to, to_time)
+
+    said = Asked("rewind", matching, reason, skip_missing, yes, force, as_json)
+    with plainly():
+        carry_out(find_state(state, source_name, storage_options), storage_options, choose, said)
+
+
+def forget(  # noqa: PLR0913, PLR0917
+    state: State,
+    matching: Matching = "",
+    quarantined: Quarantined = False,
+    reason: Reason = "",
+    yes: Yes = False,
+    force: Force = False,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """Pending files, or quarantined ones, are let go of: they count as seen, and are not read."""
+    from ..reprocess.reprocess_log import Asked, carry_out
+    from ..reprocess.reprocess_plan import forgotten
+
+    def choose(view: StateView) -> Chosen:
+        return forgotten(view, matching, quarantined=quarantined)
+
+    said = Asked("forget", matching, reason, False, yes, force, as_json)
+    with plainly():
+        carry_out(find_state(state, source_name, storage_options), storage_options, choose, said)
+
+
+def waive(  # noqa: PLR0913, PLR0917
+    state: State,
+    matching: Matching = "",
+    reason: Reason = "",
+    yes: Yes = False,
+    force: Force = False,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """What the batch under way cannot read (again) is given up: its files are gone or replaced."""
+    from ..reprocess.reprocess_log import Asked, carry_out
+    from ..reprocess.reprocess_plan import waived
+    from ..spark_offset_log import under_way_in_spark
+    from ..state_argument import parsed_storage_options
+
+    said = Asked("waive", matching, reason, False, yes, force, as_json)
+    with plainly():
+        store = find_state(state, source_name, storage_options)
+        options = parsed_storage_options(storage_options)
+
+        def choose(view: StateView) -> Chosen:
+            return waived(view, matching, under_way_in_spark(store, options), options)
+
+        carry_out(store, storage_options, choose, said)
+
+
+def orders(
+    state: State,
+    source_name: SourceName = "source",
+    storage_options: StorageOptions = "{}",
+    as_json: Json = False,
+) -> None:
+    """What requeue, rewind, forget and waive have ordered: who, when, why, if done."""
+    with plainly():
+        from ..reprocess.reprocess_log import recorded_orders
+
+        table = recorded_orders(find_state(state, source_name, storage_options))
+        if as_json:
+            print_json_rows([table])
+        else:
+            columns = "order action state created who files released rows reason"
+            print_table(table.to_pylist(), columns.split())

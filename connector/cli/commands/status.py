@@ -1,0 +1,206 @@
+"""`sluice status`: backlog, rate, age of the oldest file, owner, quarantine; from the state alone.
+
+Not here: what only the running query knows (its listings): see its progress events.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from ....checkpoint_meta.documents.bootstrap_record import find_seed
+from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from ....checkpoint_meta.documents.layout import BASES, INDEX
+from ....checkpoint_meta.documents.orders import Orders
+from ....checkpoint_meta.documents.reader_assignment import readers_of
+from ....checkpoint_meta.stores.contract import StateStore
+from ....enumerator.files.ledger.state_files import FilesAsOf
+from ...views.checkpoints_in_flight import checkpoints_in_flight
+from ...views.quarantine import quarantined_splits
+from ...views.state_view import CheckpointView, StateView, consistent
+from ..output import said_bytes, said_duration
+from ..owner import owner_of
+
+_RECENT: Final = 10
+"""Checkpoints of which the rate is taken."""
+
+
+def status_of(store: StateStore, now: float | None = None) -> dict[str, Any]:
+    """What `sluice status --json` prints.
+
+    Raises:
+        StateError: there is no state, or what is needed of it is damaged.
+    """
+    moment = time.time() if now is None else now
+    return consistent(lambda: _status(StateView(store), moment))
+
+
+def _status(view: StateView, now: float) -> dict[str, Any]:
+    view.check_is_state()
+    owner = owner_of(view.store)
+    links = view.chain(_RECENT)
+    files = _of_files(view, now) if _is_of_files(view) else None
+    quarantined = files.pop("quarantined") if files else len(quarantined_splits(view))
+    return {
+        "state": view.store.location,
+        "source": view.history.load(view.head).header.enumerator if links else None,
+        "owner": {"epoch": owner.epoch, "host": owner.host, "pid": owner.pid, "runs": owner.runs},
+        "seed": _seed(view),
+        "newest": _newest(links),
+        "inFlight": checkpoints_in_flight(links),
+        "files_seen": files and files["seen"],
+        "pending": files and files["pending"],
+        "rate": _rate(links),
+        "quarantined": quarantined,
+        "orders_waiting": _orders_waiting(view),
+        "retained": {
+            "checkpoints": len(view.refs),
+            "bases": len(view.store.list(BASES)),
+            "index_objects": len(view.store.list(INDEX)),
+        },
+    }
+
+
+def _seed(view: StateView) -> dict[str, Any] | None:
+    """Who has made this state of what, if the command line has."""
+    seed = find_seed(view.store)
+    return None if seed is None else seed.model_dump(mode="json")
+
+
+def _orders_waiting(view: StateView) -> int:
+    newest = Orders(view.store).newest()
+    if not newest or view.head == NO_CHECKPOINT:
+        return newest
+    return newest - view.history.load(view.head).header.orders
+
+
+def _is_of_files(view: StateView) -> bool:
+    head = view.head
+    return head == NO_CHECKPOINT or view.history.load(head).header.enumerator == "files"
+
+
+def _of_files(view: StateView, now: float) -> dict[str, Any]:
+    known = FilesAsOf(view.store, view.head)
+    splits = size = 0
+    oldest: int | None = None
+    for batch in known.pending():
+        splits += batch.num_rows
+        size += pc.sum(pc.subtract(batch.column("end"), batch.column("start"))).as_py() or 0
+        times = batch.column("modified")
+        first = pc.min(times.filter(pc.greater_equal(times, 0))).as_py()
+        oldest = first if oldest is None or (first is not None and first < oldest) else oldest
+    return {
+        "seen": known.count(),
+        "quarantined": len(known.quarantined()),
+        "pending": {
+            "splits": splits,
+            "bytes": size,
+            "oldest_modified_seconds": None if oldest is None else now - oldest / 1e6,
+        },
+    }
+
+
+def _newest(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
+    if not links:
+        return None
+    link = links[0]
+    header = link.checkpoint.header
+    return {
+        "checkpoint": header.checkpoint,
+        "epoch": header.epoch,
+        "planned": header.created / 1e6,
+        "splits": header.assigned_splits,
+        "readers": len(readers_of(link.checkpoint)),
+        "acknowledged": len(link.commits),
+    }
+
+
+def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
+    """Of the batches that are through, from the cut of the first to the end of the last."""
+    read = [link for link in links if link.commits]
+    if not read:
+        return None
+    commits = [commit for link in read for commit in link.commits.values()]
+    begun = read[-1].checkpoint.header.created
+    ends = [commit.finished for commit in commits if commit.finished]
+    seconds = (max(ends, default=read[0].checkpoint.header.created) - begun) / 1e6
+    rows = sum(sum(commit.rows) for commit in commits)
+    size = sum(sum(commit.input_bytes) for commit in commits)
+    return {
+        "checkpoints": len(read),
+        "seconds": seconds,
+        "rows": rows,
+        "bytes": size,
+        "splits": sum(len(commit.rows) for commit in commits),
+        "rows_per_second": rows / seconds if seconds > 0 else None,
+        "bytes_per_second": size / seconds if seconds > 0 else None,
+    }
+
+
+def time_left(status: dict[str, Any]) -> float | None:
+    """Seconds until the backlog is read at the present rate; None where neither is known."""
+    rate = (status["rate"] or {}).get("bytes_per_second")
+    pending = status["pending"]
+    return pending["bytes"] / rate if rate and pending else None
+
+
+def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
+    """The same for people."""
+    lines = [("state", status["state"]), ("owner", owner)]
+    seed = status["seed"]
+    if seed is not None:
+        origin = seed["origin"]
+        made_of = next(
+            (origin[key] for key in ("state", "export", "checkpoint") if key in origin), ""
+        )
+        when = said_duration(time.time() - seed["written"] / 1e6)
+        who = f"{seed['user']} on {seed['host']}"
+        lines.append(("made by", f"sluice {seed['purpose']} of {made_of}, {when} ago, {who}"))
+    newest, rate, pending = status["newest"], status["rate"], status["pending"]
+    if newest is None:
+        lines.append(("checkpoint", "none yet"))
+    else:
+        when = said_duration(time.time() - newest["planned"])
+        lines.append(
+            (
+                "checkpoint",
+                (
+                    f"{newest['checkpoint']} of epoch {newest['epoch']}, planned {when} ago: "
+                    f"{newest['splits']:,} splits, {newest['acknowledged']} of {newest['readers']} "
+                    "readers have acknowledged it"
+                ),
+            )
+        )
+    for waiting in status["inFlight"]:
+        held = [of for of in waiting["readers"] if of["heldUnder"] is not None]
+        if held:
+            splits = sum(of["heldSplits"] for of in held)
+            under = min(of["heldUnder"] for of in held)
+            said = f"{splits:,} splits for {len(held)} readers, until they have committed {under}"
+            lines.append((f"held in {waiting['checkpoint']}", said))
+    if pending is not None:
+        lines.append(("files seen", f"{status['files_seen']:,}"))
+        lines.append(("pending", f"{pending['splits']:,} splits, {said_bytes(pending['bytes'])}"))
+        if pending["oldest_modified_seconds"] is not None:
+            age = said_duration(pending["oldest_modified_seconds"])
+            lines.append(("oldest pending", f"written {age} ago"))
+    if rate is not None and rate["bytes_per_second"]:
+        lines.append(
+            (
+                "rate",
+                (
+                    f"{rate['rows_per_second']:,.0f} rows and "
+                    f"{said_bytes(rate['bytes_per_second'])} a second, over {rate['checkpoints']} "
+                    "checkpoints"
+                ),
+            )
+        )
+        if pending is not None and pending["bytes"]:
+            lines.append(("backlog read in", said_duration(time_left(status))))
+    lines.append(("quarantined", f"{status['quarantined']:,} splits"))
+    if status["orders_waiting"]:
+        lines.append(("orders", f"{status['orders_waiting']:,} are done at the next start"))
+    return lines

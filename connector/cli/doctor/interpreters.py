@@ -1,0 +1,198 @@
+"""Interpreters, releases of packages, and whether Spark will find the data source.
+
+What an interpreter has is asked of the interpreter itself, in a process of its own, since Spark
+starts one as well.
+
+Not here: the rule by which Spark chooses one (`connector/session/interpreter.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
+from typing import Any, Final
+
+from ...session.interpreter import said_before
+from .finding import Finding, version_of
+
+_LEAST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
+_LEAST_JAVA: Final = 17
+_TRIED_SPARK: Final = ((4, 2), (4, 3))
+
+_LEAST: Final = {
+    "pyspark": "4.2",
+    "pyarrow": "18",
+    "fsspec": "2024.2",
+    "pydantic": "2.7",
+    "numpy": "1.26",
+    "xxhash": "3.4",
+    "msgspec": "0.19",
+    "arro3-io": "0.9",
+    "isal": "1.7",
+}
+"""As in setup.cfg, which a test holds against this."""
+
+_PROBE: Final = """
+import json, pkgutil, sys
+found = {"version": list(sys.version_info[:3]), "executable": sys.executable, "sees": False}
+found["sees"] = any(each.name == "pyspark_sluice" for each in pkgutil.iter_modules())
+try:
+    import pyspark_sluice
+    found["package"] = list(pyspark_sluice.__path__)[0]
+    pyspark_sluice.DefaultSource.name()
+except BaseException as error:
+    found["error"] = type(error).__name__ + ": " + str(error)
+print(json.dumps(found))
+"""
+
+_INSTALL: Final = "install pyspark-sluice for that interpreter, or name another in PYSPARK_PYTHON"
+
+
+def python_findings() -> Iterator[Finding]:
+    """This interpreter, the one that Spark starts, and what each has."""
+    yield _this_python()
+    yield from _releases()
+    yield from _pythons_of_spark()
+    yield _java()
+
+
+def _this_python() -> Finding:
+    found = f"{platform.python_version()} at {sys.executable}"
+    expected = "Python 3.11 to 3.13"
+    here = sys.version_info[:2]
+    if here < _LEAST_PYTHON:
+        way_out = "Make a virtual environment of a supported Python."
+        return Finding("python", "ill", found, expected, way_out)
+    if here > _NEWEST_PYTHON:
+        return Finding("python", "doubtful", found, expected, "Nobody has tried this one yet.")
+    return Finding("python", "well", found, expected)
+
+
+def _releases() -> Iterator[Finding]:
+    for name, least in _LEAST.items():
+        expected = f"{least} or newer"
+        try:
+            found = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield Finding(name, "ill", "not installed", expected, f"pip install '{name}>={least}'")
+            continue
+        if version_of(found) < version_of(least):
+            yield Finding(name, "ill", found, expected, f"pip install '{name}>={least}'")
+        elif name == "pyspark" and version_of(found)[:2] > _TRIED_SPARK[-1]:
+            way_out = "Nobody has tried this release yet."
+            yield Finding(name, "doubtful", found, "4.2 or 4.3", way_out)
+        else:
+            yield Finding(name, "well", found, expected)
+
+
+# The Python that Spark starts ---------------------------------------------------------------
+
+
+def _pythons_of_spark() -> Iterator[Finding]:
+    said = said_before()
+    driver = said.get("PYSPARK_DRIVER_PYTHON") or said.get("PYSPARK_PYTHON")
+    if driver:
+        yield _registration("python of Spark", driver, "named in the environment")
+    else:
+        yield _registration(
+            "python of Spark", sys.executable, "where pyspark_sluice is imported before the session"
+        )
+        other = shutil.which("python3")
+        if other is None or not _same_home(other):
+            yield _first_of_the_path(other)
+    worker = said.get("PYSPARK_PYTHON")
+    if worker and driver and worker != driver:
+        yield _registration("python of tasks", worker, "PYSPARK_PYTHON")
+
+
+def _same_home(other: str) -> bool:
+    return os.path.realpath(os.path.dirname(other)) == os.path.realpath(
+        os.path.dirname(sys.executable)
+    )
+
+
+def _first_of_the_path(python: str | None) -> Finding:
+    """What spark-submit, notebooks and programs that import Spark first would run."""
+    what = "python3 of the PATH"
+    expected = "the interpreter that has pyspark-sluice"
+    way_out = (
+        "Import pyspark_sluice before the session is made, activate the environment, or set "
+        f"PYSPARK_PYTHON={sys.executable}"
+    )
+    if python is None:
+        return Finding(what, "doubtful", "none", expected, way_out)
+    found = _registration(what, python, "where nothing names another")
+    if found.verdict == "well":
+        return found
+    return Finding(what, "doubtful", found.found, expected, way_out)
+
+
+def _registration(what: str, python: str, why: str) -> Finding:
+    expected = 'an interpreter in which Spark finds the source "sluice"'
+    told = f"{python} ({why})"
+    asked = _asked(python)
+    if isinstance(asked, str):
+        way_out = "Correct PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON."
+        return Finding(what, "ill", f"{told} cannot be run: {asked}", expected, way_out)
+    version = ".".join(map(str, asked["version"]))
+    told = f"{told}, Python {version}"
+    if "package" not in asked:
+        return Finding(what, "ill", f"{told}: {asked['error']}", expected, _INSTALL)
+    if "error" in asked:
+        way_out = "Install what the message names for that interpreter."
+        return Finding(what, "ill", f"{told}: {asked['error']}", expected, way_out)
+    if not asked["sees"]:
+        way_out = "pip install . instead of -e, or pyspark_sluice.register(spark)."
+        return Finding(what, "doubtful", f"{told}: imported, not listed", expected, way_out)
+    if tuple(asked["version"][:2]) != sys.version_info[:2]:
+        way_out = "Driver and executors need one Python: set PYSPARK_PYTHON."
+        return Finding(what, "doubtful", told, f"Python {platform.python_version()}", way_out)
+    return Finding(what, "well", f"{told}, {asked['package']}", expected)
+
+
+@cache
+def _asked(python: str) -> dict[str, Any] | str:
+    try:
+        done = subprocess.run(
+            [python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=False
+        )
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{type(error).__name__}: {error}"
+    except (ValueError, IndexError):
+        return (done.stderr.strip().splitlines() or ["no answer"])[-1]
+    return answer
+
+
+# Java ---------------------------------------------------------------------------------------
+
+
+def _java() -> Finding:
+    expected = f"Java {_LEAST_JAVA} or newer"
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    way_out = f"Install a Java {_LEAST_JAVA} runtime, or set JAVA_HOME to one."
+    if java is None:
+        return Finding("java", "ill", "none: no JAVA_HOME, no java in the PATH", expected, way_out)
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding("java", "ill", f"{java}: {type(error).__name__}", expected, way_out)
+    said = re.search(r'version "(\d+)([^"]*)"', done.stderr + done.stdout)
+    if said is None:
+        return Finding("java", "ill", f"{java} does not say its version", expected, way_out)
+    found = f"{said[1]}{said[2]} at {java}"
+    # Before Java 9 the first number was 1.
+    if int(said[1]) < _LEAST_JAVA:
+        return Finding("java", "ill", found, expected, way_out)
+    return Finding("java", "well", found, expected)

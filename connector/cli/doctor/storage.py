@@ -1,0 +1,155 @@
+"""Whether state can be kept at a place, and files be listed at another.
+
+What is written for the purpose is deleted again.
+
+Not here: the same on executors (`executors.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ....checkpoint_meta.storage.urls import local_path
+from ....checkpoint_meta.stores.contract import StateStore
+from ....checkpoint_meta.stores.open_store import open_store
+from ....errors import SluiceError, StateError
+from ..state_argument import parsed_storage_options
+from .finding import Finding
+
+_AT_ONCE = 8
+
+_DRIVER = "state from the driver"
+
+_ATOMIC = "of several writers of one object exactly one that is told so"
+
+
+def state_findings(place: str, storage_options: str) -> Iterator[Finding]:
+    """Write, read and list an object, and let several create another one at the same moment."""
+    try:
+        store = open_store(place, parsed_storage_options(storage_options))
+    except (SluiceError, ImportError) as error:
+        yield no_place(error)
+        return
+    with left_as_it_was(place):
+        yield _told(_DRIVER, "an object that can be written and read", lambda: tried(store))
+        yield _told("create only once, from the driver", _ATOMIC, lambda: raced(store))
+
+
+def no_place(error: BaseException) -> Finding:
+    """State cannot be kept there at all."""
+    way_out = "Keep state elsewhere: another checkpointLocation, or stateLocation."
+    return Finding(_DRIVER, "ill", str(error), "a place for state", way_out)
+
+
+def check_local_directory(place: str) -> None:
+    """Raise, without the patience that a query has, if a local place can be no directory.
+
+    Raises:
+        StateError: something else stands there, or above it.
+    """
+    path = local_path(place)
+    while path is not None and not os.path.exists(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    if path is not None and not os.path.isdir(path):
+        raise StateError("there can be no directory", place, f"a file at {path}", "a directory")
+
+
+def _told(what: str, expected: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, "well", look(), expected)
+    except (SluiceError, OSError, AssertionError) as error:
+        way_out = "Repair access, or keep state in a place that has it (stateLocation)."
+        found = str(error) if isinstance(error, SluiceError | AssertionError) else repr(error)
+        return Finding(what, "ill", found, expected, way_out)
+
+
+@contextlib.contextmanager
+def left_as_it_was(place: str) -> Iterator[None]:
+    """Local directories that come to be by writing into them go again."""
+    path = local_path(place)
+    made = []
+    while path is not None and not os.path.exists(path):
+        made.append(path)
+        path = os.path.dirname(path)
+    try:
+        yield
+    finally:
+        for each in made:
+            with contextlib.suppress(OSError):
+                os.rmdir(each)
+
+
+def tried(store: StateStore) -> str:
+    """Write, read, list and delete one object.
+
+    Raises:
+        AssertionError: says what was not as it has to be.
+        StateError: the store does not answer.
+        OSError: it may not be written.
+    """
+    name = _name()
+    data = uuid.uuid4().bytes
+    store.publish(name, data)
+    try:
+        found = store.read(name)
+        assert found == data, f"{name} was written, and something else was read"
+        assert name in store.list(""), f"{name} was written, and a listing does not show it"
+    finally:
+        store.delete(name)
+    assert name not in store.list(""), f"{name} was deleted, and a listing shows it still"
+    return f"written, read, listed and deleted at {store.location}"
+
+
+def raced(store: StateStore) -> str:
+    """Create one object several times at once; raises like `tried`."""
+    name = _name()
+    try:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            told = list(pool.map(lambda at: created(store, name, b"%d" % at), range(_AT_ONCE)))
+        content = store.read(name)
+    finally:
+        store.delete(name)
+    winners = [at for at, won in enumerate(told) if won]
+    assert len(winners) == 1, f"{len(winners)} of {_AT_ONCE} were told that they had created it"
+    assert content == b"%d" % winners[0], "another one's content stands there than the winner's"
+    return f"1 of {_AT_ONCE} at a time created it"
+
+
+def created(store: StateStore, name: str, data: bytes) -> bool:
+    """True if this call has created the object."""
+    try:
+        store.publish(name, data)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _name() -> str:
+    return f"doctor-{uuid.uuid4().hex}"
+
+
+def path_findings(path: str, storage_options: str, options: Mapping[str, str]) -> Iterator[Finding]:
+    """List the first files of what is to be loaded."""
+    from ....enumerator.files.discovery.lister import all_files
+    from ...options.model import parse_options
+    from ...source.file_source import make_listing
+
+    what = "files of the path"
+    given: dict[str, Any] = {**options, "path": path, "storageOptions": storage_options}
+    try:
+        listing = make_listing(parse_options(given, streaming=False))
+        first = next(all_files(listing), None)
+    except (SluiceError, ImportError, OSError) as error:
+        way_out = "Repair access, or correct the path."
+        yield Finding(what, "ill", str(error), "a path that can be listed", way_out)
+        return
+    if first is None:
+        way_out = "See docs/it-does-not-start.md: It runs, but ingests nothing."
+        yield Finding(what, "doubtful", f"nothing at {path}", "files to be read", way_out)
+        return
+    yield Finding(what, "well", f"{first.path} and others, if any", "files to be read")

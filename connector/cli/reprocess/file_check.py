@@ -1,0 +1,133 @@
+"""Whether files that are to be read again are still there, and as what.
+
+Not here: which files those are (`reprocess_plan.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
+from ....checkpoint_meta.storage.urls import local_path
+from ....enumerator.files.cleaning.cleanup_api import Place, has_changed
+from ....enumerator.files.cleaning.local_cleanup import LocalPlace
+from ....enumerator.files.cleaning.remote_cleanup import remote_place
+from ....enumerator.files.ledger.byte_ranges import Stretch, stretches_of
+from ....errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
+from ....reader.files.io.source_file import open_file
+
+_NAMED = 5
+"""Most files that a refusal names."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """Splits of files that are there, in the version that is there."""
+
+    splits: Sequence[FileSplit]
+    missing: Sequence[str]
+    """Paths of files that are gone."""
+
+
+def as_present(
+    splits: Sequence[FileSplit], storage_options: Mapping[str, Any], *, skip_missing: bool
+) -> Present:
+    """The splits as they can be read: a file that was replaced is read whole as it is now.
+
+    Raises:
+        MissingPathError: files are gone, and `skip_missing` is not given; some are named.
+        OptionError: of a file that has changed only a part was asked for.
+        SourceUnavailable: it cannot be told.
+    """
+    wanted = stretches_of(splits)
+    found = _present(list(wanted), storage_options)
+    made: list[FileSplit] = []
+    missing, partly = [], []
+    for file, stretches in wanted.items():
+        now = found[file]
+        if now is None or now.size == 0:
+            missing.append(file.path)
+        elif _is_as_it_was(file, now):
+            made += [FileSplit(file, start, end) for start, end in stretches]
+        elif _is_whole(file, stretches):
+            made.append(FileSplit(now, 0, now.size))
+        else:
+            partly.append(file.path)
+    if partly:
+        raise OptionError(
+            "a part of a file that has changed cannot be read again",
+            _some(partly),
+            "another version",
+            "the version of which the other parts were read",
+            "Ask for the whole file with --matching.",
+        )
+    if missing and not skip_missing:
+        raise MissingPathError(
+            "files that are to be read again are gone",
+            _some(missing),
+            f"{len(missing)} of {len(wanted)} are not there",
+            "files that nobody, cleanSource included, has removed",
+            "Put them back (an archive has them), or leave them out with --skip-missing.",
+        )
+    return Present(made, missing)
+
+
+def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) -> list[FileSplit]:
+    """Those whose files are gone, or are there in another version.
+
+    Raises:
+        SourceUnavailable: it cannot be told.
+    """
+    found = _present(list({split.file for split in splits}), storage_options)
+
+    def is_there(file: FileVersion) -> bool:
+        now = found[file]
+        return now is not None and _is_as_it_was(file, now)
+
+    return [split for split in splits if not is_there(split.file)]
+
+
+def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
+    if not growing_mark(file.etag):
+        return not has_changed(file, now)
+    try:
+        with open_file(file, {}):
+            return True
+    except SplitReadError:
+        return False
+
+
+def _is_whole(file: FileVersion, stretches: Sequence[Stretch]) -> bool:
+    return list(stretches) == [(0, file.size)]
+
+
+def _present(
+    files: Sequence[FileVersion], storage_options: Mapping[str, Any]
+) -> dict[FileVersion, FileVersion | None]:
+    found: dict[FileVersion, FileVersion | None] = {}
+    for is_local in (True, False):
+        group = [file for file in files if (local_path(file.path) is not None) == is_local]
+        if not group:
+            continue
+        first = group[0].path
+        place: Place = LocalPlace() if is_local else remote_place(first, storage_options)
+        try:
+            with ThreadPoolExecutor(max(1, place.lanes)) as pool:
+                found.update(zip(group, pool.map(place.present, group), strict=True))
+        except OSError as error:
+            raise SourceUnavailable(
+                "whether the files are still there cannot be told",
+                first,
+                f"{type(error).__name__}: {error}",
+                "a file system that answers",
+                "Repair access; --storage-options are the query's storageOptions.",
+            ) from error
+    return found
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = len(paths) - _NAMED
+    return ", ".join(paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")

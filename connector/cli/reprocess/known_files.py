@@ -1,0 +1,162 @@
+"""What a state says of its files, in the form that orders are made of: bytes of file versions.
+
+What was assigned by the newest checkpoint and not acknowledged is under way: it is read when the
+query starts, by itself. What readers have sent back and no checkpoint has counted comes back then.
+
+Not here: which of it a person wants (`reprocess_plan.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from fnmatch import translate
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ....checkpoint_meta.documents.file_columns import splits_in
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.documents.orders import Order, Orders
+from ....checkpoint_meta.documents.reader_commit import ReaderCommit
+from ....checkpoint_meta.documents.serializer import FileSplitSerializer
+from ....enumerator.files.ledger.byte_ranges import Stretches, stretches_of
+from ...views.order_splits import splits_of_order
+from ...views.quarantine import split_of
+from ...views.splits import files_as_of_head
+from ...views.state_view import CheckpointView, StateView
+from ..view_filter import matching_pattern
+
+
+def path_filter(pattern: str) -> Callable[[str], bool]:
+    """A shell pattern over whole paths; * takes slashes, too. Empty: all."""
+    if not pattern:
+        return lambda _: True
+    compiled = re.compile(translate(pattern))
+    return lambda path: compiled.match(path) is not None
+
+
+class KnownFiles:
+    """As of the newest checkpoint of one look; only paths that are of interest."""
+
+    def __init__(self, view: StateView, pattern: str = "") -> None:
+        """`pattern` is a shell pattern over whole paths; empty: all."""
+        self.view = view
+        self._pattern = pattern
+        self._is_wanted = path_filter(pattern)
+        self._known = files_as_of_head(view, details=True)
+
+    def _of_interest(self, splits: Iterable[FileSplit]) -> list[FileSplit]:
+        return [split for split in splits if self._is_wanted(split.file.path)]
+
+    @cached_property
+    def chain(self) -> Sequence[CheckpointView]:
+        """Retained checkpoints, the newest first."""
+        return self.view.chain()
+
+    @cached_property
+    def waiting(self) -> Sequence[Order]:
+        """Orders that the newest checkpoint does not contain."""
+        head = self.view.head
+        contained = 0 if head == NO_CHECKPOINT else self.view.history.load(head).header.orders
+        return Orders(self.view.store).after(contained)
+
+    @cached_property
+    def pending(self) -> Stretches:
+        """Found and not assigned, or about to come back, or ordered to be read again."""
+        found = [split for batch in self._known.pending() for split in splits_in(batch)]
+        again = [s for order in self.waiting if order.reads_again for s in splits_of_order(order)]
+        return stretches_of(self._of_interest([*found, *self._coming_back, *again]))
+
+    @cached_property
+    def under_way(self) -> Stretches:
+        """Assigned, and nothing is known of it: it is read when the query starts."""
+        found = [
+            split
+            for link in self.chain
+            for reader, batch in link.checkpoint.assigned
+            if link.outcome(reader) == "assigned"
+            for split in splits_in(batch)
+        ]
+        return stretches_of(self._of_interest(found))
+
+    @cached_property
+    def quarantined(self) -> dict[str, FileSplit]:
+        """By id: given up on, or sent back and not counted yet, which may be the last time."""
+        ids = [split.split_id for split in self._known.quarantined()]
+        ids += [split.split_id for split in self._returned]
+        found = {each: split for each in ids if (split := split_of(each)) is not None}
+        return {each: s for each, s in found.items() if self._is_wanted(s.file.path)}
+
+    @cached_property
+    def _returned(self) -> list[FileSplit]:
+        return [
+            splits[back.index] for commit, splits in self._uncounted() for back in commit.returned
+        ]
+
+    @cached_property
+    def _coming_back(self) -> list[FileSplit]:
+        serializer = FileSplitSerializer()
+        rests = [
+            split
+            for commit, _ in self._uncounted()
+            for split in commit.remainders(serializer).values()
+        ]
+        return [*self._returned, *rests]
+
+    def _uncounted(self) -> Iterator[tuple[ReaderCommit, list[FileSplit]]]:
+        """Commits that no checkpoint has counted: they are at the next start."""
+        for at, link in enumerate(self.chain):
+            if link.completed is not None:
+                continue
+            newer = [later.checkpoint.header.counted for later in self.chain[:at]]
+            counted = {reader for of in newer for reader in of.get(link.ref.name, ())}
+            for reader, commit in link.commits.items():
+                if reader in counted:
+                    continue
+                splits = [
+                    split
+                    for of, batch in link.checkpoint.assigned
+                    if of == reader
+                    for split in splits_in(batch)
+                ]
+                yield commit, splits
+
+    def newest_versions(
+        self, paths: Collection[str] | None = None
+    ) -> dict[str, tuple[FileVersion, int]]:
+        """Path -> its newest version, and up to which byte that was taken; only of `paths`."""
+        found: dict[str, tuple[FileVersion, int]] = {}
+        for batch in self._known.seen():
+            names = ("path", "size", "modified", "etag", "end")
+            chosen = self._filtered(batch, paths)
+            for *file, end in zip(*(chosen.column(n).to_pylist() for n in names), strict=True):
+                found[file[0]] = FileVersion._make(file), end
+        return found
+
+    def _filtered(self, batch: pa.RecordBatch, paths: Collection[str] | None) -> pa.RecordBatch:
+        column = batch.column("path")
+        if paths is not None:
+            return batch.filter(pc.is_in(column, value_set=pa.array(sorted(paths), pa.string())))
+        if not self._pattern:
+            return batch
+        return batch.filter(pc.match_substring_regex(column, matching_pattern(self._pattern)))
+
+    def assigned_after(self, ref: CheckpointRef) -> list[FileSplit]:
+        """What the checkpoints after `ref` assigned, the oldest first, but for what is under way.
+
+        Raises:
+            StateCorruptError: the newest checkpoint does not descend from it.
+        """
+        later = {link.ref for link in self.view.history.between(ref, self.view.head)}
+        found = [
+            split
+            for link in reversed(self.chain)
+            if link.ref in later
+            for reader, batch in link.checkpoint.assigned
+            if link.outcome(reader) != "assigned"
+            for split in splits_in(batch)
+        ]
+        return self._of_interest(found)

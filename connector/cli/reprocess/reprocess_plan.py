@@ -1,0 +1,242 @@
+"""What an order is to say: which bytes of which files are read again, or let go of.
+
+Nothing is written here. What a person is shown is what would be written.
+
+Not here: what a state says of its files (`known_files.py`), and whether they are still there
+(`file_check.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ....checkpoint_meta.documents.file_columns import splits_in
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
+from ....enumerator.files.ledger.byte_ranges import (
+    Stretches,
+    splits_of,
+    splits_without,
+    stretches_of,
+)
+from ....errors import OptionError
+from ...views.files import files as files_view
+from ...views.state_view import CheckpointView, StateView
+from ..checkpoint_argument import checkpoint_named
+from .file_check import unreadable
+from .known_files import KnownFiles, path_filter
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What an order would name."""
+
+    splits: Sequence[FileSplit] = ()
+    released: Sequence[str] = ()
+    """Ids of splits that leave the quarantine."""
+
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Why -> how many ranges that were asked for are not in it."""
+
+    rewound_to: CheckpointRef = NO_CHECKPOINT
+    """Or the checkpoint whose splits are given up."""
+
+    rows: int = 0
+    """Of these splits, where they are given up: those that readers had acknowledged."""
+
+    def __bool__(self) -> bool:
+        return bool(self.splits or self.released)
+
+
+def requeued(view: StateView, pattern: str, in_state: str, *, quarantined: bool) -> Chosen:
+    """Quarantined splits, or files as far as they were taken: what of it is not pending anyway.
+
+    Raises:
+        OptionError: nothing says which, or the state is of a source without files.
+        StateError: it is damaged.
+    """
+    if not (pattern or in_state or quarantined):
+        raise OptionError(
+            "requeue: which files?",
+            view.store.location,
+            "no choice",
+            "--quarantined, --matching, --in-state, or several of them",
+        )
+    known = KnownFiles(view, pattern)
+    if quarantined and not in_state:
+        # A version that was found later is read by itself.
+        newest = known.newest_versions({s.file.path for s in known.quarantined.values()})
+        wanted = [
+            split
+            for split in known.quarantined.values()
+            if newest.get(split.file.path, (split.file, 0))[0] == split.file
+            or growing_mark(split.file.etag)
+        ]
+        return _read_again(known, stretches_of(wanted), released=list(known.quarantined))
+    rows = [FileSplit(file, 0, end) for file, end in known.newest_versions().values() if end > 0]
+    if in_state or quarantined:
+        states = _states(view)
+        asked = {in_state or "quarantined", "quarantined" if quarantined else in_state}
+        rows = [split for split in rows if states.get(split.file) in asked]
+    return _read_again(known, stretches_of(rows))
+
+
+def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
+    """All that was assigned after a checkpoint.
+
+    Raises:
+        OptionError: no such checkpoint on the chain, or not exactly one of both ways to name it.
+        StateError: the state is damaged.
+    """
+    if bool(to) == bool(to_time):
+        raise OptionError(
+            "rewind: to where?",
+            view.store.location,
+            "both --to and --to-time" if to else "neither --to nor --to-time",
+            "one of them: --to 42, or --to-time 2026-11-21T12:00",
+        )
+    ref = checkpoint_named(view, to) if to else _as_of(view, to_time)
+    known = KnownFiles(view, pattern)
+    if ref not in {link.ref for link in known.chain}:
+        raise OptionError(
+            "rewind: the checkpoint is not on the chain of this query",
+            view.store.location,
+            str(ref),
+            "one that it has gone on from",
+            "See: sluice checkpoints",
+        )
+    assigned = known.assigned_after(ref)
+    newest = {split.file.path: split.file for split in assigned}
+    # Of a file that was replaced meanwhile only the newest version can be read.
+    wanted = [s for s in assigned if growing_mark(s.file.etag) or newest[s.file.path] == s.file]
+    chosen = _read_again(known, stretches_of(wanted))
+    return Chosen(chosen.splits, chosen.released, chosen.left_out, ref)
+
+
+def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
+    """What is pending, or with `quarantined` what was given up on.
+
+    Raises:
+        OptionError: nothing says which, or the state is of a source without files.
+        StateError: it is damaged.
+    """
+    if not (pattern or quarantined):
+        raise OptionError(
+            "forget: which files?",
+            view.store.location,
+            "no choice",
+            "--matching, --quarantined, or both",
+        )
+    known = KnownFiles(view, pattern)
+    if not quarantined:
+        # A checkpoint that was cut ahead of Spark may never be taken up: then this is pending.
+        pending, begun = splits_of(known.pending), splits_of(known.under_way)
+        note = {"only if its batch has not begun": len(begun)} if begun else {}
+        return Chosen([*pending, *begun], left_out=note)
+    given_up = known.quarantined
+    return Chosen(splits_of(stretches_of(given_up.values())), list(given_up))
+
+
+def waived(
+    view: StateView, pattern: str, ref: CheckpointRef | None, options: Mapping[str, Any]
+) -> Chosen:
+    """What a batch under way was to read, or to read again, and cannot: gone or replaced files.
+
+    Args:
+        view: the state.
+        pattern: a shell pattern over whole paths; empty: all.
+        ref: the checkpoint of that batch; None where there is none in Spark's log.
+        options: the query's storageOptions.
+
+    Raises:
+        OptionError: no batch is under way, or the state is of a source without files.
+        SourceUnavailable: whether the files are there cannot be told.
+        StateError: it is damaged.
+    """
+    link = next((link for link in view.chain() if link.ref == ref), None)
+    if link is None or link.checkpoint.header.enumerator != "files":
+        raise OptionError(
+            "waive: no batch is under way",
+            view.store.location,
+            "every batch in Spark's log is through, or the log is not above this state",
+            "a batch that was begun and fails, in the query's checkpointLocation",
+            "Files that wait, and are in no batch yet, are let go of with: sluice forget",
+        )
+    is_wanted = path_filter(pattern)
+    splits: list[FileSplit] = []
+    rows: dict[FileSplit, int] = {}
+    for reader in {reader for reader, _ in link.checkpoint.assigned}:
+        of_reader = [
+            split
+            for of, batch in link.checkpoint.assigned
+            if of == reader
+            for split in splits_in(batch)
+        ]
+        commit = link.commits.get(reader)
+        returned = set(commit.returned_indexes) if commit else set()
+        for index, split in enumerate(of_reader):
+            if index not in returned and is_wanted(split.file.path):
+                splits.append(split)
+                rows[split] = commit.rows[index] if commit else 0
+    lost = unreadable(splits, options)
+    return Chosen(lost, rewound_to=link.ref, rows=sum(rows[split] for split in lost))
+
+
+def _read_again(known: KnownFiles, wanted: Stretches, released: Sequence[str] = ()) -> Chosen:
+    asked = splits_of(wanted)
+    splits = splits_without(asked, known.under_way)
+    left_out = _count("under way: read when the query starts", asked, splits)
+    splits, asked = splits_without(splits, known.pending), splits
+    left_out |= _count("pending already", asked, splits)
+    # What comes back may be given up on by then; it is released all the same.
+    covered = [
+        each
+        for each, split in known.quarantined.items()
+        if split.file in wanted and not splits_without([split], wanted)
+    ]
+    back = [known.quarantined[each] for each in covered]
+    pending_again = stretches_of([*splits, *back])
+    return Chosen(splits_of(pending_again), sorted({*released, *covered}), left_out)
+
+
+def _count(why: str, asked: Sequence[FileSplit], left: Sequence[FileSplit]) -> dict[str, int]:
+    gone = splits_without(asked, stretches_of(left))
+    return {why: len(gone)} if gone else {}
+
+
+def _states(view: StateView) -> dict[FileVersion, str]:
+    table = files_view(view)
+    columns = [table.column(name).to_pylist() for name in ("path", "size", "etag", "state")]
+    modified = table.column("modified").cast("int64").to_pylist()
+    return {
+        FileVersion(path, size, -1 if at is None else at, etag): state
+        for path, size, etag, state, at in zip(*columns, modified, strict=True)
+    }
+
+
+def _as_of(view: StateView, text: str) -> CheckpointRef:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise OptionError(
+            "--to-time does not parse", "", repr(text), "a time such as 2026-11-21T12:00 or ...Z"
+        ) from error
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    microseconds = int(aware.timestamp() * 1_000_000)
+    refs = [link.ref for link in view.chain() if _created(link) <= microseconds]
+    if not refs:
+        raise OptionError(
+            "rewind: no checkpoint that is retained was cut by then",
+            view.store.location,
+            text,
+            "a time after the oldest of them",
+            "See: sluice checkpoints",
+        )
+    return refs[0]
+
+
+def _created(link: CheckpointView) -> int:
+    return link.checkpoint.header.created

@@ -1,0 +1,74 @@
+"""Which state directory an argument means: the directory itself, or a checkpoint location above it.
+
+Not here: the store (`checkpoint_meta/stores/open_store.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...checkpoint_meta.documents.layout import BASES, CHECKPOINTS, EPOCHS, FORMAT
+from ...checkpoint_meta.storage.urls import absolute, join
+from ...checkpoint_meta.stores.contract import StateStore
+from ...checkpoint_meta.stores.open_store import open_store
+from ...errors import OptionError, StateMissingError
+
+
+def parsed_storage_options(text: str) -> Mapping[str, Any]:
+    """The value of `--storage-options`.
+
+    Raises:
+        OptionError: it is no JSON object; the text, which may hold secrets, is not repeated.
+    """
+    try:
+        value = json.loads(text or "{}")
+    except ValueError as error:
+        value = error
+    if not isinstance(value, dict):
+        raise OptionError(
+            "--storage-options do not parse", "", "", 'a JSON object such as {"anon": true}'
+        )
+    return value
+
+
+def find_state(place: str, source_name: str, storage_options: str) -> StateStore:
+    """The state that is at `place`, or below it where the source of a query has its own.
+
+    Args:
+        place: a state directory, a `stateLocation`, or a `checkpointLocation`.
+        source_name: of the query, where there may be several.
+        storage_options: JSON.
+
+    Raises:
+        StateMissingError: names where it was looked for, and what sources there are.
+    """
+    options = parsed_storage_options(storage_options)
+    root = absolute(place)
+    places = [root, join(root, "sluice", source_name), join(root, source_name)]
+    for candidate in places:
+        store = open_store(candidate, options)
+        if _is_state(store):
+            return store
+    others = [
+        leaf
+        for leaf in open_store(join(root, "sluice"), options).list("")
+        if _is_state(open_store(join(root, "sluice", leaf), options))
+    ]
+    hint = (
+        f"Say --source-name, one of: {', '.join(others)}."
+        if others
+        else ("Give the state directory, or the checkpointLocation of the query.")
+    )
+    raise StateMissingError(
+        "there is no state of a sluice source", root, "nothing at " + ", ".join(places), "", hint
+    )
+
+
+def _is_state(store: StateStore) -> bool:
+    try:
+        store.read(FORMAT)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return any(store.list(name) for name in (CHECKPOINTS, BASES, EPOCHS))
+    return True

@@ -1,0 +1,1 @@
+"""`sluice verify`: whether a state directory is whole."""

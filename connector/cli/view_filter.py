@@ -1,0 +1,83 @@
+"""`sluice files`: rows of a view, filtered.
+
+Not here: the views.
+"""
+
+from __future__ import annotations
+
+from fnmatch import translate
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import OptionError
+from ..views.catalog import table_of
+
+_PEOPLE: Final = {
+    "files": ("path", "size", "state", "reason", "discovered", "processed", "checkpoint", "rows"),
+    "splits": ("path", "start", "end", "state", "reason", "checkpoint", "reader", "rows"),
+    "skipped": ("path", "start", "end", "reason", "checkpoint", "reader"),
+    "quarantine": ("path", "start", "end", "attempts", "checkpoint", "reason"),
+    "checkpoints": (
+        "checkpoint",
+        "epoch",
+        "state",
+        "planned",
+        "splits",
+        "readers",
+        "acknowledged",
+        "rows",
+        "bytes",
+        "has_base",
+    ),
+    "readers": (
+        "checkpoint",
+        "epoch",
+        "reader",
+        "state",
+        "splits",
+        "rows",
+        "bytes",
+        "microseconds",
+        "returned",
+    ),
+    "schemas": ("version", "reason", "schema"),
+}
+
+
+def columns_for_people(view: str) -> tuple[str, ...]:
+    """Columns that fit a screen."""
+    return _PEOPLE[view.lower()]
+
+
+def chosen(store: StateStore, view: str, *, in_state: str = "", matching: str = "") -> pa.Table:
+    """A view, and of it the rows in a state, or whose path matches a pattern.
+
+    Raises:
+        OptionError: no such view, or one without the column that is asked about.
+        StateError: no state, or damage.
+    """
+    table = table_of(store, view)
+    if in_state:
+        table = table.filter(pc.equal(_column(table, "state", view, "--in-state"), in_state))
+    if matching:
+        paths = _column(table, "path", view, "--matching")
+        table = table.filter(pc.match_substring_regex(paths, matching_pattern(matching)))
+    return table
+
+
+def matching_pattern(pattern: str) -> str:
+    """A shell pattern over whole paths as a regular expression of Arrow; * takes slashes, too."""
+    # Python's translation, whose end and atomic groups RE2 does not know.
+    text = translate(pattern).replace("(?>", "(?:")
+    return "^" + text.removesuffix(r"\Z").removesuffix(r"\z") + r"$"
+
+
+def _column(table: pa.Table, name: str, view: str, option: str) -> pa.ChunkedArray:
+    if name in table.schema.names:
+        return table.column(name)
+    raise OptionError(
+        f"{option} has no meaning for this view", "", view, f"a view with the column {name}"
+    )

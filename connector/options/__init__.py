@@ -1,0 +1,1 @@
+"""The options of a query: their model, their other names, and what must fit together."""

@@ -1,0 +1,53 @@
+"""What may be wrong with the options of cleaning up.
+
+Not here: the options themselves (`enumerator/files/cleaning/cleaning_options.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...checkpoint_meta.storage.input_paths import LoadedPath, loaded_paths
+from ...checkpoint_meta.storage.urls import absolute, local_path, scheme_of, storage_url
+from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
+
+
+def archive_of(options: CleaningOptions) -> str:
+    """The archive, absolute; empty if there is none."""
+    return storage_url(absolute(options.source_archive_dir)) if options.source_archive_dir else ""
+
+
+def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
+    """What does not fit together."""
+    archive = archive_of(options)
+    if options.clean_source != "archive":
+        return
+    if not archive:
+        yield "sourceArchiveDir: found nothing; expected where cleanSource=archive moves files"
+        return
+    try:
+        paths = loaded_paths(loaded)
+    except ValueError:
+        return  # Said elsewhere.
+    for path in paths:
+        if _root(path.base) != _root(archive):
+            yield (
+                f"sourceArchiveDir: found {options.source_archive_dir!r} for files of "
+                f"{path.given!r}; expected a directory of the same file system or bucket"
+            )
+        elif _overlap(path, archive):
+            yield (
+                f"sourceArchiveDir: found {options.source_archive_dir!r} within {path.given!r}, "
+                "from where files would be read again; expected a directory outside of it"
+            )
+
+
+def _root(url: str) -> tuple[str, str]:
+    if local_path(url) is not None:
+        return ("", "")
+    rest = storage_url(url).partition("://")[2]
+    return (scheme_of(storage_url(url)), rest.partition("/")[0])
+
+
+def _overlap(path: LoadedPath, archive: str) -> bool:
+    return f"{archive.rstrip('/')}/".startswith(f"{path.base.rstrip('/')}/")

@@ -1,0 +1,336 @@
+"""All options as one frozen model, and the one error that lists everything wrong with a call.
+
+Not here: what the options of discovery and of reading mean; those rooms declare them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+
+from ...checkpoint_meta.storage.input_paths import joined, loaded_paths
+from ...checkpoint_meta.storage.units import Milliseconds
+from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
+from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
+from ...enumerator.files.ledger.changes import OnOverwrite
+from ...enumerator.files.options import EnumeratorOptions
+from ...errors import OptionError
+from ...reader.files.formats.option_support import counts_rows, own_options, refused
+from ...reader.files.options import FileFormatName, ReaderOptions
+from .aliases import in_our_names
+from .cleanup_validation import cleaning_problems
+from .modification_times import instant
+from .queue_validation import queue_problems
+
+_LOCAL_INTERVAL = 250
+"""Milliseconds between two listings of local paths, unless the user says otherwise."""
+
+
+def _json_object(value: object) -> dict[str, Any]:
+    if isinstance(value, str):
+        value = json.loads(value)
+    if not isinstance(value, dict):
+        message = 'not a JSON object; write an object such as {"key": "value"}'
+        raise ValueError(message)
+    return value
+
+
+def _json_list(value: object) -> object:
+    if isinstance(value, str):
+        value = json.loads(value)
+    if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
+        message = 'not a JSON list of paths, such as ["/in/a", "/in/b"]'
+        raise ValueError(message)
+    return value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _savepoint(value: str) -> str:
+    url, _, identifier = value.rpartition("@")
+    if value and not (url and identifier.isascii() and identifier.isdigit()):
+        message = "not a state directory, an @ and a checkpoint id: /old/sluice/source@42"
+        raise ValueError(message)
+    return value
+
+
+_JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
+
+
+class SluiceOptions(EnumeratorOptions, CleaningOptions, ReaderOptions):
+    """Every option of `format("sluice")`; Spark hands them over in lower case."""
+
+    model_config = ConfigDict(
+        frozen=True, defer_build=True, alias_generator=to_camel, populate_by_name=False
+    )
+
+    path: str = Field(
+        "",
+        description="Directory, file or URL to ingest; what `.load(path)` is given. Several stand "
+        "between commas; names may have wildcards as in Hadoop (* ? [a-c] {one,two}), and a \\ "
+        "before a character that is none.",
+    )
+    paths: Annotated[list[str], BeforeValidator(_json_list)] = Field(
+        default_factory=list,
+        description="JSON list of paths, in which a comma is none; what `.load([...])` is given, "
+        "which Spark permits for `read` only.",
+    )
+    checkpoint_location: str | None = Field(
+        None,
+        description="The same path as on writeStream: Spark does not tell a Python source where "
+        "its checkpoint is.",
+    )
+    state_location: str | None = Field(
+        None,
+        description="Where the state is kept, if not below checkpointLocation; must be reachable "
+        "from driver and executors.",
+    )
+    source_name: str = Field(
+        "source",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="Tells several sluice sources of one query apart.",
+    )
+    source: str = Field(
+        "files",
+        description="The source: files, package.module:Class of one of your own, or the name of "
+        "an entry point in the group pyspark_sluice.sources.",
+    )
+    source_options: _JsonObject = Field(
+        default_factory=dict,
+        description="JSON object for a source of your own; names keep their case.",
+    )
+    starting_state: Annotated[str, AfterValidator(_savepoint)] | None = Field(
+        None,
+        description="For a new query: state directory and checkpoint id of another one to start "
+        "from, such as /checkpoints/old/sluice/source@42; needed until its own first batch.",
+    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = (
+        Field(
+            "warning",
+            description="Which lines of the logger pyspark_sluice the driver writes to stderr, "
+            "where nobody has configured logging: info tells of each checkpoint, listing and base.",
+        )
+    )
+    ingest_again: bool = Field(
+        False,
+        description="Permit a query whose Spark checkpoint is new to begin over a state that has "
+        "been read from, and to ingest everything again.",
+    )
+    allow_unread_first_batch: bool = Field(
+        False,
+        description="Permit that no reader runs in the first batch of a query, for queries that "
+        "are to read nothing. Otherwise that is an error: the sink has that batch number already, "
+        "and skipped it.",
+    )
+    acknowledgement_timeout: Milliseconds = Field(
+        3000,
+        ge=0,
+        description="How long the driver looks for the commit of a reader before it believes that "
+        "a limit downstream abandoned it; costs time only then.",
+        json_schema_extra={"unit": "milliseconds"},
+    )
+    checkpoints_ahead: int = Field(
+        1,
+        ge=0,
+        le=8,
+        description="How many checkpoints may be cut and wait, durable, while one runs: a slow "
+        "store then costs no time between batches. 0 cuts each one when Spark asks for it. With "
+        "freshShare at most one waits.",
+    )
+    min_checkpoints_to_retain: int = Field(
+        100, ge=100, description="Checkpoints kept for restarts and as savepoints."
+    )
+    retain_checkpoints_for: Milliseconds = Field(
+        0,
+        ge=0,
+        description="Keep checkpoints that are younger than this, too, however many: 7d.",
+        json_schema_extra={"unit": "milliseconds"},
+    )
+
+
+def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions:
+    """The model for the options of a call.
+
+    Args:
+        given: name in any case -> text, as Spark hands them over.
+        streaming: True for readStream, which needs a place for its state.
+
+    Raises:
+        OptionError: lists every problem with its option, what was found and what was expected.
+    """
+    names = option_names()
+    known: dict[str, Any] = {}
+    of_format: dict[str, str] = {}
+    own = _own_options(given)
+    given, problems = in_our_names(given, {*names, *own})
+    for name, value in given.items():
+        if name.lower() in names:
+            known[names[name.lower()]] = value
+        elif name.lower() in own:
+            of_format[own[name.lower()]] = value
+        else:
+            problems.append(_unknown(name, {**names, **own}))
+    if of_format:
+        with contextlib.suppress(ValueError):  # The model will say what is wrong with it.
+            of_format = {**_json_object(known.get("formatOptions") or "{}"), **of_format}
+            known["formatOptions"] = of_format
+    options = None
+    try:
+        options = SluiceOptions.model_validate(known)
+    except ValidationError as error:
+        problems.extend(map(problem_of, error.errors()))
+    if options is not None and options.paths:
+        options = options.model_copy(update={"path": _joined(options), "paths": []})
+    if options is not None and options.source == "files":
+        problems.extend(_file_problems(options))
+        options = _with_interval(options) if not problems else options
+    if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
+        problems.append(
+            "checkpointLocation: found nothing; expected the same path as in writeStream."
+            'option("checkpointLocation", ...): Spark does not tell a Python source where its '
+            "checkpoint is, and the state of this source has to live and die with it"
+        )
+    if problems or options is None:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise OptionError(f'the options of format("sluice") do not fit:{listed}\n')
+    return options
+
+
+def _joined(options: SluiceOptions) -> str:
+    """All paths in one text, which is all that the rest has to know."""
+    return ",".join(filter(None, [options.path, joined(options.paths)]))
+
+
+def _own_options(given: Mapping[str, str]) -> dict[str, str]:
+    """Lower-case spelling -> spelling of what a format of the user's own declares."""
+    name = next((value for key, value in given.items() if key.lower() == "fileformat"), "json")
+    try:
+        FileFormatName(name)
+    except ValueError:
+        try:
+            return {option.lower(): option for option in own_options(name)}
+        except OptionError:
+            # The model says of the name what is wrong with it, or `_file_problems` of the class.
+            return {}
+    return {}
+
+
+def _with_interval(options: SluiceOptions) -> SluiceOptions:
+    # A local listing in which nothing has changed takes milliseconds, and nobody is paid for it.
+    local = all(path.is_local for path in loaded_paths(options.path))
+    if not local or "discovery_interval" in options.model_fields_set:
+        return options
+    return options.model_copy(update={"discovery_interval": _LOCAL_INTERVAL})
+
+
+def _file_problems(options: SluiceOptions) -> Iterator[str]:
+    if not options.path:
+        yield "path: found nothing; expected what to ingest, as .load(path)"
+    try:
+        for path in loaded_paths(options.path):
+            for wildcard in path.wildcards:
+                glob_pattern(wildcard)
+    except ValueError as error:
+        yield f"path: {error}"
+    for name in ("modified_after", "modified_before"):
+        try:
+            instant(getattr(options, name), options.time_zone)
+        except ValueError as error:
+            yield f"{to_camel(name)}: {error}"
+    try:
+        yield from _format_problems(options)
+    except OptionError as error:
+        # There is no such format of the user's own.
+        yield str(error)
+        return
+    yield from _time_problems(options)
+    yield from queue_problems(options, options.path, options.storage_options)
+    yield from cleaning_problems(options, options.path)
+
+
+def _has_lines(options: SluiceOptions) -> bool:
+    of_lines = options.file_format in {
+        FileFormatName.CSV,
+        FileFormatName.JSON,
+        FileFormatName.TEXT,
+    }
+    return of_lines and not (options.wholetext or options.multi_line)
+
+
+def _format_problems(options: SluiceOptions) -> Iterator[str]:
+    if options.on_overwrite is OnOverwrite.APPEND_TAIL and options.clean_source != "off":
+        yield (
+            f"cleanSource: found {options.clean_source!r} with onOverwrite=appendTail; expected "
+            "off, since a file that grows is never read to its end"
+        )
+    if options.on_overwrite is OnOverwrite.APPEND_TAIL and not _has_lines(options):
+        yield (
+            f"onOverwrite: found appendTail with fileFormat={options.file_format}"
+            f"{', wholetext' if options.wholetext else ''}"
+            f"{', multiLine' if options.multi_line else ''}; expected a format of which each line "
+            "is a record: csv, json or text, not compressed"
+        )
+    if options.max_rows_per_trigger is not None and not counts_rows(options.file_format):
+        counting = ", ".join(filter(counts_rows, FileFormatName))
+        yield (
+            f"maxRowsPerTrigger: found {options.max_rows_per_trigger} with fileFormat="
+            f"{options.file_format}, whose files do not say how many rows they hold; "
+            f"expected one of {counting}, or maxBytesPerTrigger instead"
+        )
+    yield from refused(options)
+
+
+def _time_problems(options: SluiceOptions) -> Iterator[str]:
+    formats = (options.date_format, options.timestamp_format, options.timestamp_ntz_format)
+    if not (options.time_zone or any(formats)):
+        return
+    from ...reader.files.values.times.temporal import Temporal
+
+    try:
+        Temporal(options)
+    except OptionError as error:
+        yield str(error)
+
+
+def option_names() -> dict[str, str]:
+    """Lower-case spelling -> the spelling the model knows, aliases included."""
+    names = {}
+    for name, field in SluiceOptions.model_fields.items():
+        for spelling in _spellings(name, field):
+            names[spelling.lower()] = spelling
+    return names
+
+
+def _spellings(name: str, field: FieldInfo) -> list[str]:
+    if isinstance(field.validation_alias, AliasChoices):
+        return [str(choice) for choice in field.validation_alias.choices]
+    return [field.alias or to_camel(name)]
+
+
+def _unknown(name: str, names: Mapping[str, str]) -> str:
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {names[near[0]]}?" if near else ""
+    return f"{name}: there is no such option{hint}"
+
+
+def problem_of(error: Any) -> str:
+    """One of pydantic's errors about an option as a line of ours."""
+    name = ".".join(str(part) for part in error["loc"][:1]) or "options"
+    shown = "(hidden)" if name == "storageOptions" else repr(error.get("input"))
+    return f"{name}: found {shown}; expected: {error['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,1 @@
+"""What concerns the process and its session: interpreter, errors shown, restarts, metrics."""

@@ -1,0 +1,53 @@
+"""Which Python Spark's own processes run: this one, unless somebody has said otherwise.
+
+Spark looks for sources with the interpreter that PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON name in
+the environment of its virtual machine, else with the first `python3` of the PATH. Where a virtual
+environment is not activated that is another one, which does not have this package.
+
+Not here: making the source known (`spark/registration.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+_SAID = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+
+_BEFORE = {name: os.environ[name] for name in _SAID if os.environ.get(name)}
+
+
+def use_this_interpreter() -> None:
+    """Let a session that is made from now on run this interpreter.
+
+    Changes nothing where the environment names one, or where `python3` is this one anyway.
+    """
+    if sys.executable and not any(os.environ.get(name) for name in _SAID):
+        found = shutil.which("python3")
+        if found is None or not _same(found, sys.executable):
+            os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+def said_before() -> Mapping[str, str]:
+    """What the environment said before this package was imported, by variable."""
+    return _BEFORE
+
+
+def run_this_interpreter_in(context: Any) -> None:
+    """Let Python processes that a local SparkContext starts from now on run this interpreter."""
+    if context.master.startswith("local") and not _is_said(context):
+        # The context keeps the name that it hands to all Python processes.
+        context.pythonExec = sys.executable
+
+
+def _is_said(context: Any) -> bool:
+    found = shutil.which(context.pythonExec)
+    return context.pythonExec != "python3" or (found is not None and _same(found, sys.executable))
+
+
+def _same(one: str, other: str) -> bool:
+    """True if both are in one environment; what their links lead to is the same for many."""
+    return os.path.realpath(os.path.dirname(one)) == os.path.realpath(os.path.dirname(other))

@@ -1,0 +1,54 @@
+"""Starts a query again whenever its schema has grown.
+
+Not here: the growing (`source/schemas.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ... import errors
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_EVOLVED = f"{errors.__name__}.{errors.SchemaEvolvedError.__name__}"
+_VERSION = re.compile(r"\bversion \d+")
+
+
+def run_with_evolution(
+    start: Callable[[], StreamingQuery], timeout: int | None = None
+) -> StreamingQuery:
+    """Run a query to its end, and start it again each time new columns have stopped it.
+
+    Args:
+        start: loads the stream and starts the query; called anew for each version of the schema,
+            because a data frame keeps the schema that it was loaded with.
+        timeout: seconds after which to return although the query still runs; None waits for ever.
+
+    Returns:
+        The last query: ended, or still running after `timeout`.
+
+    Raises:
+        StreamingQueryException: the query has failed for any other reason.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    deadline = None if timeout is None else time.monotonic() + timeout
+    before = ""
+    while True:
+        query = start()
+        try:
+            left = None if deadline is None else max(1, round(deadline - time.monotonic()))
+            query.awaitTermination(left)
+            return query
+        except StreamingQueryException as error:
+            said = str(error).partition(_EVOLVED)[2].partition("SQLSTATE")[0]
+            said = _VERSION.sub("", said)
+            # The same news twice would mean that `start` does not load the stream again.
+            if not said or said == before:
+                raise
+            before = said

@@ -1,0 +1,254 @@
+"""The built-in source: files of a directory tree or bucket.
+
+Composes the enumerator's and the reader's halves, which do not know each other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.attachments import Attachments
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion, GrowingMark
+from ...checkpoint_meta.storage.input_paths import loaded_paths
+from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
+from ...enumerator.cleaner_api import SourceCleaner
+from ...enumerator.files.cutting import Border, SplitCutter
+from ...enumerator.files.discovery.api import Discovery
+from ...enumerator.files.discovery.lister import FileLister, lister_of
+from ...enumerator.files.discovery.selection.criteria import Criteria
+from ...enumerator.files.discovery.selection.file_selection import Choice
+from ...enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
+from ...enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from ...enumerator.files.ledger.changes import OnOverwrite
+from ...enumerator.files.ledger.file_state import FileState
+from ...enumerator.files.ledger.folding import fold
+from ...enumerator.files.ledger.ledger import LedgerPolicy
+from ...enumerator.files.ledger_source import FilesSource
+from ...enumerator.files.spreading import SplitSpreader
+from ...enumerator.large_state import StateDocument
+from ...errors import FileChangedError, OptionError, SplitReadError
+from ...reader.api import ReaderContext, SplitReader
+from ...reader.files.formats.api import FileFormat, Splittability
+from ...reader.files.read_metrics import FigureReader
+from ..options.model import SluiceOptions
+from ..options.modification_times import instant
+from .api import Source
+from .cleanup import make_cleaner
+
+_TARGET_BYTES = 128 * 1024 * 1024
+"""What one reader is meant to read in one batch (Spark's maxPartitionBytes)."""
+
+_OPEN_COST_LOCAL = 8 * 1024
+"""Some 30 microseconds at the speed of decoding: what a packed local file costs."""
+
+_OPEN_COST_REMOTE = 4 * 1024 * 1024
+"""A request or two to an object store (Spark's openCostInBytes)."""
+
+
+class FileSource(FilesSource, Source[FileSplit, FileState]):
+    """Splits are byte ranges of file versions; the state is the ranges not yet assigned."""
+
+    def __init__(self, options: SluiceOptions, schema: pa.Schema) -> None:
+        super().__init__(options, schema)
+        if options.filter:
+            _check_filter(options, schema)
+
+    @override
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[FileSplit], state: FileState | None
+    ) -> SplitEnumerator[FileSplit, FileState]:
+        return FileSplitEnumerator(
+            context,
+            make_discovery(self.options),
+            self.cutter(),
+            self.spreader(),
+            self.policy(),
+            state,
+        )
+
+    @override
+    def create_cleaner(self) -> SourceCleaner[FileSplit] | None:
+        return make_cleaner(self.options)
+
+    def policy(self) -> FilePolicy:
+        """When to list, what counts as a new file, and in which order files are read."""
+        options = self.options
+        grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
+        return FilePolicy(
+            options.discovery_interval / 1000,
+            options.discovery_attempts,
+            max_pending=options.max_pending_files,
+            include_existing=options.include_existing_files,
+            fresh_share=options.fresh_share,
+            ledger=LedgerPolicy(
+                options.file_order, options.on_overwrite, self._whole_records if grows else None
+            ),
+        )
+
+    def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
+        from ...reader.files.io.appended_records import whole_records
+
+        if not _FormatBorders(self).may_cut_anywhere(FileVersion(path, size, -1)):
+            raise FileChangedError(
+                "a file is not made of lines, and cannot be read on",
+                path,
+                "records that do not end where a line does",
+                "onOverwrite=appendTail for plain lines only, not compressed",
+                "Leave it out with pathGlobFilter, or set onOverwrite to another value.",
+            )
+        return whole_records(path, start, size, known, self.options)
+
+    def lister(self) -> FileLister:
+        """Lists what the options point at."""
+        return make_file_lister(self.options)
+
+    def cutter(self) -> SplitCutter:
+        """Cuts files at the borders of their format."""
+        return SplitCutter(_FormatBorders(self), self.options.max_split_bytes)
+
+    def spreader(self) -> SplitSpreader:
+        """Spreads splits over readers."""
+        cost = self.options.open_cost_bytes
+        if cost is None:
+            paths = loaded_paths(self.options.path)
+            cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
+        return SplitSpreader(_TARGET_BYTES, cost, driver_cores())
+
+    @cached_property
+    def file_format(self) -> FileFormat:
+        """The decoder of the files, made when it is first asked for.
+
+        Its imports take time that a query should not spend before its first batch, and small
+        files need no cutting.
+        """
+        from ...reader.files.formats.registry import make_format
+
+        return make_format(self.options, self.schema)
+
+    @override
+    def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
+        versions_matter = self.options.on_overwrite is not OnOverwrite.IGNORE
+        return fold(chain, attachments, details=versions_matter)
+
+    @override
+    def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
+        from ...reader.files.reader import FileSplitReader
+
+        # A batch read has nobody that would hand out another version.
+        is_stream = context.checkpoint_id != NO_CHECKPOINT.checkpoint
+        return FigureReader(
+            FileSplitReader(
+                self.schema,
+                self.options,
+                context,
+                only_assigned_versions=is_stream
+                and self.options.on_overwrite is OnOverwrite.REPROCESS,
+            )
+        )
+
+
+def make_discovery(options: SluiceOptions) -> Discovery:
+    """Discovers what the options point at, as far as they say how."""
+    listing = make_listing(options)
+    if options.discovery_mode != "notifications":
+        return listing
+    from ...enumerator.files.discovery.queue.factory import Queues, notification_discovery
+
+    return notification_discovery(
+        listing,
+        loaded_paths(options.path),
+        options.storage_options,
+        _choice(options),
+        Queues(options.queue_url, options.dead_letter_queue_url),
+        _mode(options),
+    )
+
+
+def make_listing(options: SluiceOptions) -> TreeDiscovery:
+    """Lists what the options point at."""
+    return TreeDiscovery(
+        loaded_paths(options.path),
+        options.storage_options,
+        fail_on_missing_path=options.fail_on_missing_path,
+        choice=_choice(options),
+        mode=_mode(options),
+    )
+
+
+def _mode(options: SluiceOptions) -> ListingMode:
+    return ListingMode(
+        incremental=options.discovery_mode == "incremental",
+        full_listing_interval=options.full_listing_interval / 1000,
+        wants_versions=options.on_overwrite is not OnOverwrite.IGNORE,
+    )
+
+
+def _choice(options: SluiceOptions) -> Choice:
+    age = options.max_file_age
+    return Choice(
+        ignored=options.ignored_path_segment_regex,
+        glob=options.path_glob_filter,
+        nested=options.recursive_file_lookup is not False,
+        criteria=Criteria(
+            min_size=options.min_file_size,
+            modified_after=instant(options.modified_after, options.time_zone),
+            modified_before=instant(options.modified_before, options.time_zone),
+            max_age=None if age is None else age * 1000,
+            settle_time=options.settle_time * 1000,
+        ),
+        ready_marker=options.ready_marker,
+    )
+
+
+def make_file_lister(options: SluiceOptions) -> FileLister:
+    """Lists what the options point at."""
+    return lister_of(make_listing(options))
+
+
+def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
+    from ...reader.files.filter.predicate import Predicate
+    from ...reader.files.formats.record_format import METADATA
+
+    # The formats see the columns of one file each; only here is every name known.
+    Predicate.parse(options.filter, schema, (), options.time_zone or "UTC")
+    metadata = schema.field(METADATA).type if METADATA in schema.names else pa.struct([])
+    if metadata.get_field_index("row_index") >= 0:
+        raise OptionError(
+            "filter: rows that are filtered while they are decoded cannot be numbered",
+            "",
+            f"filter {options.filter!r} and {METADATA}.row_index in the schema",
+            "one of the two",
+            "Use .where(...) on the data frame instead of the option.",
+        )
+
+
+class _FormatBorders:
+    """What a format of the reader's room tells the cutter of the enumerator's room."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+
+    def may_cut_anywhere(self, file: FileVersion) -> bool:
+        return self._source.file_format.splittability(file) is Splittability.RECORDS
+
+    def blocks(self, file: FileVersion) -> Sequence[Border] | None:
+        file_format = self._source.file_format
+        if file_format.splittability(file) is not Splittability.BLOCKS:
+            return None
+        try:
+            return file_format.blocks(file)
+        except SplitReadError:
+            # The reader meets the same error, where onSplitError decides what it means.
+            return None
+
+
+def driver_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

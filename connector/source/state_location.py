@@ -1,0 +1,119 @@
+"""Where the state of a query is, and whether that is where Spark keeps its own.
+
+Not here: what is in the state (`checkpoint_meta`).
+"""
+
+from __future__ import annotations
+
+import json
+
+from ...checkpoint_meta.storage.bucket import open_bucket
+from ...checkpoint_meta.storage.client_options import by_fsspec
+from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join, local_path, storage_url
+from ...checkpoint_meta.stores.open_store import StateStore, open_store
+from ...enumerator.settings import StartingState
+from ...errors import OptionError
+from ..options.model import SluiceOptions
+from .cleanup import check_not_cleaned
+
+
+def state_url(options: SluiceOptions) -> str:
+    """The state directory, absolute: stateLocation, or a place below checkpointLocation.
+
+    Called on the driver, whose working directory is the one that Spark resolves relative paths
+    against; executors are told the outcome.
+    """
+    if options.state_location:
+        root = absolute(options.state_location)
+    else:
+        root = join(hadoop_path(options.checkpoint_location or ""), "sluice")
+    return join(root, options.source_name)
+
+
+def open_state(options: SluiceOptions) -> StateStore:
+    """The store of the state directory."""
+    return open_store(state_url(options), options.storage_options)
+
+
+def starting_state(options: SluiceOptions) -> StartingState:
+    """The savepoint that `startingState` names: the newest of that id in that directory.
+
+    Raises:
+        OptionError: no such checkpoint is retained.
+    """
+    url, _, identifier = (options.starting_state or "").rpartition("@")
+    from ...checkpoint_meta.history import CheckpointHistory
+
+    store = open_store(url, options.storage_options)
+    known = CheckpointHistory(store).checkpoints()
+    named = [ref for ref in known if ref.checkpoint == int(identifier)]
+    if not named:
+        retained = f"{known[0].checkpoint} to {known[-1].checkpoint}" if known else "none"
+        raise OptionError(
+            "startingState: there is no such checkpoint",
+            url,
+            f"id {identifier}",
+            f"one of the checkpoints retained there: {retained}",
+        )
+    check_not_cleaned(store, named[-1], options)
+    return StartingState(store, named[-1])
+
+
+def spark_query_id(options: SluiceOptions) -> str:
+    """The id of the query whose checkpoint is at checkpointLocation; empty without that option.
+
+    Spark writes `metadata` before it asks a source for anything. So if Spark's checkpoint is
+    elsewhere, that is known before any row is read. The two must not be lost or copied apart from
+    each other: a restart of the query would read everything again, or nothing.
+
+    Raises:
+        OptionError: there is no checkpoint of Spark; both places are named.
+    """
+    if options.checkpoint_location is None:
+        return ""
+    where = join(hadoop_path(options.checkpoint_location), "metadata")
+    try:
+        return str(json.loads(_read(where, options)).get("id", ""))
+    except FileNotFoundError:
+        raise OptionError(
+            "checkpointLocation: Spark's checkpoint is not there",
+            f"the option given to readStream is {options.checkpoint_location}",
+            f"no {where}, which Spark has written where writeStream's option says",
+            "the path given to writeStream as checkpointLocation",
+            "Give readStream the same path as writeStream, and start again: no row was read.",
+        ) from None
+
+
+def check_query_id(query: str, owner: str, where: str) -> None:
+    """Check, in a task and before its first row, that it runs for the query of checkpointLocation.
+
+    Args:
+        query: of the task.
+        owner: what `spark_query_id` has found.
+        where: the state directory.
+
+    Raises:
+        OptionError: both are known, and they differ.
+    """
+    if query and owner and query != owner:
+        raise OptionError(
+            "checkpointLocation: it belongs to another query",
+            f"the state is at {where}",
+            f"query id {owner} in the checkpoint at the option given to readStream",
+            f"query id {query}, which is this query's",
+            "Give readStream the same path as writeStream. No row of this batch was read; if it "
+            "is the first batch of the query, delete the checkpoint that writeStream has, and "
+            "start again.",
+        )
+
+
+def _read(url: str, options: SluiceOptions) -> bytes:
+    path = local_path(url)
+    if path is not None:
+        with open(path, "rb") as file:
+            return file.read()
+    bucket = open_bucket(url, options.storage_options)
+    if bucket is not None:
+        return bucket[0].whole(bucket[1])
+    files, root = by_fsspec(storage_url(url), options.storage_options)
+    return bytes(files.cat_file(root))

@@ -1,0 +1,141 @@
+"""`spark.read.format("sluice")`: a bounded read of what is there now, without any state.
+
+Not here: streaming (`stream_reader.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ..session.error_display import plainly_told
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...checkpoint_meta.documents.file_split import FileVersion
+    from ...reader.files.gzip_index import Points
+    from ...reader.files.pruning import FilePruning
+    from ..source.file_source import FileSource
+    from .partitions import SluicePartition
+
+
+class SluiceBatchReader(DataSourceReader):
+    """Lists, cuts and spreads on the driver; reads on the executors.
+
+    It has no `pushFilters`: PySpark 4.3 keeps what comes of it with the relation, so that a query
+    which uses one loaded frame twice, under two conditions, reads both by the later of them.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str], schema: StructType, *, inferred: bool = False
+    ) -> None:
+        self._options = dict(options)
+        self._schema = schema
+        self._inferred = inferred
+
+    @plainly_told()
+    def partitions(self) -> Sequence[InputPartition]:
+        """One partition for each reader; none where there is nothing to read."""
+        import pyarrow as pa
+
+        from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+        from ...enumerator.batch_budget import UNLIMITED, BatchRoom
+        from ...enumerator.files.cutting import wanted_split_bytes
+        from ...reader.files.gzip_index import CarriedPoints
+        from ...reader.files.pruning import FilePruning
+        from ..source.file_source import driver_cores
+        from .partitions import AssignedPart, SluicePartition
+
+        points = CarriedPoints()
+        source = self._source(points)
+        pruning = FilePruning(source.schema, source.options)
+        files = [file for file in source.lister()(()) if _may_match(pruning, file)]
+        wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
+        splits = source.cutter().cut_all(files, BatchRoom(UNLIMITED), wanted)
+        spreader = source.spreader()
+        readers = source.options.parallelism or spreader.readers_wanted(splits)
+        serializer = source.split_serializer
+        return [
+            SluicePartition(
+                reader,
+                [
+                    AssignedPart(
+                        NO_CHECKPOINT,
+                        serializer.version,
+                        pa.Table.from_batches(serializer.serialize_all(share)),
+                        (),
+                    )
+                ],
+                points=points.of(share),
+            )
+            for reader, share in spreader.spread(splits, readers).items()
+        ]
+
+    def _source(self, points: Points) -> FileSource:
+        from ...errors import OptionError
+        from ..options.model import parse_options
+        from ..source.arrow_schema import arrow_schema
+        from ..source.evolution_mode import resolved
+        from ..source.file_source import FileSource
+        from ..source.loading import load_source
+        from .task_context import with_session_time_zone
+
+        options = with_session_time_zone(parse_options(self._options, streaming=False))
+        options = resolved(options, self._schema.names, inferred=self._inferred)
+        schema = arrow_schema(self._schema)
+        options = options.with_points(points)
+        source: object = load_source(options, schema)
+        if not isinstance(source, FileSource):
+            raise OptionError(
+                "source: only files can be read as a batch",
+                "",
+                options.source,
+                "files",
+                "Use readStream with trigger(availableNow=True).",
+            )
+        return source
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """On an executor: the rows of one partition."""
+        from .partitions import SluicePartition
+
+        if not isinstance(partition, SluicePartition):
+            return  # Spark's stand-in for "no partitions".
+        with plainly_told():
+            yield from self._rows(partition)
+
+    def _rows(self, partition: SluicePartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from ...reader.api import ReaderContext
+        from ...reader.files.evolution.new_columns import NewColumnsSeen
+        from ...reader.files.gzip_index import CarriedPoints
+
+        source = self._source(CarriedPoints(partition.points))
+        serializer = source.split_serializer
+        reader = source.create_reader(ReaderContext(0, partition.reader, 0))
+        for part in partition.parts:
+            splits = [s for batch in part.splits() for s in serializer.read(part.version, batch)]
+            try:
+                for item in reader.read(splits):
+                    if isinstance(item, pa.RecordBatch):
+                        yield item
+            except NewColumnsSeen as seen:
+                from ..source.schemas import evolved
+
+                files = [split.file for split in splits]
+                raise evolved(seen, files, source.options, source.schema, None) from None
+        reader.close()
+
+
+def _may_match(pruning: FilePruning, file: FileVersion) -> bool:
+    from ...errors import SluiceError
+
+    try:
+        return pruning.may_match(file)
+    except SluiceError:
+        return True  # Its reader says what is wrong with its place.

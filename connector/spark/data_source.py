@@ -1,0 +1,84 @@
+"""The data source that Spark finds by itself: `format("sluice")`.
+
+Imports nothing heavy: Spark imports it in every Python process that looks up any source.
+
+Not here: the readers (`stream_reader.py`, `batch_reader.py`).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from ..session.error_display import plainly_told
+
+_FIXED_SCHEMAS = {
+    "text": "value string",
+    "binaryfile": "path string, modificationTime timestamp, length long, content binary",
+}
+
+
+class SluiceDataSource(DataSource):
+    """Ingests ever-growing directories and buckets, each row exactly once."""
+
+    _inferred = False
+    """True if the schema did not come from `.schema(...)`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return "sluice"
+
+    @plainly_told()
+    def schema(self) -> StructType | str:
+        """The schema where the user gave none: fixed, stored, or inferred from a sample.
+
+        Raises:
+            OptionError: everything that is wrong with the options, or that a schema is needed.
+        """
+        from ...errors import OptionError
+        from ..options.model import parse_options
+        from ..views.view_options import wanted_view
+
+        given = dict(self.options)
+        if wanted_view(given) is not None:
+            from ..views.view_reader import columns_of
+
+            return columns_of(given)
+        # Whether this is a stream is not known here; a missing checkpointLocation comes later.
+        options = parse_options(given, streaming=False)
+        fixed = _FIXED_SCHEMAS.get(options.file_format.lower())
+        if fixed is not None:
+            return fixed
+        if options.single_variant_column:
+            return f"`{options.single_variant_column}` variant"
+        if options.source != "files":
+            raise OptionError(
+                "a schema is needed",
+                f"source={options.source}",
+                "no .schema(...)",
+                '.schema("id long, name string") or a StructType before .load()',
+            )
+        from ..source.schemas import schema_without_one_given
+
+        # Spark pickles this object afterwards: the readers learn of it.
+        self._inferred = True
+        return schema_without_one_given(options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """For readStream. Cheap and pure: Spark calls it in two processes."""
+        from .stream_reader import SluiceStreamReader
+
+        return SluiceStreamReader(dict(self.options), schema, inferred=self._inferred)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For a batch read, of rows or of a view of a query's state."""
+        from ..views.view_options import wanted_view
+
+        if wanted_view(dict(self.options)) is not None:
+            from ..views.view_reader import ViewReader
+
+            return ViewReader(dict(self.options), schema)
+        from .batch_reader import SluiceBatchReader
+
+        return SluiceBatchReader(dict(self.options), schema, inferred=self._inferred)

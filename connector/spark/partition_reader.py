@@ -1,0 +1,77 @@
+"""The executors' half of a stream: one partition, read and acknowledged.
+
+Not here: the acknowledgement itself (`reader/task.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.stores.open_store import open_store
+from ...reader.api import ReaderContext, SplitReader
+from ...reader.files.evolution.new_columns import NewColumnsSeen
+from ...reader.files.gzip_index import StoredPoints
+from ...reader.task import Assignment, ReaderTask
+from ..options.model import parse_options
+from ..source.arrow_schema import arrow_schema
+from ..source.evolution_mode import resolved
+from ..source.loading import load_source
+from ..source.state_location import check_query_id
+from .partitions import SluicePartition
+from .reading_digest import shape_of, shaped_as
+from .task_context import current_attempt, with_session_time_zone
+
+
+def read_partition(
+    given: Mapping[str, str], schema: StructType, partition: InputPartition, *, inferred: bool
+) -> Iterator[pa.RecordBatch]:
+    """The rows of `partition` in order, checkpoint by checkpoint.
+
+    A new column ends the task before its reader commit, so that a restart reads all of it again.
+    """
+    assert isinstance(partition, SluicePartition)
+    options = with_session_time_zone(parse_options(given, streaming=True))
+    options = resolved(options, schema.names, inferred=inferred)
+    # Not what the option says: a relative path means something else here.
+    store = open_store(partition.state, options.storage_options)
+    options = options.with_points(StoredPoints(store))
+    expected = arrow_schema(schema)
+    source = load_source(options, expected)
+
+    def make_reader(context: ReaderContext) -> SplitReader[Any]:
+        if not context.shape:
+            return source.create_reader(context)
+        return load_source(shaped_as(options, context.shape), expected).create_reader(context)
+
+    task = ReaderTask(
+        make_reader,
+        source.split_serializer,
+        ReaderCommits(store),
+        source.reader_event_types,
+        may_return=options.on_split_error == "return",
+        shape=shape_of(options, expected),
+    )
+    attempt = current_attempt()
+    check_query_id(attempt.query_id, partition.query_id, partition.state)
+    for part in partition.parts:
+        if part.seal is not None:
+            # Before the first row: where the state is not shared, a commit would be lost.
+            part.seal.check(store)
+        read = source.split_serializer.read
+        splits = [split for batch in part.splits() for split in read(part.version, batch)]
+        assignment = Assignment(
+            part.ref, partition.reader, splits, part.events, part.continuations, part.waived
+        )
+        try:
+            yield from task.read(assignment, attempt)
+        except NewColumnsSeen as seen:
+            from ..source.schemas import evolved
+
+            files = [split.file for split in splits]
+            raise evolved(seen, files, options, source.schema, store) from None

@@ -1,0 +1,108 @@
+"""What travels to one Spark task: an assignment in the columns it has in the checkpoint file.
+
+Not here: reading it (`stream_reader.py`, `batch_reader.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.continuation import Continuation
+from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
+from ...checkpoint_meta.documents.visibility_check import Seal
+
+
+class AssignedPart:
+    """What one checkpoint gives to one reader, ready to be pickled."""
+
+    def __init__(
+        self,
+        ref: CheckpointRef,
+        version: int,
+        splits: pa.Table,
+        events: Sequence[Any] = (),
+        seal: Seal | None = None,
+        continuations: Sequence[Continuation] = (),
+        waived: frozenset[str] = frozenset(),
+    ) -> None:
+        self.ref = ref
+        self.version = version
+        self.events = list(events)
+        self.continuations = list(continuations)
+        """The task finds out where they start, from this reader's own commits."""
+        self.waived = waived
+        """Ids of splits that are left out, since an order has given them up."""
+        self.seal = seal
+        """By which an executor recognizes the checkpoint; None where there is none (batch)."""
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+        with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
+            writer.write_table(splits)
+        self._splits = sink.getvalue().to_pybytes()
+
+    def splits(self) -> Iterable[pa.RecordBatch]:
+        """The splits as the serializer's record batches."""
+        with pa.ipc.open_stream(pa.BufferReader(self._splits)) as reader:
+            return list(reader)
+
+
+class SluicePartition(InputPartition):
+    """All that one reader has to read in one micro-batch; spans the checkpoints of its range."""
+
+    def __init__(
+        self,
+        reader: int,
+        parts: Sequence[AssignedPart],
+        state: str = "",
+        points: Mapping[str, bytes] | None = None,
+        query_id: str = "",
+    ) -> None:
+        super().__init__(reader)
+        self.reader = reader
+        self.parts = list(parts)
+        self.state = state
+        """The state directory as the driver has resolved it; empty where there is none (batch)."""
+        self.points = dict(points or {})
+        """Where compressed files are entered, if there is no state that says it."""
+        self.query_id = query_id
+        """Of the query whose checkpoint is at checkpointLocation; empty where it is not known."""
+
+
+def partitions_of(
+    checkpoints: Sequence[Checkpoint],
+    state: str,
+    query_id: str = "",
+    waived: Callable[[CheckpointRef], frozenset[str]] = lambda _: frozenset(),
+) -> list[SluicePartition]:
+    """One partition for each reader that got splits: a pure function of the checkpoints.
+
+    Args:
+        checkpoints: of the range, oldest first.
+        state: where they are, absolute.
+        query_id: of the query that they are read for, where it is known.
+        waived: ids of splits of a checkpoint that an order has given up.
+    """
+    by_reader: dict[int, list[AssignedPart]] = {}
+    for checkpoint in checkpoints:
+        for reader in readers_of(checkpoint):
+            batches = [batch for of, batch in checkpoint.assigned if of == reader]
+            part = AssignedPart(
+                checkpoint.ref,
+                checkpoint.header.split_version,
+                pa.Table.from_batches(batches, checkpoint.split_schema),
+                checkpoint.header.events.get(str(reader), ()),
+                checkpoint.seal,
+                continuations_of(checkpoint, reader),
+                waived(checkpoint.ref),
+            )
+            by_reader.setdefault(reader, []).append(part)
+    return [
+        SluicePartition(reader, by_reader[reader], state, query_id=query_id)
+        for reader in sorted(by_reader)
+    ]

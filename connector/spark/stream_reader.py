@@ -1,0 +1,106 @@
+"""Spark's view of the stream: adapts the coordinator to Spark's calls, and a task to a reader.
+
+Spark builds this object in two processes: one pickles it for the executors, which call `read`; one
+lives with the query on the driver and calls everything else. Building it is therefore cheap and
+pure; the driver's half opens at the first driver call.
+
+Not here: the protocol (`enumerator/coordinator/coordinator.py`) and reading (`reader/task.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ..session.error_display import plainly_told
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .driver import StreamDriver
+
+_NO_LIMIT = 2**31 - 1
+
+
+class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One streaming source of one query."""
+
+    def __init__(
+        self, options: Mapping[str, str], schema: StructType, *, inferred: bool = False
+    ) -> None:
+        self._options = dict(options)
+        self._schema = schema
+        self._inferred = inferred
+        self._driver: StreamDriver | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_driver": None}
+
+    def _opened(self) -> StreamDriver:
+        if self._driver is None:
+            from ..views.view_options import refuse_as_stream
+            from .driver import StreamDriver
+
+            refuse_as_stream(self._options)
+            self._driver = StreamDriver(self._options, self._schema, inferred=self._inferred)
+        return self._driver
+
+    @plainly_told()
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Before the first checkpoint."""
+        return self._opened().initial_offset()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Anything but ReadAllAvailable, which then can only mean Trigger.Once.
+
+        Our own options limit the batch, together, inside `latestOffset`.
+        """
+        return ReadMaxFiles(_NO_LIMIT)
+
+    @plainly_told()
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """This run ends with what is there now."""
+        self._opened().coordinator.prepare_available_now()
+
+    @plainly_told()
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """The next checkpoint after `start`, already durable; `start` if there is nothing new."""
+        return self._opened().latest_offset(start, isinstance(limit, ReadAllAvailable))
+
+    @plainly_told()
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The backlog, for Spark's progress events."""
+        return self._opened().coordinator.report()
+
+    @plainly_told()
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The assignment of the range, out of the checkpoint files."""
+        return self._opened().partitions(start, end)
+
+    @plainly_told()
+    def commit(self, end: dict[str, Any]) -> None:
+        """Let old state go; nothing else depends on this call."""
+        self._opened().commit(end)
+
+    def stop(self) -> None:
+        """Stop the background threads; may never be called."""
+        if self._driver is not None:
+            self._driver.coordinator.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """On an executor: the rows of one partition, then its reader commits."""
+        from .partition_reader import read_partition
+
+        with plainly_told():
+            yield from read_partition(
+                self._options, self._schema, partition, inferred=self._inferred
+            )

@@ -1,0 +1,92 @@
+"""The views by name: their columns, and how each is read.
+
+Not here: what Spark makes of them (`view_reader.py`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import OptionError
+from . import files, protocol, quarantine, splits
+from .state_view import StateView, consistent
+
+ROWS: Final = 65_536
+"""Of a batch."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One table."""
+
+    name: str
+    schema: pa.Schema
+    read: Callable[[StateView], Iterable[pa.Table]]
+
+
+def _skipped(view: StateView) -> Iterator[pa.Table]:
+    for table in splits.splits(view):
+        yield table.filter(pc.equal(table.column("state"), "skipped"))
+
+
+VIEWS: Final = {
+    view.name: view
+    for view in (
+        View("files", files.FILES, lambda view: [files.files(view)]),
+        View("splits", splits.SPLITS, splits.splits),
+        View("checkpoints", protocol.CHECKPOINTS, lambda view: [protocol.checkpoints(view)]),
+        View("readers", protocol.READERS, lambda view: [protocol.readers(view)]),
+        View("quarantine", quarantine.QUARANTINE, lambda view: [quarantine.quarantine(view)]),
+        View("skipped", splits.SPLITS, _skipped),
+        View("schemas", protocol.SCHEMAS, lambda view: [protocol.schemas(view)]),
+    )
+}
+
+
+def view_named(name: str) -> View:
+    """The view of that name, in any case.
+
+    Raises:
+        OptionError: names all that there are.
+    """
+    view = VIEWS.get(name.lower())
+    if view is not None:
+        return view
+    near = difflib.get_close_matches(name.lower(), VIEWS, n=1)
+    raise OptionError(
+        "view: there is no such view",
+        "",
+        repr(name),
+        "one of " + ", ".join(VIEWS),
+        f"Did you mean {near[0]}?" if near else "",
+    )
+
+
+def table_of(store: StateStore, name: str) -> pa.Table:
+    """A view as a table, all of it as of one moment.
+
+    Raises:
+        OptionError: there is no such view, or none of this source.
+        StateError: there is no state, or what the view needs of it is damaged.
+    """
+    view = view_named(name)
+
+    def look() -> pa.Table:
+        state = StateView(store)
+        state.check_is_state()
+        tables = [table for table in view.read(state) if table.num_rows]
+        return pa.concat_tables(tables) if tables else view.schema.empty_table()
+
+    return consistent(look)
+
+
+def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A table in batches of a size that Spark likes; none of them empty."""
+    yield from table.combine_chunks().to_batches(max_chunksize=ROWS)

@@ -1,0 +1,189 @@
+"""A state directory as it stands: its newest chain of checkpoints, and what readers say of each.
+
+Nothing is opened, claimed or written, so a running query does not notice. That query may delete
+what it need not keep any longer between two looks; `consistent` then looks again.
+
+Not here: tables (`splits.py`, `files.py`, `protocol.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, TypeVar
+
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from ...checkpoint_meta.documents.layout import ABANDONED, CHECKPOINTS, FORMAT, READERS
+from ...checkpoint_meta.documents.orders import Orders
+from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import StateMissingError
+from .order_splits import splits_of_order
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_LOOKS: Final = 5
+_PAUSE: Final = 0.2
+_REQUESTS: Final = 16
+"""Small objects that are asked for at the same time."""
+
+
+def consistent(look: Callable[[], T], sleep: Callable[[float], None] = time.sleep) -> T:
+    """What `look` finds; again where an object has gone between two of its requests.
+
+    Raises:
+        StateMissingError: it is gone for good: the state is damaged.
+    """
+    for _ in range(_LOOKS - 1):
+        try:
+            return look()
+        except (StateMissingError, FileNotFoundError):
+            sleep(_PAUSE)
+    return look()
+
+
+@dataclass(frozen=True)
+class CheckpointView:
+    """A retained checkpoint of the chain, and what its readers have written."""
+
+    checkpoint: Checkpoint
+    commits: dict[int, ReaderCommit]
+    """What readers have committed themselves."""
+
+    abandoned: frozenset[int]
+    """Readers of which an attempt was closed half-way, some with a commit; and those of which the
+    driver says that Spark went on without them."""
+
+    completed: int | None
+    """When the first checkpoint was cut that knows it to be complete; microseconds, None before."""
+
+    is_through: bool
+    """True if Spark is known to have gone on after it: who has no commit now never will."""
+
+    waived: Mapping[str, str] = field(default_factory=dict)
+    """Id of a split that an order has given up -> why."""
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """Its name."""
+        return self.checkpoint.ref
+
+    def outcome(self, reader: int) -> str:
+        """What became of a reader's assignment: read, abandoned, or still assigned."""
+        if reader in self.commits:
+            return "read"
+        return "abandoned" if self.is_through else "assigned"
+
+
+class StateView:
+    """One look at one state directory."""
+
+    def __init__(self, store: StateStore) -> None:
+        self.store = store
+        self.history = CheckpointHistory(store)
+        self.commits = ReaderCommits(store)
+
+    def check_is_state(self) -> None:
+        """Raise unless there is a state directory.
+
+        Raises:
+            StateMissingError: names the place.
+        """
+        try:
+            self.store.read(FORMAT)
+        except FileNotFoundError as error:
+            if self.store.list(CHECKPOINTS):
+                return
+            raise StateMissingError(
+                "there is no state of a sluice source",
+                self.store.location,
+                "no such directory, or one without FORMAT",
+                "the state of a query that has been started",
+                "Give the checkpointLocation (or stateLocation) and the sourceName of the query.",
+            ) from error
+
+    @cached_property
+    def refs(self) -> Sequence[CheckpointRef]:
+        """Checkpoints that are retained, orphans included, oldest first."""
+        return self.history.checkpoints()
+
+    @cached_property
+    def head(self) -> CheckpointRef:
+        """The newest checkpoint of the newest incarnation that has published any, with its parent.
+
+        Spark may not have taken it up yet, or never: then no reader has read of it either. Writes
+        of several may overlap, so one without its parent is an orphan, unless it is the oldest.
+        """
+        known = {NO_CHECKPOINT, *self.refs}
+        for ref in sorted(self.refs, key=lambda ref: (ref.epoch, ref.checkpoint), reverse=True):
+            is_alone = not any(other.checkpoint < ref.checkpoint for other in self.refs)
+            if is_alone or self.history.load(ref).header.parent in known:
+                return ref
+        return NO_CHECKPOINT
+
+    @cached_property
+    def _waived(self) -> Mapping[CheckpointRef, Mapping[str, str]]:
+        found: dict[CheckpointRef, dict[str, str]] = {}
+        for order in Orders(self.store).after(0):
+            if order.action == "waive" and order.enumerator == "files":
+                of = found.setdefault(CheckpointRef(order.to_checkpoint, order.to_epoch), {})
+                why = f"given up by order {order.number}"
+                why += f": {order.reason}" if order.reason else ""
+                of |= {split.split_id: why for split in splits_of_order(order)}
+        return found
+
+    def chain(self, most: int | None = None) -> Sequence[CheckpointView]:
+        """The checkpoints that are retained on the chain of `head`, the newest first.
+
+        Raises:
+            StateError: one of them is damaged, or newer than this release.
+        """
+        retained, ref = set(self.refs), self.head
+        links: list[Checkpoint] = []
+        while ref in retained and (most is None or len(links) < most):
+            links.append(self.history.load(ref))
+            ref = links[-1].header.parent
+        read = set(refs_in(self.store.list(READERS)))
+        left = set(refs_in(self.store.list(ABANDONED)))
+        said = in_parallel(lambda link: self._said(link, read, left), links)
+        views: list[CheckpointView] = []
+        through = False
+        for at, (link, (published, closed)) in enumerate(zip(links, said, strict=True)):
+            completed = _completed(link.ref, links[:at])
+            commits = {c.reader: c for c in published if not c.abandoned}
+            gave_up = {c.reader for c in published if c.abandoned}
+            abandoned = closed | gave_up
+            # What the driver says in the place of a reader, it says when Spark is through.
+            through = through or completed is not None or bool(gave_up)
+            waived = self._waived.get(link.ref, {})
+            views.append(CheckpointView(link, commits, abandoned, completed, through, waived))
+            # Spark runs a batch only when the one before is through.
+            through = through or bool(commits or abandoned)
+        return views
+
+    def _said(
+        self, link: Checkpoint, read: set[CheckpointRef], left: set[CheckpointRef]
+    ) -> tuple[Sequence[ReaderCommit], frozenset[int]]:
+        ref = link.ref
+        closed = self.commits.abandoned(ref) if ref in left else ()
+        return self.commits.of(ref) if ref in read else (), frozenset(closed)
+
+
+def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
+    # One that is cut while `ref` runs says which of its commits it counts.
+    known = (link.header for link in reversed(newer) if ref.name not in link.header.counted)
+    return next((header.created for header in known), None)
+
+
+def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
+    """`ask` of each item, in their order; many requests to a store are under way at once."""
+    if len(items) < 2:
+        return [ask(item) for item in items]
+    with ThreadPoolExecutor(_REQUESTS) as pool:
+        return list(pool.map(ask, items))

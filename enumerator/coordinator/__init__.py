@@ -1,0 +1,1 @@
+"""What lives on the driver: checkpoints in flight, the cut, acknowledgements, restore, upkeep."""

@@ -1,0 +1,238 @@
+"""Takes in reader commits: what readers tell the coordinator around a checkpoint.
+
+Invariant I5: a commit is counted once, in the first checkpoint that is cut after it was. A
+checkpoint that is cut while others are in flight says which of their commits it counts
+(`CheckpointHeader.counted`); what a crash forgets is read again by that.
+
+A reader that has no commit when Spark has completed the checkpoint has abandoned it. The driver
+publishes that under the commit's own name before it counts it, so an attempt that is still running
+cannot commit afterwards, and a restart sees the same.
+
+Not here: writing commits (reader), what becomes of splits sent back (`returned_splits.py`), commits
+of another directory (`savepoint.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic
+
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.reader_assignment import part_of
+from ...checkpoint_meta.documents.reader_commit import ReaderCommit, UnfinishedSplit
+from ...errors import ProtocolError
+from ..api import EnumeratorSource, SplitEnumerator, SplitT
+from ..journal import Journal
+from .commit_search import CommitSearch
+from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
+from .returned_splits import SentBackSplits
+from .threads import Threads
+
+
+class CommitCounter(Generic[SplitT]):
+    """Hands what one commit says to the enumerator. Under the coordinator's lock."""
+
+    def __init__(
+        self,
+        source: EnumeratorSource[SplitT, Any],
+        enumerator: SplitEnumerator[SplitT, Any],
+        sent_back: SentBackSplits,
+        journal: Journal,
+    ) -> None:
+        self.source = source
+        self.enumerator = enumerator
+        self._sent_back = sent_back
+        self._journal = journal
+        self.abandoned_readers = 0
+        """Assignments of completed checkpoints that no reader committed, in this incarnation."""
+        self.abandoned_splits = 0
+        """Their splits. Bounded ones count as read, unbounded ones keep their position."""
+
+    def count(
+        self, commit: ReaderCommit, part: Sequence[SplitT | None], continued: set[int]
+    ) -> None:
+        """Events, splits sent back and remainders of one commit reach the enumerator.
+
+        Args:
+            commit: the first of its reader for its checkpoint.
+            part: what the reader had to read; may be empty where `needs_part` is False.
+            continued: indexes whose remainder belongs to a continuation.
+        """
+        reader = commit.reader
+        if commit.abandoned:
+            self.gave_up(reader, commit.ref, len(commit.rows))
+        for event_type, value in commit.events:
+            self._check_type(commit, event_type)
+            self.enumerator.handle_reader_event(reader, event_type, value)
+        reasons = {split.index: split.reason for split in commit.returned}
+        read = (s.split_id for i, s in enumerate(part) if s is not None and i not in reasons)
+        if self._sent_back.attempts:
+            self._sent_back.forget(read)
+        again = []
+        for index, reason in sorted(reasons.items()):
+            split = part[index]
+            assert split is not None
+            if self._sent_back.judge(split.split_id, reason, commit.checkpoint):
+                again.append(split)
+        if reasons:
+            given_up, reason = len(reasons) - len(again), next(iter(reasons.values()))
+            self._journal.warning(
+                "reader", "reader %d sent %d splits of %s back, of which %d are quarantined: %s",
+                reader, len(reasons), commit.ref, given_up, reason,
+            )  # fmt: skip
+        left = commit.remainders(self.source.split_serializer)
+        again += [split for index, split in left.items() if index not in continued]
+        if again:
+            self.enumerator.add_splits_back(again, reader)
+
+    def needs_part(self, commit: ReaderCommit) -> bool:
+        """True if counting `commit` takes the splits that its reader had."""
+        return bool(commit.returned or self._sent_back.attempts)
+
+    def gave_up(self, reader: int, ref: CheckpointRef, splits: int) -> None:
+        """Spark completed `ref` without this reader's rows."""
+        self.abandoned_readers += 1
+        self.abandoned_splits += splits
+        self._journal.warning(
+            "reader", "reader %d has abandoned its %d splits of %s: nobody wanted its rows",
+            reader, splits, ref,
+        )  # fmt: skip
+
+    def _check_type(self, commit: ReaderCommit, event_type: str) -> None:
+        known = self.source.reader_event_types
+        if event_type not in known:
+            raise ProtocolError(
+                f"reader {commit.reader} sent an event of a type that is not registered",
+                str(commit.ref),
+                repr(event_type),
+                f"one of {sorted(known)}",
+            )
+
+
+class Acknowledgements(Generic[SplitT]):
+    """Finds the commits of the checkpoints in flight, and has each of them counted once."""
+
+    def __init__(
+        self,
+        flight: CheckpointsInFlight,
+        search: CommitSearch,
+        counter: CommitCounter[SplitT],
+        threads: Threads,
+    ) -> None:
+        self._flight = flight
+        self._search = search
+        self.counter = counter
+        self._source = counter.source
+        self._lock = threads.lock
+        self._journal = threads.journal
+
+    def look(self) -> None:
+        """Count what a listing shows, and all of what Spark has completed."""
+        with self._lock:
+            running = self._flight.at(Stage.HANDED_OUT)
+        self.finish()
+        for record in running:
+            self._take_in(record)
+
+    def finish(self) -> None:
+        """Count all of what Spark has completed, oldest first.
+
+        Each reader of the assignment is looked for by its name, with a bounded wait, before it is
+        believed to have no commit. One that has none was abandoned half-way (a `limit`
+        downstream), or never ran: Spark wants no more of its rows.
+        """
+        with self._lock:
+            complete = self._flight.at(Stage.COMPLETE)
+        for record in complete:
+            self._finish(record)
+
+    def _finish(self, record: CheckpointRecord) -> None:
+        assert record.ref is not None
+        ref = record.ref
+        self._take_in(record)
+        missing = self._search.missing(
+            ref, record.readers, lambda reader: self._look_for(record, reader)
+        )
+        for reader in missing:
+            self._count(record, self._search.publish(self._abandonment(record, reader)))
+        with self._lock:
+            if not self._flight.remove(ref):
+                return  # The other thread was faster.
+            self.counter.enumerator.notify_checkpoint_complete(ref.checkpoint)
+        self._journal.info(
+            "checkpoint", "%s is complete: %d rows of %d bytes", ref, record.rows, record.bytes
+        )
+
+    def _abandonment(self, record: CheckpointRecord, reader: int) -> ReaderCommit:
+        assert record.ref is not None
+        part = self._part(record, reader)
+        serializer = self._source.split_serializer
+        unfinished = [
+            UnfinishedSplit(index=i, remainder=serializer.serialize([split]).to_pydict())
+            for i, split in enumerate(part)
+            if split is not None and self._source.is_unbounded(split)
+        ]
+        zeros = [0] * len(part)
+        return ReaderCommit(
+            checkpoint=record.ref.checkpoint,
+            epoch=record.ref.epoch,
+            reader=reader,
+            attempt=0,
+            rows=zeros,
+            input_bytes=zeros,
+            microseconds=zeros,
+            split_version=serializer.version,
+            unfinished=unfinished,
+            abandoned=True,
+        )
+
+    def _part(self, record: CheckpointRecord, reader: int) -> list[SplitT | None]:
+        assert record.checkpoint is not None
+        return part_of(record.checkpoint, reader, self._source.split_serializer, self._search.find)
+
+    def _take_in(self, record: CheckpointRecord) -> None:
+        # All are in: there is nothing to look for until Spark completes it.
+        assert record.ref is not None
+        if not record.committed.issuperset(record.readers):
+            for reader in self._search.shown(record.ref):
+                self._look_for(record, reader)
+
+    def _look_for(self, record: CheckpointRecord, reader: int) -> bool:
+        """Look for one commit by its name and count it; True if it is counted now."""
+        assert record.ref is not None
+        if reader in record.committed:
+            return True
+        commit = self._search.find(record.ref, reader)
+        if commit is not None:
+            self._count(record, commit)
+        return commit is not None
+
+    def _count(self, record: CheckpointRecord, commit: ReaderCommit) -> None:
+        part = self._part(record, commit.reader) if self.counter.needs_part(commit) else ()
+        with self._lock:
+            # The other thread may have been faster.
+            if not self._flight.acknowledge(commit.ref, commit.reader):
+                return
+            record.rows += sum(commit.rows)
+            record.bytes += sum(commit.input_bytes)
+            continued = self._flight.continued(commit.ref, commit.reader)
+            self.counter.count(commit, part, continued)
+
+    def verdict(self, ref: CheckpointRef, reader: int) -> ReaderCommit:
+        """The commit of `reader` for `ref`, which Spark has completed; durable, whatever it says.
+
+        Raises:
+            ProtocolError: there is none, and the checkpoint is not in flight.
+        """
+        commit = self._search.find(ref, reader)
+        if commit is None:
+            self.finish()
+            commit = self._search.find(ref, reader)
+        if commit is None:
+            raise ProtocolError(
+                "a continuation is read before its reader has committed what it continues",
+                f"{ref}, reader {reader}",
+                "no reader commit",
+                "the commit, which a completed checkpoint has of each reader",
+            )
+        return commit

@@ -1,0 +1,133 @@
+"""Carries out the orders that a restored state does not contain yet.
+
+They are carried out once the commits of what was in flight are counted, before anything is planned
+or cut. The first checkpoint after that has them, and says so; a crash before it leaves a state that
+does not, and they are carried out again on that.
+
+Not here: the orders themselves (`checkpoint_meta/documents/orders.py`), what they mean (`api.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...checkpoint_meta.documents.orders import Order, Orders
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import ProtocolError
+from ..api import EnumeratorSource, SplitEnumerator, SplitT
+from ..journal import Journal
+from .returned_splits import SentBackSplits
+
+
+def orders_contained(store: StateStore, lineage: StateStore | None, restored: int) -> int:
+    """Number of the newest order of `store` that the state a query begins with contains.
+
+    Args:
+        store: the query's own state directory.
+        lineage: where the state was restored from; None for a query that begins anew.
+        restored: what the checkpoint restored from says, which is of the orders beside it.
+    """
+    if lineage is not None and lineage.location.rstrip("/") == store.location.rstrip("/"):
+        return restored
+    # Orders belong to their directory. Those of another one stay there; those found here are meant
+    # for this query, unless an earlier one has been read with them (`ingestAgain`).
+    newest = Orders(store).newest()
+    return newest if newest and ReaderCommits(store).newest_acknowledged() is not None else 0
+
+
+def order_splits(order: Order, source: EnumeratorSource[SplitT, Any]) -> Sequence[SplitT]:
+    """The splits that an order names.
+
+    Raises:
+        StateVersionError: written by a newer release of the source.
+    """
+    serializer = source.split_serializer
+    schema = serializer.serialize([]).schema
+    columns = [pa.array(order.splits.get(field.name, ()), field.type) for field in schema]
+    return serializer.read(order.split_version, pa.record_batch(columns, schema=schema))
+
+
+class AppliedOrders:
+    """For one open coordinator; under its lock."""
+
+    def __init__(
+        self,
+        source: EnumeratorSource[Any, Any],
+        enumerator: SplitEnumerator[Any, Any],
+        sent_back: SentBackSplits,
+        journal: Journal,
+    ) -> None:
+        self._source = source
+        self._enumerator = enumerator
+        self._sent_back = sent_back
+        self._journal = journal
+        self._waiting: list[Order] = []
+        self._written = self._handed_out = 0
+        self.contained = 0
+        """Number of the newest order that the state contains."""
+
+    def begin(self, contained: int, waiting: Sequence[Order]) -> None:
+        """What the restored state contains, and what it does not."""
+        self.contained = self._written = self._handed_out = contained
+        self._waiting = list(waiting)
+
+    @property
+    def are_waiting(self) -> bool:
+        """True as long as orders are to be carried out before anything is planned."""
+        return bool(self._waiting)
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """True if orders are carried out that no checkpoint has: an empty one if need be."""
+        return self._written < self.contained
+
+    def apply(self) -> None:
+        """Carry out what waits. Every commit of what was in flight has been counted.
+
+        Raises:
+            ProtocolError: the source is another one, or takes no orders.
+        """
+        while self._waiting:
+            order = self._waiting[0]
+            self._carry_out(order)
+            self._waiting.pop(0)
+            self.contained = order.number
+
+    def _carry_out(self, order: Order) -> None:
+        if order.enumerator != self._source.name:
+            raise ProtocolError(
+                "an order is of another source",
+                f"order {order.number}",
+                order.enumerator,
+                self._source.name,
+                "Use the source that began this state.",
+            )
+        splits = order_splits(order, self._source)
+        self._sent_back.release(order.released)
+        if splits and order.reads_again:
+            self._enumerator.requeue_splits(splits)
+        elif splits and order.action == "forget":
+            self._enumerator.forget_splits(splits)
+        self._journal.info(
+            "orders", "order %d is carried out: %s %d splits, %d leave the quarantine",
+            order.number, order.action, len(splits), len(order.released),
+        )  # fmt: skip
+
+    # Checkpoints ----------------------------------------------------------------------------
+
+    def take(self) -> int:
+        """What the checkpoint that is being cut says of orders."""
+        self._written = self.contained
+        return self.contained
+
+    def handed_out(self, contained: int) -> None:
+        """Spark has a checkpoint that says so of orders: it is never taken back."""
+        self._handed_out = contained
+
+    def aborted(self) -> None:
+        """Checkpoints that were not handed out were taken back."""
+        self._written = self._handed_out

@@ -1,0 +1,153 @@
+"""The enumerator's door to its coordinator: everything it sends goes into one stream per reader.
+
+Not here: what is held and what is cut (`in_flight.py`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.continuation import Continuation
+from ...checkpoint_meta.documents.serializer import VersionedSerializer
+from ...errors import ProtocolError
+from ..api import SplitEnumeratorContext, SplitT
+from ..journal import Journal
+from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent
+from .parallelism import Readers
+from .threads import Threads
+
+ResultT = TypeVar("ResultT")
+
+
+class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
+    """Readers and their streams. Under the coordinator's lock, but for `call_async`."""
+
+    def __init__(
+        self,
+        flight: CheckpointsInFlight,
+        serializer: VersionedSerializer[Sequence[SplitT]],
+        threads: Threads,
+        readers: Readers,
+        bounded: bool,
+    ) -> None:
+        self._flight = flight
+        self._serializer = serializer
+        self._threads = threads
+        self._readers = readers
+        self._bounded = bounded
+        self._no_more: set[int] = set()
+
+    @property
+    @override
+    def journal(self) -> Journal:
+        return self._threads.journal
+
+    @property
+    @override
+    def bounded(self) -> bool:
+        return self._bounded
+
+    @property
+    @override
+    def parallelism(self) -> int:
+        return self._readers.count
+
+    @override
+    def request_parallelism(self, readers: int) -> int:
+        return self._readers.request(readers)
+
+    @override
+    def assign_splits(self, assignment: Mapping[int, Sequence[SplitT]]) -> None:
+        for reader in assignment:
+            self._check(reader, "assign splits to")
+        given = {reader: splits for reader, splits in assignment.items() if splits}
+        # Frozen before anything is sent: a split that cannot be written changes nothing.
+        frozen = {r: self._serializer.serialize_all(s) for r, s in given.items()}
+        for reader, batches in frozen.items():
+            for batch in batches:
+                self._flight.send(reader, AddSplits(batch))
+
+    @override
+    def continue_split(
+        self,
+        reader: int,
+        split_id: str,
+        *,
+        max_bytes: int | None = None,
+        max_rows: int | None = None,
+        stop: Any = None,
+    ) -> bool:
+        self._check(reader, "continue a split of")
+        origin = self._find_read(reader, split_id)
+        if origin is None:
+            return False
+        ref, index = origin
+        continuation = Continuation(
+            split=split_id,
+            checkpoint=ref.checkpoint,
+            epoch=ref.epoch,
+            index=index,
+            bytes=max_bytes,
+            rows=max_rows,
+            stop=copy.deepcopy(stop),
+        )
+        self._flight.send(reader, continuation)
+        return True
+
+    def _find_read(self, reader: int, split_id: str) -> tuple[CheckpointRef, int] | None:
+        """The checkpoint, and the index in its part, that `reader` would go on from."""
+        for record in reversed([*self._flight.cut_records, self._flight.open]):
+            index = self._index_in(record, reader, split_id)
+            if index is not None:
+                # The newest: what is in an older one goes on in it.
+                is_open = record.ref is None or reader in record.committed
+                return None if is_open or record.ref is None else (record.ref, index)
+        return None
+
+    def _index_in(self, record: CheckpointRecord, reader: int, split_id: str) -> int | None:
+        ids = [
+            split.split_id
+            for batch in record.splits(reader)
+            for split in self._serializer.read(self._serializer.version, batch)
+        ]
+        ids += [continuation.split for continuation in record.continuations(reader)]
+        return ids.index(split_id) if split_id in ids else None
+
+    @override
+    def send_event(self, reader: int, event: Any) -> None:
+        self._check(reader, "send an event to")
+        # What the sender changes in it later is not seen.
+        self._flight.send(reader, CustomEvent(copy.deepcopy(event)))
+
+    def _check(self, reader: int, what: str) -> None:
+        if not 0 <= reader < self._readers.count or reader in self._no_more:
+            told = reader in self._no_more
+            raise ProtocolError(
+                f"cannot {what} reader {reader}",
+                "",
+                "it has been told that there are no more splits" if told else "not registered",
+                f"one of the registered readers 0 to {self._readers.count - 1}",
+            )
+
+    @override
+    def signal_no_more_splits(self, reader: int) -> None:
+        self._check(reader, "signal no more splits to")
+        self._no_more.add(reader)
+
+    @override
+    def call_async(
+        self,
+        call: Callable[[], ResultT],
+        handler: Callable[[ResultT | None, BaseException | None], None],
+        delay: float = 0.0,
+    ) -> None:
+        self._threads.calls.call(call, handler, delay)
+
+    @override
+    def request_planning(self) -> None:
+        self._threads.wake.set()

@@ -1,0 +1,257 @@
+"""Runs the enumerator, owns its mutable state and takes the checkpoints.
+
+Flink's SourceCoordinator and OperatorCoordinatorHolder in one, driven by Spark's calls: being
+asked for what follows checkpoint n is the proof that n is complete (Spark's `commit(n)` comes
+later, or never), and the offset handed out is nothing but the name of a published checkpoint.
+
+Invariants:
+    I1 a checkpoint is durable before its reference is returned.
+    I3 every split is in exactly one of: pending with the enumerator, sent to a reader and not cut,
+       assigned to one checkpoint.
+    I4 what is sent to a reader after the cut of n reaches it only when it has committed n.
+    I5 a reader commit is counted once, in the first checkpoint that is cut after it was, and is
+       read again after a crash before that cut.
+
+Here: opening and restoring the state at Spark's first call. Not here: what happens then
+(`running_coordinator.py`), what a source's splits are (`api.py`), durable formats
+(`checkpoint_meta`), Spark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Generic
+
+from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch, open_format
+from ...checkpoint_meta.documents.orders import Orders
+from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.stores.contract import StateStore
+from ..api import EnumeratorSource, SplitT, StateT
+from ..settings import CoordinatorSettings
+from .applied_orders import order_splits, orders_contained
+from .async_calls import AsyncCalls
+from .bounded_lock import BoundedLock
+from .components import CoordinatorParts, StateDirectory
+from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
+from .restore import RestoredState, restore
+from .running_coordinator import RunningCoordinator
+from .start_position import Beginning, beginning
+from .threads import Threads
+
+
+class Coordinator(Generic[SplitT, StateT]):
+    """One incarnation of the coordinator over one state directory.
+
+    Spark's thread calls `latest`, `assignments` and `commit`, one at a time; background threads
+    discover and plan. `close` may never be called: a killed process leaves everything as it
+    stands, and the next incarnation goes on from the checkpoint that Spark names.
+    """
+
+    def __init__(
+        self,
+        source: EnumeratorSource[SplitT, StateT],
+        store: StateStore,
+        settings: CoordinatorSettings,
+        clock: Callable[[], float] = time.time,
+        make_calls: Callable[
+            [BoundedLock, Callable[[BaseException], None]], AsyncCalls
+        ] = AsyncCalls,
+    ) -> None:
+        """Touches nothing; Spark's first call opens the state and claims an epoch."""
+        self._source = source
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._history = CheckpointHistory(store)
+        self._threads = Threads(settings.step_timeout, source.name, make_calls)
+        self._journal = self._threads.journal
+        self._journal.location = store.location
+        self._bounded = False
+        self._seed = NO_CHECKPOINT
+        self._replayed = NO_CHECKPOINT
+        """What Spark reads again after this start."""
+        self._waived: frozenset[str] = frozenset()
+        """What stands for Spark's beginning, where this query began after it."""
+        self._opened: RunningCoordinator[SplitT, StateT] | None = None
+
+    @property
+    def epoch(self) -> int:
+        """This incarnation; 0 until the state is opened."""
+        return 0 if self._opened is None else self._opened.flight.epoch
+
+    # What Spark calls -----------------------------------------------------------------------
+
+    def prepare_available_now(self) -> None:
+        """This run ends with what is there now. Called before any other method, if at all."""
+        self._bounded = True
+
+    def latest(self, start: CheckpointRef, unlimited: bool = False) -> CheckpointRef:
+        """Everything up to `start` is complete: the checkpoint that follows it, if any.
+
+        Answers from memory while there is nothing new, and where the next checkpoint was decided
+        while `start` was running. Asked again for the same start it gives the same checkpoint.
+
+        Args:
+            start: the checkpoint Spark has processed last.
+            unlimited: ignore the limits and take all that is there (Trigger.Once).
+
+        Returns:
+            A durable checkpoint whose parent is `start`, or `start` if there is nothing to read.
+
+        Raises:
+            SluiceError: whatever made the state, the discovery or the protocol fail.
+        """
+        opened = self._open(start)
+        after = self._seed if start == NO_CHECKPOINT else start
+        found = opened.latest(after, unlimited)
+        return start if found == after else found
+
+    def assignments(self, start: CheckpointRef, end: CheckpointRef) -> Sequence[Checkpoint]:
+        """The checkpoints in (`start`, `end`], oldest first: a pure function of durable state.
+
+        What they continue of checkpoints before them is decided then: each has a reader commit.
+        """
+        if start == end:
+            return []
+        opened = self._open(start, end)
+        self._threads.raise_failure()
+        checkpoints = self._history.between(start, end)
+        opened.release(checkpoints)
+        return checkpoints
+
+    def waived(self, ref: CheckpointRef) -> frozenset[str]:
+        """Ids of splits of `ref` that an order has given up; after `assignments` for it.
+
+        Orders are looked for when a batch is read again after a restart, and then only: while a
+        query runs, nobody gives anything up.
+        """
+        return self._waived if ref == self._replayed else frozenset()
+
+    def commit(self, end: CheckpointRef) -> None:
+        """Spark will never ask for `end` or before again: old objects may go, in the background.
+
+        Nothing depends on it.
+        """
+        if self._opened is not None:
+            self._opened.commit(end)
+
+    def report(self) -> dict[str, Any]:
+        """The state of affairs for Spark's progress events, from memory."""
+        return {} if self._opened is None else self._opened.report()
+
+    def close(self) -> None:
+        """Stop the background threads. May never be called."""
+        self._threads.stop()
+        if self._opened is not None:
+            self._opened.close()
+
+    # Start and restore ----------------------------------------------------------------------
+
+    def _open(
+        self, complete: CheckpointRef, running: CheckpointRef | None = None
+    ) -> RunningCoordinator[SplitT, StateT]:
+        """Open the state as Spark's first call finds it.
+
+        Args:
+            complete: Spark has read this checkpoint and all before it.
+            running: what it reads again, handed out by an incarnation that is dead.
+        """
+        if self._opened is not None:
+            return self._opened
+        open_format(self._store)
+        # Before the claim: a query that must not begin supersedes nobody.
+        start = beginning(self._store, running or complete, self._settings)
+        newest, savepoint = start.newest, start.savepoint
+        if start.is_seed:
+            complete = self._seed = newest
+        epoch = claim_epoch(self._store)
+        self._journal.epoch, self._journal.checkpoint = epoch, newest.checkpoint
+        attachments = Attachments(self._store, epoch)
+        if savepoint:
+            history = CheckpointHistory(savepoint.store)
+            adopted = AdoptedAttachments(savepoint.store, attachments)
+            restored = restore(history, savepoint.ref, self._source, adopted)
+        else:
+            restored = restore(self._history, newest, self._source, attachments)
+        lineage = savepoint.store if savepoint else None if newest == NO_CHECKPOINT else self._store
+        contained = orders_contained(self._store, lineage, restored.orders)
+        restored = replace(restored, orders=contained)
+        records = [] if savepoint else self._records(newest, complete, restored)
+        flight = CheckpointsInFlight(complete, epoch, self._settings.limits)
+        flight.restore(records)
+        if running is not None:
+            self._replayed = running
+            written = Orders(self._store).waived(running, self._history.load(running).header.orders)
+            splits = (split for order in written for split in order_splits(order, self._source))
+            self._waived = frozenset(split.split_id for split in splits)
+        there = 0 if savepoint else len(self._history.checkpoints())
+        with self._threads.lock:
+            opened = self._build(restored, flight, attachments)
+            self._begin(opened, restored, start, there)
+        self._opened = opened
+        self._journal.info("coordinator", "opened: %s", start.told(restored.deltas))
+        every = self._settings.background_interval
+        self._threads.calls.every(every, opened.background, self._threads.wake)
+        return opened
+
+    def _records(
+        self, newest: CheckpointRef, complete: CheckpointRef, restored: RestoredState[StateT]
+    ) -> list[CheckpointRecord]:
+        """What was in flight when `newest` was cut, and `newest` itself."""
+        if newest == NO_CHECKPOINT:
+            return []
+        known = {CheckpointRef.from_name(name): of for name, of in restored.counted.items()}
+        return [
+            CheckpointRecord.restored(
+                self._history.load(ref),
+                Stage.COMPLETE if ref <= complete else Stage.HANDED_OUT,
+                counted,
+            )
+            for ref, counted in sorted({**known, newest: ()}.items())
+        ]
+
+    def _build(
+        self,
+        restored: RestoredState[StateT],
+        flight: CheckpointsInFlight,
+        attachments: Attachments,
+    ) -> RunningCoordinator[SplitT, StateT]:
+        directory = StateDirectory(
+            self._store,
+            self._history,
+            attachments,
+            flight.epoch,
+            partial(check_not_fenced, self._store, flight.epoch),
+        )
+        parts = CoordinatorParts(
+            self._source, self._settings, self._clock, self._threads, self._bounded
+        )
+        return RunningCoordinator(parts, directory, flight, restored)
+
+    def _begin(
+        self,
+        opened: RunningCoordinator[SplitT, StateT],
+        restored: RestoredState[StateT],
+        start: Beginning,
+        there: int,
+    ) -> None:
+        """Start the enumerator, then hand it what was sent and said before. Under the lock."""
+        if start.newest != NO_CHECKPOINT:
+            opened.upkeep.restored(restored, start.newest, opened.flight.complete, there)
+        opened.enumerator.start()
+        opened.readers.start()
+        for name, events in restored.waiting.items():
+            opened.send_again(int(name), events)
+        if start.savepoint:
+            opened.cutter.adopt(restored)
+            opened.adopt(start.savepoint, restored.counted)
+        if opened.cleaning is not None:
+            # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
+            opened.cleaning.completed(opened.flight.complete)
+            opened.cleaning.start()

@@ -1,0 +1,128 @@
+"""The cut: the instant that separates what is in a checkpoint from what comes after it.
+
+One uninterrupted step under the coordinator's lock: snapshot the enumerator, and close the open
+record. The checkpoint contains everything that was sent since the cut before, released or still
+held, so it is the durable form of what the gateways hold (FLINK-20752). Publishing comes after,
+outside the lock.
+
+Not here: when to cut, and making the checkpoint durable (`running_coordinator.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic
+
+import pyarrow as pa
+
+from ...checkpoint_meta.documents.attachments import Attachment
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader, rows_of
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ..api import EnumeratorSource, SplitEnumerator, SplitT, StateT
+from .applied_orders import AppliedOrders
+from .in_flight import CheckpointRecord, CheckpointsInFlight
+from .restore import RestoredState
+from .returned_splits import SentBackSplits
+
+
+class CheckpointCutter(Generic[SplitT, StateT]):
+    """Takes checkpoints of one enumerator, and takes them back by id."""
+
+    def __init__(
+        self,
+        flight: CheckpointsInFlight,
+        source: EnumeratorSource[SplitT, StateT],
+        enumerator: SplitEnumerator[SplitT, StateT],
+        sent_back: SentBackSplits,
+        orders: AppliedOrders,
+    ) -> None:
+        self._flight = flight
+        self._source = source
+        self._enumerator = enumerator
+        self._sent_back = sent_back
+        self._orders = orders
+        self._split_schema = source.split_serializer.serialize([]).schema
+        self._carried: list[pa.RecordBatch] = []
+        """State rows that belong into the next checkpoint besides its own snapshot."""
+        self._attachments: Sequence[Attachment] = ()
+        """Those of a savepoint or of a checkpoint that was taken back: the next one needs them."""
+
+    def adopt(self, savepoint: RestoredState[StateT]) -> None:
+        """Make the next checkpoint hold the whole of a savepoint, so that it stands alone."""
+        if savepoint.state is not None and self._source.snapshots_are_changes:
+            self._carried += self._source.state_serializer.serialize_all(savepoint.state)
+            self._attachments = savepoint.attachments
+        self._sent_back.carry(savepoint.quarantined)
+
+    def cut(self, created: int) -> CheckpointRecord:
+        """Everything sent since the cut before becomes a checkpoint. Under the lock.
+
+        Args:
+            created: microseconds since the epoch.
+        """
+        ref, parent = self._flight.new_ref(), self._flight.newest
+        snapshot = self._enumerator.snapshot_state(ref.checkpoint)
+        state = self._source.state_serializer.serialize_all(snapshot)
+        attachments = [*self._attachments, *self._source.attachments_of(snapshot)]
+        self._attachments = ()
+        rows, self._carried = [*self._carried, *state], []
+        record = self._flight.open
+        assigned = [(r, batch) for r in record.readers for batch in record.splits(r)]
+        header = self._header(ref, parent, record).model_copy(
+            update={
+                "created": created,
+                "assigned_splits": rows_of(batch for _, batch in assigned),
+                "state_rows": rows_of(rows),
+                "attachments": attachments,
+            }
+        )
+        checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
+        return self._flight.cut(checkpoint)
+
+    def _header(
+        self, ref: CheckpointRef, parent: CheckpointRef, record: CheckpointRecord
+    ) -> CheckpointHeader:
+        parts = {str(reader): reader for reader in record.readers}
+        return CheckpointHeader(
+            kind="delta",
+            checkpoint=ref.checkpoint,
+            epoch=ref.epoch,
+            parent_checkpoint=parent.checkpoint,
+            parent_epoch=parent.epoch,
+            enumerator=self._source.name,
+            split_version=self._source.split_serializer.version,
+            state_version=self._source.state_serializer.version,
+            created=0,
+            assigned_splits=0,
+            state_rows=0,
+            attempts=dict(self._sent_back.attempts),
+            quarantined=list(self._sent_back.take_new()),
+            continuations={n: c for n, r in parts.items() if (c := record.continuations(r))},
+            events={n: events for n, r in parts.items() if (events := record.events(r))},
+            waiting={
+                str(r): record.events(r) for r in sorted(record.sent) if not record.has_part(r)
+            },
+            counted=dict(self._flight.counted),
+            cursors=dict(self._enumerator.cursors()),
+            orders=self._orders.take(),
+            released=list(self._sent_back.take_released()),
+        )
+
+    def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
+        """Take back `ref` and what was cut after it, newest first; the next cut has all of it.
+
+        By id, never "the last one". Whether it was published makes no difference. Under the lock.
+        """
+        aborted = self._flight.abort(ref)
+        for record in aborted:
+            assert record.checkpoint is not None
+            header = record.checkpoint.header
+            # Whole snapshots supersede one another; changes add up.
+            if self._source.snapshots_are_changes:
+                self._carried = [*record.checkpoint.state, *self._carried]
+                self._attachments = [*header.attachments, *self._attachments]
+            self._sent_back.carry(header.quarantined)
+            self._sent_back.carry_released(header.released)
+            self._enumerator.notify_checkpoint_aborted(header.checkpoint)
+        self._orders.aborted()
+        return aborted

@@ -1,0 +1,319 @@
+"""The checkpoints in flight: one ordered list, one record each, and every view of it.
+
+A record says how a checkpoint is named, what room it took in the limits, what was sent to each
+reader under it, which readers have committed it, and how far it is. The last record is open: it
+collects what is sent until the next cut names it. What a gateway holds, what the next checkpoint
+assigns and which commits are still to be counted are derived from this list and stored nowhere
+else (FLINK-26029, FLINK-28941: events are held per checkpoint id).
+
+Not here: when to cut (`running_coordinator.py`), the cut itself (`cut.py`), looking for commits
+(`acknowledgements.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.continuation import Continuation
+from ...errors import ProtocolError
+from ..batch_budget import BatchLimits, BatchRoom
+
+
+class Stage(IntEnum):
+    """How far a checkpoint is."""
+
+    OPEN = 0
+    """Not cut: what is sent now belongs to it."""
+    CUT = 1
+    """It has a name and a content, and is not known to be durable."""
+    PUBLISHED = 2
+    """Durable, waits for Spark's question."""
+    HANDED_OUT = 3
+    """Spark has its offset and may be reading it."""
+    COMPLETE = 4
+    """Spark has read it; not all of its reader commits are counted."""
+
+
+@dataclass(frozen=True)
+class AddSplits:
+    """Splits for a reader, frozen: already in the columns they have in a checkpoint."""
+
+    splits: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class CustomEvent:
+    """Any JSON value from the enumerator, frozen by the sender."""
+
+    value: Any
+
+
+Event: TypeAlias = AddSplits | Continuation | CustomEvent
+
+
+@dataclass(eq=False)
+class CheckpointRecord:
+    """One checkpoint in flight."""
+
+    room: BatchRoom
+    """What it takes of the limits."""
+
+    ref: CheckpointRef | None = None
+    """None while it is open."""
+
+    stage: Stage = Stage.OPEN
+    sent: dict[int, list[Event]] = field(default_factory=dict)
+    """Reader -> what was sent to it under this checkpoint, in order."""
+
+    committed: set[int] = field(default_factory=set)
+    """Readers whose commit is there and counted."""
+
+    checkpoint: Checkpoint | None = None
+    is_writing: bool = False
+    """True while a thread publishes it."""
+
+    rows: int = 0
+    """Rows of the commits counted so far."""
+
+    bytes: int = 0
+
+    @classmethod
+    def restored(
+        cls, checkpoint: Checkpoint, stage: Stage, committed: Iterable[int]
+    ) -> CheckpointRecord:
+        """The record of a checkpoint that an earlier incarnation has cut."""
+        header, sent = checkpoint.header, dict[int, list[Event]]()
+        for reader, batch in checkpoint.assigned:
+            sent.setdefault(reader, []).append(AddSplits(batch))
+        for name, continuations in header.continuations.items():
+            sent.setdefault(int(name), []).extend(continuations)
+        for name, values in header.events.items():
+            sent.setdefault(int(name), []).extend(map(CustomEvent, values))
+        room = BatchRoom(BatchLimits())
+        return cls(room, checkpoint.ref, stage, sent, set(committed), checkpoint)
+
+    @property
+    def readers(self) -> Sequence[int]:
+        """Readers that have a part in it: splits or continuations, thus a task."""
+        return sorted(reader for reader in self.sent if self.has_part(reader))
+
+    def has_part(self, reader: int) -> bool:
+        """True if `reader` has something to read in it. Events alone make no task."""
+        return any(not isinstance(event, CustomEvent) for event in self.sent.get(reader, ()))
+
+    def splits(self, reader: int) -> list[pa.RecordBatch]:
+        """The splits sent to `reader`, in order."""
+        return [event.splits for event in self.sent.get(reader, ()) if isinstance(event, AddSplits)]
+
+    def continuations(self, reader: int) -> list[Continuation]:
+        """The continuations sent to `reader`; in its part they come after the splits."""
+        return [event for event in self.sent.get(reader, ()) if isinstance(event, Continuation)]
+
+    def events(self, reader: int) -> list[Any]:
+        """The custom events sent to `reader`, in order."""
+        return [
+            event.value for event in self.sent.get(reader, ()) if isinstance(event, CustomEvent)
+        ]
+
+    def split_count(self, reader: int) -> int:
+        """How many splits and continuations `reader` has in it."""
+        return sum(map(len, self.splits(reader))) + len(self.continuations(reader))
+
+    def take_over(self, aborted: CheckpointRecord) -> None:
+        """What was sent under `aborted`, which came before, is sent under this one instead.
+
+        What went on with a part of `aborted` is dropped: that part is in here now, and its
+        remainder comes back to the enumerator.
+        """
+        later, self.sent = self.sent, {r: list(events) for r, events in aborted.sent.items()}
+        for reader, events in later.items():
+            kept = (e for e in events if not _goes_on_from(e, aborted.ref))
+            self.sent.setdefault(reader, []).extend(kept)
+        aborted.room.add(self.room)
+        self.room = aborted.room
+
+
+def _goes_on_from(event: Event, ref: CheckpointRef | None) -> bool:
+    return isinstance(event, Continuation) and event.origin == ref
+
+
+class CheckpointsInFlight:
+    """The list. No input or output; under the coordinator's lock."""
+
+    def __init__(self, complete: CheckpointRef, epoch: int, limits: BatchLimits) -> None:
+        """`complete`: Spark has read this checkpoint and all before it."""
+        self.epoch = epoch
+        self.complete = complete
+        self._limits = limits
+        self._last_id = complete.checkpoint
+        self._records = [CheckpointRecord(BatchRoom(limits))]
+
+    def restore(self, records: Sequence[CheckpointRecord]) -> None:
+        """What an earlier incarnation has left in flight, oldest first. Called once, at first."""
+        self._records[:0] = records
+        self._last_id = max([self._last_id, *(r.ref.checkpoint for r in records if r.ref)])
+
+    # Views ----------------------------------------------------------------------------------
+
+    @property
+    def open(self) -> CheckpointRecord:
+        """What is sent now belongs to it."""
+        return self._records[-1]
+
+    @property
+    def cut_records(self) -> Sequence[CheckpointRecord]:
+        """All but the open one, oldest first."""
+        return self._records[:-1]
+
+    def at(self, *stages: Stage) -> list[CheckpointRecord]:
+        """The records of these stages, oldest first."""
+        return [record for record in self._records if record.stage in stages]
+
+    @property
+    def running(self) -> CheckpointRecord | None:
+        """What Spark may be reading: the newest that was handed out and is not complete."""
+        return next(reversed(self.at(Stage.HANDED_OUT)), None)
+
+    @property
+    def ahead(self) -> list[CheckpointRecord]:
+        """What was cut and waits to be handed out, oldest first."""
+        return self.at(Stage.CUT, Stage.PUBLISHED)
+
+    @property
+    def newest(self) -> CheckpointRef:
+        """The parent of the next cut."""
+        refs = [record.ref for record in self.cut_records if record.ref is not None]
+        return max([self.complete, *refs])
+
+    def find(self, ref: CheckpointRef) -> CheckpointRecord | None:
+        """The record of `ref`, while it is in flight."""
+        return next((record for record in self._records if record.ref == ref), None)
+
+    @property
+    def counted(self) -> Mapping[str, list[int]]:
+        """Name -> readers whose commits are counted, of each checkpoint in flight."""
+        return {r.ref.name: sorted(r.committed) for r in self.cut_records if r.ref is not None}
+
+    # Gateways: one reader's stream, held by what that reader has not committed ----------------
+
+    def send(self, reader: int, event: Event) -> None:
+        """Add a frozen event to the stream of `reader`."""
+        self.open.sent.setdefault(reader, []).append(event)
+
+    def held_under(self, reader: int, record: CheckpointRecord) -> CheckpointRecord | None:
+        """Why `reader` may not have its part of `record` yet; None once that is released.
+
+        It is held under the newest earlier checkpoint in which the reader has a part that neither
+        the reader has committed nor Spark has completed.
+        """
+        before = self._records[: self._records.index(record)]
+        for earlier in reversed(before):
+            waits = earlier.stage < Stage.COMPLETE and reader not in earlier.committed
+            if waits and earlier.has_part(reader):
+                return earlier
+        return None
+
+    def held(self) -> Iterator[tuple[CheckpointRecord, int]]:
+        """(record, reader) of each part or waiting event that is held."""
+        for record in self._records:
+            for reader in record.sent:
+                if self.held_under(reader, record) is not None:
+                    yield record, reader
+
+    def continued(self, ref: CheckpointRef, reader: int) -> set[int]:
+        """Indexes of that part whose remainder belongs to a continuation sent later."""
+        return {
+            event.index
+            for record in self._records
+            for event in record.continuations(reader)
+            if event.origin == ref
+        }
+
+    def acknowledge(self, ref: CheckpointRef, reader: int) -> bool:
+        """`reader` has committed `ref`, which releases what it held; True if that is news.
+
+        Twice, late, or of an aborted checkpoint it does nothing.
+
+        Raises:
+            ProtocolError: no checkpoint of that id was ever cut.
+        """
+        if ref.checkpoint > self._last_id:
+            raise ProtocolError(
+                "a reader has committed a checkpoint that was never cut",
+                f"reader {reader}",
+                str(ref),
+                f"at most checkpoint {self._last_id}",
+            )
+        record = self.find(ref)
+        if record is None or reader in record.committed or not record.has_part(reader):
+            return False
+        record.committed.add(reader)
+        return True
+
+    # The life of a record -------------------------------------------------------------------
+
+    def new_ref(self) -> CheckpointRef:
+        """A name for the next cut; never the same twice, whatever became of the last."""
+        self._last_id += 1
+        return CheckpointRef(self._last_id, self.epoch)
+
+    def cut(self, checkpoint: Checkpoint) -> CheckpointRecord:
+        """The open record becomes `checkpoint`, and another one is opened.
+
+        Events of readers without a part in it stay in the open one: they cause no task.
+        """
+        record = self.open
+        waiting = {r: events for r, events in record.sent.items() if not record.has_part(r)}
+        for reader in waiting:
+            del record.sent[reader]
+        record.ref, record.stage, record.checkpoint = checkpoint.ref, Stage.CUT, checkpoint
+        self._records.append(CheckpointRecord(BatchRoom(self._limits), sent=waiting))
+        return record
+
+    def advance(self, start: CheckpointRef, location: str) -> bool:
+        """Spark asks for what follows `start`; True if that is news, which completes it.
+
+        Raises:
+            ProtocolError: `start` is neither complete nor handed out.
+        """
+        if start == self.complete:
+            return False
+        record = self.find(start)
+        if record is None or record.stage is not Stage.HANDED_OUT:
+            raise ProtocolError(
+                "Spark asks for what follows a checkpoint that is not the last one",
+                location,
+                str(start),
+                str(self.running.ref if self.running else self.complete),
+                "Restart the query; if it happens again, please report it.",
+            )
+        for known in self._records[: self._records.index(record) + 1]:
+            known.stage = Stage.COMPLETE
+        self.complete = start
+        return True
+
+    def remove(self, ref: CheckpointRef) -> bool:
+        """`ref` is complete and counted in full; False if it is not in flight any more."""
+        record = self.find(ref)
+        if record is None:
+            return False
+        self._records.remove(record)
+        return True
+
+    def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
+        """Take back `ref` and every later cut, newest first; the open record takes them over."""
+        aborted = []
+        while (record := self.find(ref)) is not None:
+            last = self._records[-2]
+            assert record.stage < Stage.HANDED_OUT, "only what Spark does not know is taken back"
+            self._records.remove(last)
+            self.open.take_over(last)
+            aborted.append(last)
+        return aborted

@@ -1,0 +1,195 @@
+"""Rebuilds an enumerator's state from a chain of checkpoints, and makes bases of chains.
+
+Not here: reading and writing the chain (`checkpoint_meta/history.py`), when bases are made
+(`upkeep.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.attachments import Attachment, Attachments
+from ...checkpoint_meta.documents.checkpoint import (
+    Checkpoint,
+    CheckpointHeader,
+    QuarantinedSplit,
+    quarantined_in,
+    rows_of,
+)
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.history import CheckpointHistory
+from ...errors import StateCorruptError, StateMissingError
+from ..api import EnumeratorSource
+from ..large_state import StateDocument, WrittenState
+
+StateT = TypeVar("StateT")
+
+
+@dataclass(frozen=True)
+class RestoredState(Generic[StateT]):
+    """Everything a coordinator needs to go on after a checkpoint."""
+
+    state: StateT | None = None
+    """The enumerator's; None before the first checkpoint."""
+
+    attempts: dict[str, int] = field(default_factory=dict)
+    waiting: Mapping[str, list[Any]] = field(default_factory=dict)
+    """Reader -> custom events that go with its next splits."""
+
+    quarantined: Sequence[QuarantinedSplit] = ()
+    counted: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """See `CheckpointHeader.counted`: the commits that are still to be counted are the others."""
+
+    deltas: int = 0
+    """Documents that were folded besides a base."""
+
+    rows: int = 0
+    """Rows in them."""
+
+    cursors: Mapping[str, Any] = field(default_factory=dict)
+    """See `CheckpointHeader.cursors`."""
+
+    attachments: Sequence[Attachment] = ()
+    """Objects of this state directory that belong to the state."""
+
+    orders: int = 0
+    """See `CheckpointHeader.orders`; of the directory that was restored from."""
+
+
+def restore(
+    history: CheckpointHistory,
+    ref: CheckpointRef,
+    source: EnumeratorSource[Any, StateT],
+    attachments: Attachments,
+) -> RestoredState[StateT]:
+    """The state as of `ref`: the same for every call, on every host.
+
+    A base of which an object is gone or damaged is skipped for the chain below it, like a base
+    that is damaged itself.
+
+    Raises:
+        StateError: a link of the chain is missing, damaged, newer, or of another source.
+    """
+    if ref == NO_CHECKPOINT:
+        return RestoredState()
+    while True:
+        chain = history.chain(ref)
+        try:
+            return _restored(chain, source, attachments)
+        except (StateMissingError, StateCorruptError) as error:
+            if chain[0].header.kind != "base" or not chain[0].header.attachments:
+                raise
+            history.skip_base(chain[0].ref, error)
+
+
+def _restored(
+    chain: Sequence[Checkpoint], source: EnumeratorSource[Any, StateT], attachments: Attachments
+) -> RestoredState[StateT]:
+    for checkpoint in chain:
+        _check_source(checkpoint.header, source)
+    owned = _Owned(attachments)
+    documents = [StateDocument.of(checkpoint) for checkpoint in chain]
+    state = source.restore_state(documents, owned)
+    newest = chain[-1].header
+    deltas = [checkpoint for checkpoint in chain if checkpoint.header.kind == "delta"]
+    return RestoredState(
+        state,
+        dict(newest.attempts),
+        newest.waiting,
+        quarantined_in(chain),
+        newest.counted,
+        len(deltas),
+        sum(delta.header.state_rows + delta.header.assigned_splits for delta in deltas),
+        newest.cursors,
+        owned.given,
+        newest.orders,
+    )
+
+
+class _Owned(Attachments):
+    """Remembers in which order a source has taken its attachments over."""
+
+    def __init__(self, inner: Attachments) -> None:
+        self._inner = inner
+        self.given: list[Attachment] = []
+
+    @override
+    def read(self, attachment: Attachment) -> bytes:
+        return self._inner.read(attachment)
+
+    @override
+    def own(self, *attachments: Attachment) -> tuple[Attachment, ...]:
+        owned = self._inner.own(*attachments)
+        self.given.extend(owned)
+        return owned
+
+
+def _check_source(header: CheckpointHeader, source: EnumeratorSource[Any, Any]) -> None:
+    if header.enumerator != source.name:
+        raise StateCorruptError(
+            "the state was written by another source",
+            str(header.ref),
+            header.enumerator,
+            source.name,
+            "Use the source that began this state, or start with a new checkpointLocation.",
+        )
+    # Newer versions are refused before a source looks at the columns.
+    source.state_serializer.check_version(header.state_version)
+    source.split_serializer.check_version(header.split_version)
+
+
+def assigned_splits(source: EnumeratorSource[Any, Any], checkpoint: Checkpoint) -> list[Any]:
+    """The splits a checkpoint assigned, over all readers."""
+    version = checkpoint.header.split_version
+    read = source.split_serializer.read
+    return [split for _, batch in checkpoint.assigned for split in read(version, batch)]
+
+
+def folded_state(
+    history: CheckpointHistory,
+    ref: CheckpointRef,
+    source: EnumeratorSource[Any, StateT],
+    attachments: Attachments,
+) -> WrittenState:
+    """The whole state as of `ref`, for sources whose enumerator does not keep it itself."""
+    restored = restore(history, ref, source, attachments)
+    if restored.state is None:
+        message = f"{ref} has no state"
+        raise AssertionError(message)
+    rows = source.state_serializer.serialize_all(restored.state)
+    return WrittenState(rows, restored.attachments)
+
+
+def base_of(
+    head: Checkpoint,
+    quarantined: Sequence[QuarantinedSplit],
+    written: WrittenState,
+    state_version: int,
+) -> Checkpoint:
+    """The whole state as of the checkpoint `head` as one document.
+
+    Args:
+        head: says what belongs to the protocol, whole: attempts, waiting events, counted commits.
+        quarantined: all splits given up on, up to this checkpoint.
+        written: the enumerator's state.
+        state_version: of the serializer that made its rows.
+    """
+    header = CheckpointHeader(
+        **{
+            **head.header.model_dump(),
+            "kind": "base",
+            "state_version": state_version,
+            "assigned_splits": 0,
+            "state_rows": rows_of(written.rows),
+            "quarantined": list(quarantined),
+            "released": [],
+            "continuations": {},
+            "events": {},
+            "attachments": list(written.attachments),
+        }
+    )
+    return Checkpoint(header, head.split_schema, written.rows[0].schema, (), written.rows)

@@ -1,0 +1,392 @@
+"""A coordinator over opened state: answers Spark, and works ahead in the background.
+
+While checkpoint n runs and the next batch is decided, n+1 is cut and published in the background,
+and more after it as far as `checkpoints_ahead` allows. Spark's thread hands them out from memory.
+Where a batch is not decided the cut waits for Spark's question, so that what is found meanwhile is
+in it.
+
+Not here: opening and restoring (`coordinator.py`), the list of checkpoints (`in_flight.py`), the
+cut (`cut.py`), reader commits (`acknowledgements.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Generic
+
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.epochs import check_not_fenced
+from ...checkpoint_meta.documents.orders import Order, Orders
+from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...errors import FencedError, StateError, WaitTimeoutError
+from ..api import SplitEnumerator, SplitT, StateT
+from ..batch_budget import UNLIMITED
+from ..settings import StartingState
+from .acknowledgements import Acknowledgements, CommitCounter
+from .applied_orders import AppliedOrders
+from .commit_search import CommitSearch
+from .components import CoordinatorParts, StateDirectory
+from .context import CoordinatorContext
+from .cut import CheckpointCutter
+from .in_flight import CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
+from .parallelism import Readers
+from .restore import RestoredState
+from .returned_splits import SentBackSplits
+from .savepoint import Adoption
+from .source_cleanup import Cleaning
+from .upkeep import Upkeep
+
+
+class RunningCoordinator(Generic[SplitT, StateT]):
+    """Spark's thread calls `latest` and `commit`, the background thread `background`."""
+
+    def __init__(
+        self,
+        parts: CoordinatorParts[SplitT, StateT],
+        directory: StateDirectory,
+        flight: CheckpointsInFlight,
+        restored: RestoredState[StateT],
+    ) -> None:
+        """Builds everything; nothing is started. Under the lock."""
+        source, settings, threads = parts.source, parts.settings, parts.threads
+        self.source, self.settings, self.threads, self.clock = (
+            source,
+            settings,
+            threads,
+            parts.clock,
+        )
+        self.store, self.history, self.flight = directory.store, directory.history, flight
+        self.sent_back = SentBackSplits(
+            settings.max_split_attempts, restored.attempts, restored.quarantined
+        )
+        self.readers = Readers(
+            settings.parallelism,
+            settings.at_least_readers,
+            self._announce,
+        )
+        self.context: CoordinatorContext[SplitT] = CoordinatorContext(
+            flight, source.split_serializer, threads, self.readers, parts.bounded
+        )
+        self.enumerator: SplitEnumerator[SplitT, StateT] = source.create_enumerator(
+            self.context, restored.state
+        )
+        self.enumerator.go_on_from(restored.cursors)
+        self.orders = AppliedOrders(source, self.enumerator, self.sent_back, threads.journal)
+        waiting = Orders(self.store).after(restored.orders)
+        self.orders.begin(restored.orders, waiting)
+        self.cutter = CheckpointCutter(flight, source, self.enumerator, self.sent_back, self.orders)
+        self.acknowledgements = Acknowledgements(
+            flight,
+            CommitSearch(ReaderCommits(self.store), settings.commit_patience),
+            CommitCounter(source, self.enumerator, self.sent_back, threads.journal),
+            threads,
+        )
+        self.cleaning = self._cleaning(parts, directory, restored.orders, waiting)
+        self.upkeep = Upkeep(parts, directory, self.enumerator, self.sent_back, self.cleaning)
+        self._lock = threads.lock
+        self._may_cut_ahead = True
+        self._was_idle = False
+        """The last question of Spark's thread came to nothing, and no batch has begun since."""
+
+    def _announce(self, reader: int) -> None:
+        self.enumerator.add_reader(reader)
+
+    def _cleaning(
+        self,
+        parts: CoordinatorParts[SplitT, StateT],
+        directory: StateDirectory,
+        contained: int,
+        waiting: Sequence[Order],
+    ) -> Cleaning[SplitT] | None:
+        cleaner = self.source.create_cleaner()
+        if cleaner is None:
+            return None
+        earlier = map(Orders(self.store).read, range(1, contained + 1))
+        return Cleaning(cleaner, parts, directory, [*earlier, *waiting])
+
+    def send_again(self, reader: int, events: Sequence[Any]) -> None:
+        """Events that were sent before a restart, or to a reader of a savepoint. Under the lock."""
+        if self.readers.may_have(reader):
+            for event in events:
+                self.flight.send(reader, CustomEvent(event))
+        else:
+            self.enumerator.add_events_back(events, reader)
+
+    def adopt(self, savepoint: StartingState, counted: Mapping[str, Sequence[int]]) -> None:
+        """Count what readers of another directory have said of a savepoint. Under the lock."""
+        counter = self.acknowledgements.counter
+        Adoption(savepoint, counter, self.send_again).run(counted)
+
+    def release(self, checkpoints: Sequence[Checkpoint]) -> None:
+        """Spark is about to read these: what they continue of earlier ones has to be decided."""
+        among = {checkpoint.ref for checkpoint in checkpoints}
+        for checkpoint in checkpoints:
+            for reader in readers_of(checkpoint):
+                for continuation in continuations_of(checkpoint, reader):
+                    # Within the range the task decides it, when it has read what comes before.
+                    if continuation.origin not in among:
+                        self.acknowledgements.verdict(continuation.origin, reader)
+
+    # Spark's thread -------------------------------------------------------------------------
+
+    def latest(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
+        """See `Coordinator.latest`."""
+        with self._lock:
+            self.threads.raise_failure()
+            running = self.flight.running
+            if running is not None and start == self.flight.complete:
+                return _name(running)
+            is_news = self.flight.advance(start, self.store.location)
+            self._may_cut_ahead = not unlimited
+            ahead = self.flight.ahead
+            if ahead and unlimited:
+                self._take_back(_name(ahead[0]))
+        if ahead and not unlimited:
+            return self._hand_out_ahead(ahead[0])
+        if is_news:
+            self._check_not_fenced()
+        self.acknowledgements.finish()
+        with self._lock:
+            self.orders.apply()
+        return self._cut_now(start, unlimited)
+
+    def _hand_out_ahead(self, record: CheckpointRecord) -> CheckpointRef:
+        # What comes before it was handed out, thus is durable.
+        deadline = time.monotonic() + self.settings.discovery_timeout
+        with self._lock:
+            while record.is_writing:
+                self.threads.raise_failure()
+                if not self._lock.wait(max(0.0, deadline - time.monotonic())):
+                    raise WaitTimeoutError(
+                        "timed out publishing a checkpoint",
+                        self.store.location,
+                        f"no end after {self.settings.discovery_timeout:.0f} s",
+                        "a store that answers",
+                        "Repair access to the state directory, then restart: nothing is lost.",
+                    )
+            self.threads.raise_failure()
+        if record.stage is Stage.CUT:
+            # The write failed in the background. The name stays, and so does the content: if it is
+            # there after all, it is the same object.
+            self._publish(record)
+        with self._lock:
+            return self._hand_out(record)
+
+    def _cut_now(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
+        self._await_discovery(unlimited)
+        with self._lock:
+            self.threads.raise_failure()
+            self._plan()
+            if self._was_idle and not (unlimited or self.context.bounded):
+                self._await_news()
+            self._was_idle = not self._has_news
+            if self._was_idle:
+                if unlimited:
+                    self.flight.open.room.lift(self.settings.limits)
+                self._await_upkeep()
+                return start
+            record = self._cut()
+        self._publish(record)
+        with self._lock:
+            return self._hand_out(record)
+
+    def _await_discovery(self, unlimited: bool) -> None:
+        # A batch waits while there is nothing for it and the first discovery goes on, lest a long
+        # trigger interval begin with an empty one; one without limits waits for all there is.
+        deadline = time.monotonic() + self.settings.discovery_timeout
+        with self._lock:
+            if unlimited:
+                self.flight.open.room.lift(UNLIMITED)
+            while not self.enumerator.has_discovered and self.threads.failure is None:
+                # Also so that discovery need not rest because too much is pending.
+                self._plan()
+                if not unlimited and self.flight.open.readers:
+                    return
+                if not self._lock.wait(max(0.0, deadline - time.monotonic())):
+                    raise WaitTimeoutError(
+                        "the first discovery did not end in time",
+                        self.source.name,
+                        f"no end after {self.settings.discovery_timeout:.0f} s",
+                        "a listing that ends",
+                        "Raise discoveryTimeout, or point the source at less.",
+                    )
+
+    def _await_news(self) -> None:
+        # Spark asks a hundred times a second, which costs more than all that an idle query does.
+        def is_over() -> bool:
+            self._plan()
+            return self._has_news or self.threads.failure is not None
+
+        self._lock.wait_for(is_over, self.settings.idle_patience)
+        self.threads.raise_failure()
+
+    @property
+    def _has_news(self) -> bool:
+        parts = (self.enumerator, self.orders, self.sent_back)
+        return bool(self.flight.open.readers) or any(part.wants_checkpoint for part in parts)
+
+    def _await_upkeep(self) -> None:
+        # Runs that end as soon as they can would never come to a base.
+        deadline = time.monotonic() + self.settings.upkeep_patience
+        while self.context.bounded and self._is_overdue and self.threads.failure is None:
+            if not self._lock.wait(max(0.0, deadline - time.monotonic())):
+                return
+
+    @property
+    def _is_overdue(self) -> bool:
+        return self.upkeep.is_overdue or (self.cleaning is not None and self.cleaning.is_behind)
+
+    def commit(self, end: CheckpointRef) -> None:
+        """See `Coordinator.commit`."""
+        with self._lock:
+            # Perhaps of a batch of other sources of the query, which must not wait for this one.
+            self._was_idle = False
+            if self.cleaning is not None:
+                self.cleaning.completed(end)
+            self.upkeep.completed(end)
+
+    def report(self) -> dict[str, Any]:
+        """See `Coordinator.report`."""
+        damaged = self.history.unreadable
+        with self._lock:
+            return {
+                "checkpoint": self.flight.newest.checkpoint,
+                "epoch": self.flight.epoch,
+                **self._held(),
+                "quarantinedSplits": self.sent_back.quarantined_total,
+                "abandonedReaders": self.acknowledgements.counter.abandoned_readers,
+                "abandonedSplits": self.acknowledgements.counter.abandoned_splits,
+                **({"unreadableState": list(damaged)} if damaged else {}),
+                **({"cleaned": dict(self.cleaning.figures())} if self.cleaning else {}),
+                **self.enumerator.backlog(),
+            }
+
+    def close(self) -> None:
+        """Close the enumerator."""
+        # An enumerator that hangs holds the lock; the process has to end all the same.
+        held = self._lock.acquire(timeout=self.settings.close_timeout)
+        try:
+            self.enumerator.close()
+        finally:
+            if held:
+                self._lock.release()
+
+    def _held(self) -> dict[str, int]:
+        splits = events = 0
+        for record, reader in self.flight.held():
+            splits += record.split_count(reader)
+            events += len(record.events(reader))
+        return {"heldSplits": splits, "heldEvents": events}
+
+    # The life of a checkpoint ---------------------------------------------------------------
+
+    def _plan(self) -> None:
+        # As far as batches may wait, and one more, but not before the orders are carried out: what
+        # they withdraw must not be planned.
+        may_wait = max(1, self.settings.checkpoints_ahead)
+        if len(self.flight.ahead) < may_wait and not self.orders.are_waiting:
+            room = self.flight.open.room
+            if not room.is_full:
+                self.enumerator.plan_batch(room)
+
+    def _cut(self) -> CheckpointRecord:
+        try:
+            record = self.cutter.cut(int(self.clock() * 1_000_000))
+        except BaseException as error:
+            # A snapshot may be gone with it: only the state on disk is sure.
+            self.threads.fail(error)
+            raise
+        assert record.checkpoint is not None
+        self.upkeep.cut(record.checkpoint)
+        return record
+
+    def _publish(self, record: CheckpointRecord) -> None:
+        checkpoint = record.checkpoint
+        assert checkpoint is not None
+        published = False
+        try:
+            self.history.publish(checkpoint)
+            self._check_not_fenced()
+            published = True
+        finally:
+            with self._lock:
+                record.is_writing = False
+                if published and record.stage is Stage.CUT:
+                    record.stage = Stage.PUBLISHED
+                self._lock.notify_all()
+        header, journal = checkpoint.header, self.threads.journal
+        journal.checkpoint = header.checkpoint
+        journal.info(
+            "checkpoint", "cut and published: %d splits for %d readers",
+            header.assigned_splits, len(record.readers),
+        )  # fmt: skip
+
+    def _take_back(self, ref: CheckpointRef) -> None:
+        for record in self.cutter.abort(ref):
+            assert record.checkpoint is not None
+            self.upkeep.taken_back(record.checkpoint)
+
+    def _hand_out(self, record: CheckpointRecord) -> CheckpointRef:
+        assert record.stage is Stage.PUBLISHED
+        assert record.checkpoint is not None
+        record.stage = Stage.HANDED_OUT
+        self.orders.handed_out(record.checkpoint.header.orders)
+        self.upkeep.handed_out(record.checkpoint)
+        self.threads.wake.set()
+        return _name(record)
+
+    # In the background ----------------------------------------------------------------------
+
+    def background(self) -> None:
+        """One round: fencing, acknowledgements, planning, and the checkpoints that are decided."""
+        self._check_not_fenced()
+        self.acknowledgements.look()
+        with self._lock:
+            cut = []
+            if self.threads.failure is None:
+                self._plan()
+                while self._is_decided():
+                    cut.append(self._cut())
+                    self._plan()
+            for record in cut:
+                record.is_writing = True
+            self.upkeep.look()
+            self._lock.notify_all()
+        for record in cut:
+            self.threads.calls.write(partial(self._publish, record), self._written)
+
+    def _is_decided(self) -> bool:
+        """True if the next checkpoint can be cut now, and waiting could not add to it."""
+        return (
+            self._may_cut_ahead
+            and not self.orders.are_waiting
+            and self.flight.running is not None
+            and len(self.flight.ahead) < self.settings.checkpoints_ahead
+            and bool(self.flight.open.readers)
+            and self.enumerator.is_decided(self.flight.open.room)
+        )
+
+    def _written(self, _: None, error: BaseException | None) -> None:
+        if isinstance(error, StateError | OSError) and not isinstance(
+            error, FencedError | FileExistsError
+        ):
+            # Spark's thread makes the write once more, and fails by name if that fails too.
+            self._may_cut_ahead = False
+        elif error is not None:
+            self.threads.fail(error)
+
+    def _check_not_fenced(self) -> None:
+        try:
+            check_not_fenced(self.store, self.flight.epoch)
+        except FencedError as error:
+            self.threads.fail(error)
+            raise
+
+
+def _name(record: CheckpointRecord) -> CheckpointRef:
+    assert record.ref is not None
+    return record.ref

@@ -1,0 +1,232 @@
+"""When what a checkpoint has read may be taken out of the source's way, and how far that has come.
+
+Checkpoints are cleaned one by one along the chain, the oldest first. One is due when Spark will
+never ask for it again, when it is old enough, and when no checkpoint that is promised to be
+retained would read its splits again. What was read follows from checkpoints and reader commits, so
+nothing is written down but a mark of how far the work has come; checkpoints behind it are retained.
+
+Not here: removing (`cleaner_api.py`), letting old state go (`upkeep.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from ...checkpoint_meta.documents.orders import Order
+from ...checkpoint_meta.documents.reader_assignment import part_of, readers_of
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...errors import StateMissingError
+from ..api import SplitT
+from ..cleaner_api import SourceCleaner
+from .applied_orders import order_splits
+from .components import CoordinatorParts, StateDirectory
+
+LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
+
+_PER_MARK = 10
+"""Checkpoints after which a mark is written, if there is more to do."""
+
+_MOST_FAILING = 1000
+"""With more failures than this the next checkpoint waits, lest marks grow without bound."""
+
+_FIRST_RETRY, _LONGEST_RETRY = 5.0, 300.0
+"""Seconds until what has failed is tried again; doubled each time."""
+
+
+@dataclass(frozen=True)
+class _Link:
+    ref: CheckpointRef
+    created: int
+    orders: int
+    """See `CheckpointHeader.orders`."""
+
+
+class Cleaning(Generic[SplitT]):
+    """For one open coordinator, on a thread of its own."""
+
+    def __init__(
+        self,
+        cleaner: SourceCleaner[SplitT],
+        parts: CoordinatorParts[SplitT, Any],
+        directory: StateDirectory,
+        orders: Sequence[Order] = (),
+    ) -> None:
+        """`orders` are all of the directory: what they want read again is not cleaned up before."""
+        self._orders = [order for order in orders if order.reads_again]
+        self._cleaner = cleaner
+        self._source = parts.source
+        self._history = directory.history
+        self._commits = ReaderCommits(directory.store)
+        self._marks = CleanedMarks(directory.store, directory.epoch)
+        self._check_still_ours = directory.check_still_ours
+        self._settings = parts.settings
+        self._threads = parts.threads
+        self._clock = parts.clock
+        self._end = NO_CHECKPOINT
+        """Spark will never ask for this one or those before it again."""
+        self._head = NO_CHECKPOINT
+        """Up to here the chain is known."""
+        self._done = NO_CHECKPOINT
+        self._chain: deque[_Link] = deque()
+        """What is not cleaned yet, up to the head, the oldest first."""
+        self._is_loaded = False
+        self._unmarked = 0
+        """Checkpoints that were cleaned since the last mark: still needed, too."""
+        self._is_better = False
+        """True if something that had failed was done since the last mark."""
+        self._retry_at = 0.0
+        self._retry_after = _FIRST_RETRY
+        self.is_behind = True
+        """True if something is known to be due, or nothing is known yet."""
+
+    # Under the lock -------------------------------------------------------------------------
+
+    def completed(self, end: CheckpointRef) -> None:
+        """Spark will never ask for `end` or before again."""
+        if end.checkpoint > self._end.checkpoint:
+            self._end = end
+            self.is_behind = True
+
+    def hold(self) -> tuple[CheckpointRef, int] | None:
+        """A checkpoint, and how many up to it are still needed; None if nobody knows yet."""
+        return (self._head, len(self._chain) + self._unmarked) if self._is_loaded else None
+
+    def figures(self) -> Mapping[str, Any]:
+        """For Spark's progress."""
+        return {**self._cleaner.figures(), "checkpointsToClean": len(self._chain)}
+
+    # On a worker thread ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, and go on until the threads stop."""
+        self._threads.calls.call(self.step, self._stepped, 0.0)
+
+    def _stepped(self, did: bool | None, error: BaseException | None) -> None:
+        if error is not None:
+            self._threads.fail(error)
+            return
+        self.is_behind = bool(did)
+        delay = 0.0 if did else max(1.0, self._settings.background_interval)
+        self._threads.calls.call(self.step, self._stepped, delay)
+
+    def step(self) -> bool:
+        """Clean one checkpoint, or try once more what has failed; False if nothing is due now."""
+        with self._threads.lock:
+            end = self._end
+        if end == NO_CHECKPOINT:
+            return False
+        if not self._is_loaded or end != self._head:
+            self._follow(end)
+        if self._cleaner.failing and time.monotonic() >= self._retry_at:
+            self._retry()
+        if self._cleaner.failing > _MOST_FAILING or not self._is_due():
+            self._mark()
+            return False
+        self._clean(self._chain[0])
+        return True
+
+    def _follow(self, end: CheckpointRef) -> None:
+        """Learn the chain up to `end`; at first as far back as it is retained and not cleaned."""
+        known = self._head if self._is_loaded else NO_CHECKPOINT
+        marked = {}
+        if not self._is_loaded:
+            found = self._marks.found()
+            marked = {mark.ref: mark for mark in reversed(found)}
+            if found:
+                self._cleaner.restore(found[0].state)
+                # What a mark says was made before any order that it does not know.
+                self._spare(self._orders_in(found[0].ref))
+        links, ref = deque[_Link](), end
+        while ref not in (known, NO_CHECKPOINT) and ref not in marked:
+            try:
+                header = self._history.header(ref)
+            except StateMissingError:
+                break  # Let go before cleaning was asked for.
+            links.appendleft(_Link(ref, header.created, header.orders))
+            ref = header.parent
+        if ref in marked:
+            self._done = ref
+        with self._threads.lock:
+            self._chain.extend(links)
+            self._head, self._is_loaded = end, True
+
+    def _is_due(self) -> bool:
+        if not self._chain:
+            return False
+        settings, kept = self._settings, 0
+        seconds = settings.clean_after
+        if not settings.clean_while_retained:
+            kept = settings.retained_checkpoints
+            seconds = max(seconds, settings.retained_seconds)
+        is_old = self._chain[0].created <= (self._clock() - seconds) * 1_000_000
+        return len(self._chain) > kept and is_old
+
+    def _orders_in(self, ref: CheckpointRef) -> int:
+        try:
+            return self._history.header(ref).orders
+        except StateMissingError:
+            return 0
+
+    def _spare(self, contained: int) -> None:
+        for order in self._orders:
+            if order.number > contained:
+                self._cleaner.spare(order_splits(order, self._source))
+
+    def _clean(self, link: _Link) -> None:
+        ref = link.ref
+        checkpoint = self._history.load(ref)
+        self._cleaner.take_in(self._read_in(checkpoint))
+        self._spare(link.orders)
+        self._tidy()
+        with self._threads.lock:
+            self._chain.popleft()
+            self._unmarked += 1
+        self._done = ref
+        if self._unmarked >= _PER_MARK:
+            self._mark()
+
+    def _tidy(self) -> None:
+        before = self._cleaner.failing
+        self._cleaner.clean(self._check_still_ours)
+        if self._cleaner.failing > before:
+            self._retry_at = time.monotonic() + self._retry_after
+
+    def _retry(self) -> None:
+        before = self._cleaner.failing
+        self._cleaner.clean(self._check_still_ours)
+        better = self._cleaner.failing < before
+        self._retry_after = _FIRST_RETRY if better else min(_LONGEST_RETRY, 2 * self._retry_after)
+        self._retry_at = time.monotonic() + self._retry_after
+        self._is_better = self._is_better or better
+
+    def _mark(self) -> None:
+        if not (self._unmarked or self._is_better) or self._done == NO_CHECKPOINT:
+            return
+        if self._cleaner.failing > _MOST_FAILING:
+            return  # After a crash the checkpoints tell it all again.
+        self._check_still_ours()
+        self._marks.publish(self._done, self._cleaner.state())
+        with self._threads.lock:
+            self._unmarked, self._is_better = 0, False
+
+    def _read_in(self, checkpoint: Checkpoint) -> Iterator[tuple[SplitT, SplitT | None]]:
+        """What its readers have read for certain; without a commit nothing is certain."""
+        serializer = self._source.split_serializer
+        for reader in readers_of(checkpoint):
+            commit = self._commits.find(checkpoint.ref, reader)
+            if commit is None or commit.abandoned:
+                continue
+            unread = {*commit.returned_indexes, *commit.skipped}
+            left = commit.remainders(serializer)
+            part = part_of(checkpoint, reader, serializer, self._commits.find)
+            for index, split in enumerate(part):
+                if split is not None and index not in unread:
+                    yield split, left.get(index)

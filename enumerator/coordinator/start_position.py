@@ -1,0 +1,120 @@
+"""A query that begins where Spark has no offset: after what, or why it must not.
+
+Not here: queries that go on (`restore.py`), and what a seed is made of
+(`offline/bootstrap_checkpoint.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...checkpoint_meta.documents.bootstrap_record import find_seed
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.epochs import newest_epoch, purpose_of
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import StateError
+from ..settings import CoordinatorSettings, StartingState
+
+COMPACTION: Final = "compact"
+"""The purpose of a claim that prepares nothing: everything else a tool claims a new directory for
+is a seed."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a query goes on after."""
+
+    newest: CheckpointRef
+    """Of this directory; `NO_CHECKPOINT` where the query begins anew, or after a savepoint."""
+
+    savepoint: StartingState | None = None
+    is_seed: bool = False
+    """True where `newest` was prepared by a tool, and Spark does not know of it."""
+
+    def told(self, deltas: int) -> str:
+        """For the log; `deltas` were folded besides a base."""
+        if self.savepoint is not None:
+            return f"a new query from {self.savepoint.ref} of {self.savepoint.store.location}"
+        if self.newest == NO_CHECKPOINT:
+            return "a new query"
+        if self.is_seed:
+            return f"a new query after {self.newest}, which was prepared for it"
+        return f"restored {self.newest} from {deltas} checkpoints on top of a base"
+
+
+def beginning(store: StateStore, spark: CheckpointRef, settings: CoordinatorSettings) -> Beginning:
+    """What a query goes on after whose newest checkpoint in Spark's log is `spark`.
+
+    Where Spark is at its beginning, a seed counts until a reader has acknowledged anything here:
+    tasks run only after Spark has written down what they read. A query that dies before that begins
+    after the seed once more.
+
+    Raises:
+        StateError: the state has been read from; or a seed was begun and not finished; or there is
+            a seed, and a savepoint was named as well.
+    """
+    if spark != NO_CHECKPOINT:
+        return Beginning(spark)
+    find = settings.starting_state
+    savepoint = find() if find is not None else None
+    if settings.ingest_again:
+        return Beginning(NO_CHECKPOINT, savepoint)
+    if savepoint is None:
+        check_fresh_start(store)
+    elif ReaderCommits(store).newest_acknowledged() is not None:
+        return Beginning(NO_CHECKPOINT, savepoint)
+    seed = find_seed(store)
+    if seed is None:
+        if savepoint is None:
+            _check_no_half_seed(store)
+        return Beginning(NO_CHECKPOINT, savepoint)
+    if savepoint is not None:
+        raise StateError(
+            "there are two states that this query could begin from",
+            store.location,
+            f"startingState, and what `sluice {seed.purpose}` has prepared here",
+            "one of the two",
+            "Leave startingState out, or give the query another checkpointLocation.",
+        )
+    return Beginning(seed.ref, is_seed=True)
+
+
+def _check_no_half_seed(store: StateStore) -> None:
+    # A query that begins here all the same would read what it was to leave out.
+    purpose = purpose_of(store, newest_epoch(store))
+    if purpose and purpose != COMPACTION:
+        raise StateError(
+            "this state was being prepared for the query, and that did not come to its end",
+            store.location,
+            f"a claim by `sluice {purpose}`, and no seed.json",
+            "a state that is prepared whole, or none",
+            f"Run `sluice {purpose}` again; to ingest everything, delete the directory or set "
+            "ingestAgain=true.",
+        )
+
+
+def check_fresh_start(store: StateStore) -> None:
+    """Raise if any reader has ever acknowledged a checkpoint of this state.
+
+    Tasks run only after Spark has written down what they read. So where there is a reader commit,
+    Spark knew of its checkpoint, and a query that begins anew has lost that knowledge or never
+    had it. Checkpoints without any are harmless: a driver that died before its first batch ran.
+
+    Raises:
+        StateError: names the newest checkpoint that was read, and the options that permit it.
+    """
+    newest = ReaderCommits(store).newest_acknowledged()
+    if newest is None:
+        return
+    raise StateError(
+        "Spark's checkpoint is new, but this state has been read from: everything would be "
+        "ingested again",
+        store.location,
+        f"rows read up to {newest}, and no offset in Spark's checkpoint",
+        "the checkpoint of Spark that goes with this state, or an empty state directory",
+        "If Spark's checkpoint was lost, start where the state stands with "
+        f"startingState={store.location}@{newest.checkpoint}; to ingest everything again, delete "
+        "the state directory or set ingestAgain=true.",
+    )

@@ -1,0 +1,247 @@
+"""What is done for the state in the background: bases, tidying beside them, letting old state go.
+
+One piece of work at a time, each bounded, on a worker thread; whatever is killed in the middle of
+it is done anew by the next incarnation. A base is frozen at a cut, and written once its checkpoint
+has been handed out; one that is overdue when a query starts is frozen from what was restored, so
+that runs of a single batch come to their bases, too.
+
+Not here: what a base is made of (`restore.py`, `large_state.py`), what may go
+(`checkpoint_meta/retention.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, QuarantinedSplit
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.retention import Retention
+from ..api import SplitEnumerator
+from ..large_state import FrozenState
+from .components import CoordinatorParts, StateDirectory
+from .restore import RestoredState, base_of, folded_state
+from .returned_splits import SentBackSplits
+from .source_cleanup import Cleaning
+
+_ROWS_PER_BASE = 200_000
+"""A base is due when so many rows were written since the last one, however few checkpoints."""
+
+
+@dataclass(frozen=True)
+class _Base:
+    """What is needed to write the base of one checkpoint."""
+
+    head: Checkpoint
+    quarantined: Sequence[QuarantinedSplit]
+    frozen: FrozenState | None
+
+
+@dataclass
+class _Cut:
+    """A checkpoint that Spark does not know yet, and what was counted before it."""
+
+    ref: CheckpointRef
+    deltas_before: int
+    rows_before: int
+    base: _Base | None = None
+
+
+class Upkeep:
+    """For one open coordinator; everything public is called under its lock."""
+
+    def __init__(
+        self,
+        parts: CoordinatorParts[Any, Any],
+        directory: StateDirectory,
+        enumerator: SplitEnumerator[Any, Any],
+        sent_back: SentBackSplits,
+        cleaning: Cleaning[Any] | None = None,
+    ) -> None:
+        """`cleaning` says what it still needs of the state."""
+        self._directory = directory
+        self._source = parts.source
+        self._enumerator = enumerator
+        self._sent_back = sent_back
+        self._settings = parts.settings
+        self._threads = parts.threads
+        self._clock = parts.clock
+        self._cleaning = cleaning
+        self._deltas = 0
+        self._rows = 0
+        self._ahead: list[_Cut] = []
+        """Checkpoints that are cut and not handed out, oldest first."""
+        self._due: _Base | None = None
+        """To be written now."""
+        self._new_bases = False
+        self._let_go: CheckpointRef | None = None
+        self._is_busy = False
+        self._retention = Retention(
+            directory.store,
+            directory.history,
+            directory.epoch,
+            directory.check_still_ours,
+            directory.attachments,
+            enumerator.attachments_in_use,
+        )
+        self.bases_written = 0
+        self._was_overdue = False
+
+    # What happens ---------------------------------------------------------------------------
+
+    def restored(
+        self,
+        restored: RestoredState[Any],
+        newest: CheckpointRef,
+        complete: CheckpointRef,
+        there: int,
+    ) -> None:
+        """The coordinator goes on from `newest`, which is on every chain to come.
+
+        Args:
+            restored: the state as of `newest`.
+            newest: what was cut last.
+            complete: Spark will never ask for it or before again.
+            there: how many checkpoints are in the directory.
+        """
+        self._deltas, self._rows = restored.deltas, restored.rows
+        often = self._settings.deltas_per_base
+        # A run may end before a base that it has begun is written: nothing was let go then.
+        surplus = there - self._promised
+        if surplus > often and complete.checkpoint > 0:
+            self._let_go = complete
+            self._was_overdue = surplus >= 2 * often
+            self._go()
+        if self._is_due:
+            self._was_overdue |= restored.deltas >= 2 * often
+            head = self._directory.history.load(newest)
+            frozen = self._enumerator.freeze_state()
+            self._due = _Base(head, list(restored.quarantined), frozen)
+            self._deltas = self._rows = 0
+            self._go()
+
+    def cut(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint has just been cut."""
+        header = checkpoint.header
+        cut = _Cut(checkpoint.ref, self._deltas, self._rows)
+        self._deltas += 1
+        self._rows += header.state_rows + header.assigned_splits
+        if self._is_due and not self._is_frozen and self._due is None:
+            quarantined = self._sent_back.quarantined_at_cut()
+            cut.base = _Base(checkpoint, quarantined, self._enumerator.freeze_state())
+            self._deltas = self._rows = 0
+        self._ahead.append(cut)
+
+    def taken_back(self, checkpoint: Checkpoint) -> None:
+        """The newest cut will never be handed out."""
+        cut = self._ahead.pop()
+        assert cut.ref == checkpoint.ref
+        self._deltas, self._rows = cut.deltas_before, cut.rows_before
+
+    def handed_out(self, checkpoint: Checkpoint) -> None:
+        """Spark has got the oldest checkpoint that was not handed out."""
+        cut = self._ahead.pop(0)
+        assert cut.ref == checkpoint.ref
+        if cut.base is not None:
+            self._due = cut.base
+            self._go()
+
+    def completed(self, end: CheckpointRef) -> None:
+        """Spark will never ask for `end` or before again."""
+        if end.checkpoint > 0 and self._new_bases:
+            self._new_bases = False
+            self._let_go = end
+            self._go()
+
+    def look(self) -> None:
+        """A moment to see whether there is anything to tidy."""
+        if not self._is_frozen and self._enumerator.can_improve_state:
+            self._go()
+
+    @property
+    def is_overdue(self) -> bool:
+        """True if a base or letting go was long overdue at the start, and is not done yet."""
+        return self._was_overdue and (self._due is not None or self._let_go is not None)
+
+    @property
+    def _promised(self) -> int:
+        # More than the option says: the oldest may have commits to count, and continuations to
+        # resolve, of what was in flight at its cut.
+        return self._settings.retained_checkpoints + 1 + self._settings.checkpoints_ahead
+
+    @property
+    def is_busy(self) -> bool:
+        """True as long as something is being done."""
+        return self._is_busy
+
+    @property
+    def _is_due(self) -> bool:
+        by_count = self._deltas >= self._settings.deltas_per_base
+        return by_count or self._rows >= _ROWS_PER_BASE
+
+    @property
+    def _is_frozen(self) -> bool:
+        return any(cut.base is not None for cut in self._ahead)
+
+    # One thing after the other --------------------------------------------------------------
+
+    def _go(self) -> None:
+        if not self._is_busy:
+            self._is_busy = True
+            self._threads.calls.call(self._step, self._stepped, 0.0)
+
+    def _stepped(self, did: bool | None, error: BaseException | None) -> None:
+        self._is_busy = False
+        if error is not None:
+            self._threads.fail(error)
+        elif did:
+            self._go()
+
+    def _step(self) -> bool:
+        with self._threads.lock:
+            due, let_go = self._due, self._let_go
+        if due is not None:
+            self._write(due)
+            with self._threads.lock:
+                self._due = None
+                self._new_bases = True
+                self.bases_written += 1
+        elif let_go is not None:
+            self._prune(let_go)
+            with self._threads.lock:
+                self._let_go = None
+        else:
+            # Not while something is frozen: it would be written twice.
+            did = not self._is_frozen and self._enumerator.improve_state(
+                self._directory.attachments
+            )
+            if did:
+                self._threads.journal.info("upkeep", "parts of the index were merged")
+            return did
+        return True
+
+    def _prune(self, end: CheckpointRef) -> None:
+        with self._threads.lock:
+            held = self._cleaning.hold() if self._cleaning is not None else (end, 0)
+            if held is None:
+                self._new_bases = True
+                return
+        head, needed = held
+        count = self._promised + max(0, needed - self._settings.retained_checkpoints)
+        seconds = self._settings.retained_seconds
+        younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
+        self._retention.prune(head, count, younger)
+        self._threads.journal.info("upkeep", "old state was let go of, up to %s", head)
+
+    def _write(self, due: _Base) -> None:
+        directory = self._directory
+        if due.frozen is not None:
+            written = due.frozen.write(directory.attachments)
+        else:
+            ref, source = due.head.ref, self._source
+            written = folded_state(directory.history, ref, source, directory.attachments)
+        directory.check_still_ours()
+        version = self._source.state_serializer.version
+        directory.history.publish_base(base_of(due.head, due.quarantined, written, version))
+        self._threads.journal.info("upkeep", "the base of %s is written", due.head.ref)

@@ -1,0 +1,67 @@
+"""How much was found and is in no batch yet, and how old it is.
+
+Not here: what is pending (`ledger/pending.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ...checkpoint_meta.documents.file_columns import numbers_in
+from .ledger.pending import PendingRanges
+
+_EVERY = 1.0
+"""Seconds for which the oldest file is taken for known: finding it costs a look at all."""
+
+
+class Outstanding:
+    """Under the coordinator's lock."""
+
+    def __init__(self, pending: PendingRanges, clock: Callable[[], float] = time.time) -> None:
+        self._pending = pending
+        self._clock = clock
+        self._looked_at = (-_EVERY, -1)
+        """When, and how many ranges there were."""
+        self._files = 0
+        self._oldest: int | None = None
+
+    def report(self) -> Mapping[str, Any]:
+        """For Spark's progress."""
+        count, now = len(self._pending), time.monotonic()
+        then, before = self._looked_at
+        if now - then >= _EVERY or (count == 0) != (before == 0):
+            self._look()
+            self._looked_at = (now, count)
+        found: dict[str, Any] = {
+            "filesOutstanding": min(self._files, count),
+            "splitsOutstanding": count,
+            "bytesOutstanding": self._pending.bytes,
+        }
+        if count and self._oldest is not None:
+            age = max(0.0, self._clock() - self._oldest / 1_000_000)
+            found["oldestOutstandingSeconds"] = round(age, 1)
+        return found
+
+    def _look(self) -> None:
+        ranges = self._pending.frozen()
+        oldest = [int(known.min()) for batch in ranges if len(known := _known_times(batch))]
+        self._oldest = min(oldest, default=None)
+        self._files = sum(map(_files_in, ranges))
+
+
+def _known_times(ranges: pa.RecordBatch) -> Any:
+    modified = numbers_in(ranges, "modified")
+    return modified[modified >= 0]
+
+
+def _files_in(ranges: pa.RecordBatch) -> int:
+    """Files, of which several ranges may have been sent back."""
+    whole = (numbers_in(ranges, "start") == 0) & (
+        numbers_in(ranges, "end") == numbers_in(ranges, "size")
+    )
+    parts = ranges.filter(pa.array(~whole))
+    return int(whole.sum()) + len(parts.column("path").unique())

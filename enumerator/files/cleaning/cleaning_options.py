@@ -1,0 +1,55 @@
+"""The options of cleaning up: what becomes of files that were read.
+
+Not here: cleaning (`file_cleaner.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from ....checkpoint_meta.storage.units import Milliseconds
+from ..discovery.discovery_options import named
+
+__all__ = ["CleaningOptions"]
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+class CleaningOptions(BaseModel):
+    """Joined to the others by the model that has all options."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    clean_source: Annotated[Literal["off", "delete", "archive"], BeforeValidator(_lower)] = Field(
+        "off",
+        description="What becomes of a file that was read to its end by completed batches: off "
+        "leaves it, delete deletes it, archive moves it below sourceArchiveDir. Never a file that "
+        "has changed since, nor one of which a part was sent back, skipped or quarantined.",
+        json_schema_extra=named("cleanSource", "cloudFiles.cleanSource"),
+    )
+    source_archive_dir: str = Field(
+        "",
+        description="Where cleanSource=archive moves files; on the same file system or in the same "
+        "bucket, and outside of what is loaded. A file keeps its name below the loaded path; what "
+        "stands there already is never replaced.",
+        json_schema_extra=named("sourceArchiveDir", "cloudFiles.cleanSource.moveDestination"),
+    )
+    clean_source_retention: Milliseconds = Field(
+        0,
+        ge=0,
+        description="How long a file is left where it is, from the cut of the last batch that read "
+        "it.",
+        json_schema_extra=named(
+            auto_loader="cloudFiles.cleanSource.retentionDuration", unit="milliseconds"
+        ),
+    )
+    clean_source_while_retained: bool = Field(
+        False,
+        description="true cleans up as soon as a batch is complete. false waits until its "
+        "checkpoint is older than the minCheckpointsToRetain newest ones, so that each of those "
+        "can still be the start of another query.",
+    )

@@ -1,0 +1,201 @@
+"""Deletes or archives files that have been read to their end.
+
+Not here: when a checkpoint is due (`coordinator/source_cleanup.py`), which bytes are read
+(`coverage.py`), and file systems (`cleanup_api.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from typing_extensions import override
+
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.storage.input_paths import LoadedPath
+from ....checkpoint_meta.storage.urls import join, local_path
+from ....errors import SluiceError
+from ...cleaner_api import SourceCleaner
+from ..ledger.byte_ranges import stretches_of
+from .cleanup_api import Place, has_changed
+from .coverage import Coverage, files_of
+from .local_cleanup import LocalPlace
+from .remote_cleanup import remote_place
+
+LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
+
+_PORTION = 200
+"""Files between two looks at whether this query still owns the state."""
+
+_HOPELESS = 100
+"""So many failures and no success end a round: the next one is later."""
+
+
+_COUNTING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class CleaningPolicy:
+    """What becomes of files that were read."""
+
+    mode: Literal["delete", "archive"]
+    paths: Sequence[LoadedPath]
+    """What was loaded; the archive keeps names below it."""
+
+    archive: str = ""
+
+
+class FileCleaner(SourceCleaner[FileSplit]):
+    """Keeps what cannot be removed and tries it again; a file that has changed is let be."""
+
+    def __init__(
+        self,
+        policy: CleaningPolicy,
+        storage_options: Mapping[str, Any],
+        make_place: Callable[[str], Place] | None = None,
+    ) -> None:
+        """`make_place` is given a path or URL."""
+        self._policy = policy
+        self._make_place = make_place or (lambda path: _place(path, storage_options))
+        self._places: dict[bool, Place] = {}
+        self._coverage = Coverage()
+        self._due: dict[FileVersion, str] = {}
+        """Read to its end -> why the last attempt failed, empty before the first."""
+        self._done = dict.fromkeys(("files", "bytes", "changed", "gone"), 0)
+        self._last_error = ""
+        self._figures: Mapping[str, Any] = {}
+
+    @override
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._coverage.restore(state.get("parts", ()))
+        self._due.update(dict.fromkeys(files_of(state, "failing"), "before this start"))
+        for key, count in state.get("done", {}).items():
+            self._done[key] = self._done.get(key, 0) + count
+        self._tell()
+
+    @override
+    def take_in(self, read: Iterable[tuple[FileSplit, FileSplit | None]]) -> None:
+        for split, remainder in read:
+            if self._coverage.add(split, remainder):
+                self._due[split.file] = ""
+
+    @override
+    def spare(self, splits: Iterable[FileSplit]) -> None:
+        unread = stretches_of(splits)
+        for file in [file for file in self._due if file in unread]:
+            del self._due[file]
+            self._coverage.restore([[*file, [(0, file.size)]]])
+        self._coverage.remove(unread)
+
+    @override
+    def clean(self, check_still_ours: Callable[[], None]) -> None:
+        failed = succeeded = 0
+        due = list(self._due)
+        for first in range(0, len(due), _PORTION):
+            files = due[first : first + _PORTION]
+            check_still_ours()
+            for file, error in self._removed(files):
+                if error is None:
+                    succeeded += 1
+                    del self._due[file]
+                else:
+                    failed += 1
+                    self._failed(file, error)
+            self._tell()
+            if failed >= _HOPELESS and not succeeded:
+                for file in self._due:
+                    self._due[file] = self._due[file] or self._last_error
+                break
+        self._tell()
+        if failed:
+            LOG.warning("%d files cannot be cleaned up; the last: %s", failed, self._last_error)
+
+    def _removed(
+        self, files: Sequence[FileVersion]
+    ) -> Iterable[tuple[FileVersion, BaseException | None]]:
+        lanes = self._place_of(files[0]).lanes
+        if lanes == 1:
+            return [(file, self._try(file)) for file in files]
+        with ThreadPoolExecutor(lanes, "sluice-clean") as pool:
+            return list(zip(files, pool.map(self._try, files), strict=True))
+
+    def _try(self, file: FileVersion) -> BaseException | None:
+        try:
+            self._remove(file)
+        except Exception as error:  # noqa: BLE001 - clients have errors of their own; it is kept
+            return error
+        return None
+
+    def _remove(self, file: FileVersion) -> None:
+        place = self._place_of(file)
+        present = place.present(file)
+        if present is None:
+            self._count("gone")
+        elif has_changed(file, present):
+            self._count("changed")
+            LOG.warning("%s has changed since it was read: it is not cleaned up", file.path)
+        else:
+            if self._policy.mode == "delete":
+                place.delete(file)
+            else:
+                place.move(file, self.target(file.path))
+            self._count("files")
+            self._count("bytes", file.size)
+
+    def _count(self, what: str, more: int = 1) -> None:
+        with _COUNTING:
+            self._done[what] += more
+
+    def _failed(self, file: FileVersion, error: BaseException) -> None:
+        told = str(error) if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
+        self._due[file] = self._last_error = f"{file.path}: {told}"
+
+    def target(self, path: str) -> str:
+        """Where the file goes: its name below the loaded path, below the archive."""
+        plain = local_path(path) or path
+        bases = [base for base in (p.base.rstrip("/") for p in self._policy.paths) if base]
+        within = [base for base in bases if plain.startswith(f"{base}/")]
+        # The innermost: what is above it may be several loaded paths.
+        base = max(within, key=len, default=plain.rpartition("/")[0])
+        return join(self._policy.archive, plain[len(base) + 1 :])
+
+    def _place_of(self, file: FileVersion) -> Place:
+        is_local = local_path(file.path) is not None
+        if is_local not in self._places:
+            self._places[is_local] = self._make_place(file.path)
+        return self._places[is_local]
+
+    # What is known --------------------------------------------------------------------------
+
+    @property
+    @override
+    def failing(self) -> int:
+        return sum(map(bool, self._due.values()))
+
+    @override
+    def state(self) -> Mapping[str, Any]:
+        return {
+            "parts": self._coverage.state(),
+            "failing": [list(file) for file in self._due],
+            "done": dict(self._done),
+        }
+
+    def _tell(self) -> None:
+        figures: dict[str, Any] = {**self._done, "failing": self.failing}
+        if self.failing:
+            figures["lastError"] = self._last_error
+        self._figures = figures
+
+    @override
+    def figures(self) -> Mapping[str, Any]:
+        return self._figures
+
+
+def _place(path: str, storage_options: Mapping[str, Any]) -> Place:
+    if local_path(path) is not None:
+        return LocalPlace()
+    return remote_place(path, storage_options)

@@ -1,0 +1,156 @@
+"""The options of discovery: what is found, and how it is looked for.
+
+Not here: what becomes of the files (`enumerator/files/options.py`), and `recursiveFileLookup`,
+which decides about columns, too (reader).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue
+
+from ....checkpoint_meta.storage.units import ByteSize, Milliseconds
+from .selection.name_patterns import IGNORED, glob_pattern, may_not_end
+from .selection.ready_marker import ReadyMarker
+
+__all__ = ["DiscoveryOptions"]
+
+_MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}
+
+
+def _glob(value: str) -> str:
+    glob_pattern(value)
+    return value
+
+
+def _expression(value: str) -> str:
+    try:
+        if may_not_end(value):
+            raise ValueError(
+                "repeats a part that has repetitions or alternatives of its own, such as (a+)+, "
+                "which a name can keep busy for ever; write it without one of them"
+            )
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from None
+    return value
+
+
+def _marker(value: str) -> str:
+    if value:
+        ReadyMarker(value)
+    return value
+
+
+def named(spark: str = "", auto_loader: str = "", unit: str = "") -> dict[str, JsonValue]:
+    """What the option is called elsewhere, for the reference; `unit` of its number."""
+    given = {"spark": spark, "autoLoader": auto_loader, "unit": unit}
+    return {key: value for key, value in given.items() if value}
+
+
+class DiscoveryOptions(BaseModel):
+    """Which files there are. Frozen by the model that joins all options."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    fail_on_missing_path: bool = Field(
+        True, description="Fail if the path does not exist; false waits for it."
+    )
+    path_glob_filter: Annotated[str, AfterValidator(_glob)] | None = Field(
+        None,
+        description="Read only files whose name matches this pattern, in Hadoop's syntax: "
+        "*.{json,csv}, part-[0-9]*, ?.txt.",
+        json_schema_extra=named("pathGlobFilter", "pathGlobFilter, cloudFiles.pathGlobFilter"),
+    )
+    ignored_path_segment_regex: Annotated[str, AfterValidator(_expression)] = Field(
+        IGNORED,
+        alias="ignoredPathSegmentRegex",
+        validation_alias=AliasChoices("ignoredPathSegmentRegex", "ignoredNamesRegex"),
+        description="Directories and files in whose names this regular expression is found are "
+        "passed over; empty for none. As in Spark, _name=value is read and *._COPYING_ is not, "
+        "whatever it says. Also called ignoredNamesRegex.",
+        json_schema_extra=named("ignoredPathSegmentRegex"),
+    )
+    modified_after: str = Field(
+        "",
+        description="Read only files that were modified later: 2026-01-31T12:00:00Z, or without a "
+        "zone in timeZone.",
+        json_schema_extra=named("modifiedAfter (batch)", "modifiedAfter"),
+    )
+    modified_before: str = Field(
+        "",
+        description="Read only files that were modified earlier; written like modifiedAfter.",
+        json_schema_extra=named("modifiedBefore (batch)", "modifiedBefore"),
+    )
+    min_file_size: ByteSize = Field(
+        1,
+        ge=0,
+        description="Read only files of at least so many bytes; empty ones are never read.",
+        json_schema_extra=named(unit="bytes"),
+    )
+    max_file_age: Milliseconds | None = Field(
+        None,
+        gt=0,
+        description="Pass over files that, when they are found, were modified longer ago than "
+        "this, by this machine's clock; they are counted. Off by default.",
+        json_schema_extra=named("maxFileAge", "cloudFiles.maxFileAge", "milliseconds"),
+    )
+    settle_time: Milliseconds = Field(
+        0,
+        ge=0,
+        description="Take a file only when it was not modified for so long, by this machine's "
+        "clock: for writers that fill files in place.",
+        json_schema_extra=_MILLISECONDS,
+    )
+    ready_marker: Annotated[str, AfterValidator(_marker)] = Field(
+        "",
+        description="Take a file only when this one is there, too: a name such as _SUCCESS in the "
+        "file's own directory, or <name>.done beside it, where <name> is the file's.",
+    )
+    discovery_mode: Literal["full", "incremental", "notifications"] = Field(
+        "full",
+        description="full looks at all names at each listing; incremental only at those behind the "
+        "greatest one found before, for names that grow (dates, time stamps); notifications "
+        "takes what the events of S3 in queueUrl tell of. The latter two with a full listing "
+        "every fullListingInterval.",
+        json_schema_extra=named(auto_loader="cloudFiles.useIncrementalListing"),
+    )
+    queue_url: str = Field(
+        "",
+        description="discoveryMode=notifications: URL of the SQS queue, which is this source's "
+        "alone; events straight from S3, through SNS or through EventBridge. Keys and region come "
+        "from storageOptions.",
+    )
+    dead_letter_queue_url: str = Field(
+        "",
+        description="discoveryMode=notifications: URL of the queue that messages go to which are "
+        "no events of S3; without it they are left to the redrive policy of queueUrl.",
+    )
+    full_listing_interval: Milliseconds = Field(
+        3_600_000,
+        ge=1,
+        description="Time after which a listing looks at everything again: names before the "
+        "greatest one, and what was left out or trusted to be unchanged.",
+        json_schema_extra=named(auto_loader="cloudFiles.backfillInterval", unit="milliseconds"),
+    )
+    discovery_interval: Milliseconds = Field(
+        1000,
+        ge=10,
+        description="Time between two listings; where all paths are local, 250 by default. A long "
+        "listing that brings little is followed by a rest of four times its length.",
+        json_schema_extra=_MILLISECONDS,
+    )
+    discovery_timeout: Milliseconds = Field(
+        600_000,
+        ge=1,
+        description="How long the first batch waits for the first listing before it fails.",
+        json_schema_extra=_MILLISECONDS,
+    )
+    discovery_attempts: int = Field(
+        5,
+        gt=0,
+        description="Failed listings in a row that fail the query; from one to the next it waits "
+        "0.6 s, then three times as long each time, at most 30 s.",
+    )

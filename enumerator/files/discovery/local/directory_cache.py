@@ -1,0 +1,105 @@
+"""Which local directories need not be read again, because nothing in them can have changed.
+
+A file system of this machine moves a directory's times when a name in it comes or goes. So a
+directory whose times are those of a pass before holds the names it held then, if
+
+- the file system is known to keep such times, which those of a network or in user space are not;
+- the times were some seconds old when the directory was read: within one tick of the clock names
+  may come without moving them;
+- every file in it was known or left out for good, so that a pass whose files got lost on the way
+  does not hide them.
+
+Not here: files that change under their name (only the names are trusted), and the pass now and then
+that trusts nothing (`tree_discovery.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..api import SkippedFile
+from .symlinks import Trail
+
+_LOCAL_DISKS = frozenset(
+    ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "reiserfs", "bcachefs")
+) | {"tmpfs", "ramfs", "overlay"}
+_YOUNGEST = 3_000_000_000
+"""Age of a directory's times, in nanoseconds, from which they say something."""
+
+_MOST = 250_000
+"""Directories remembered; some 400 bytes each."""
+
+_MOST_AGAIN = 1_000
+"""Files to be looked at again, from which on the whole directory is read again instead."""
+
+Times = tuple[int, int, int, int]
+
+
+class Record(NamedTuple):
+    """What is known of a directory."""
+
+    times: Times
+    folders: Sequence[tuple[str, Trail]]
+    """The directories in it that are entered."""
+
+    again: Sequence[str]
+    """Names of files that were left out for now: they cost a stat at each pass."""
+
+    counts: Mapping[str, int]
+    """Files left out for good, by reason."""
+
+    names: Sequence[SkippedFile]
+    """Some of them."""
+
+
+class Trusted:
+    """The directories of one tree that need not be read again."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+        self._devices = _local_devices()
+
+    def is_local(self, status: os.stat_result) -> bool:
+        """True if the file system keeps the promises above."""
+        return status.st_dev in self._devices
+
+    def record_of(self, path: str, status: os.stat_result) -> Record | None:
+        """What a pass before has found, if the directory is as it was."""
+        record = self._records.get(path)
+        return record if record is not None and record.times == times_of(status) else None
+
+    def trust(self, path: str, record: Record, status: os.stat_result, read_at: int) -> None:
+        """Remember; `read_at`, in nanoseconds, is when reading it began, after `status`."""
+        changed = max(status.st_mtime_ns, status.st_ctime_ns)
+        sure = read_at - changed > _YOUNGEST and self.is_local(status)
+        if sure and len(record.again) <= _MOST_AGAIN and len(self._records) < _MOST:
+            self._records[path] = record
+
+    def forget(self) -> None:
+        """Read everything again."""
+        self._records.clear()
+        self._devices = _local_devices()
+
+
+def times_of(status: os.stat_result) -> Times:
+    """What moves when names come or go: the change time even where tools set the other back."""
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _local_devices() -> frozenset[int]:
+    if not sys.platform.startswith("linux"):
+        return frozenset()
+    devices = set()
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            for line in mounts:
+                fields, _, rest = line.partition(" - ")
+                if rest.split(" ", 1)[0] in _LOCAL_DISKS:
+                    major, _, minor = fields.split()[2].partition(":")
+                    devices.add(os.makedev(int(major), int(minor)))
+    except OSError:
+        return frozenset()
+    return frozenset(devices)

@@ -1,0 +1,222 @@
+"""Judges names that a local listing has found: known, left out or taken; a stat for the last two.
+
+What is left out for good is remembered, so that it costs no stat again until the next pass that
+trusts nothing. Not here: walking (`local_tree.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .....checkpoint_meta.storage.urls import written_path
+from ..api import FoundFiles, KnownFiles, SkippedFile
+from ..selection.criteria import REASONS, SETTLING, UNMARKED, Criteria
+from ..selection.ready_marker import ReadyMarker
+from ..selection.scope import OUTSIDE, TAKEN, Scope
+from ..selection.skip_counter import Tally
+from .directory_cache import Record, times_of
+from .skip_cache import Remembered
+from .symlinks import Links, Trail
+
+_STILL = 600_000_000_000
+"""A file that was not touched for so long, in nanoseconds, is not about to be written."""
+
+_NAMES_KEPT = 20
+
+
+class Visit:
+    """What one pass finds out about one directory."""
+
+    __slots__ = ("again", "counts", "folders", "is_base", "is_stable", "level", "names", "path",
+                 "prefix", "read_at", "record_before", "status")  # fmt: skip
+
+    def __init__(
+        self,
+        path: str,
+        status: os.stat_result,
+        level: int,
+        *,
+        is_base: bool = False,
+        record: Record | None = None,
+    ) -> None:
+        self.path = path
+        self.prefix = path.rstrip("/") + "/"
+        self.status = status
+        self.level = level
+        self.is_base = is_base
+        """True where the loaded path is a file in it."""
+        self.record_before = record
+        self.read_at = 0
+        self.is_stable = False
+        """True as long as nothing was found that the next pass has to see again."""
+        self.folders: list[tuple[str, Trail]] = []
+        self.again: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.names: list[SkippedFile] = []
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """For good, or until the next pass that trusts nothing."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        if len(self.names) < _NAMES_KEPT:
+            self.names.append(SkippedFile(written_path(os.path.join(self.path, name)), reason))
+
+    def record(self) -> Record:
+        """To be trusted next time."""
+        counts, names = self.counts, tuple(self.names)
+        return Record(times_of(self.status), tuple(self.folders), self.again, counts, names)
+
+
+class Piece(NamedTuple):
+    """Some names in a directory that are no directories."""
+
+    visit: Visit
+    names: list[str]
+    is_last: bool
+    refused: Sequence[tuple[str, str]] = ()
+    """Directories in it that are not entered, and why."""
+
+
+class LocalFiles:
+    """The judge of one loaded path."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        others: Sequence[Scope],
+        links: Links,
+        criteria: Criteria,
+        marker: ReadyMarker | None,
+        *,
+        wants_versions: bool,
+    ) -> None:
+        """What `others`, scopes that are listed before this one, cover is theirs."""
+        self._scope = scope
+        self._others = others
+        self._links = links
+        self._criteria = criteria
+        self._marker = marker
+        self._wants_versions = wants_versions
+        self._left_out = Remembered()
+
+    def forget(self) -> None:
+        """Look at everything again."""
+        self._left_out = Remembered()
+
+    def judged(self, pieces: Iterable[Piece], known: KnownFiles, tally: Tally) -> FoundFiles:
+        """The files that are taken; of the others the tally and their directories are told."""
+        paths: list[str] = []
+        places: list[tuple[Visit, str]] = []
+        for visit, names, _, refused in pieces:
+            paths += _written(visit.prefix, names)
+            places += [(visit, name) for name in names]
+            for name, reason in refused:
+                visit.leave_out(name, reason)
+                tally.add(os.path.join(written_path(visit.path), name), reason)
+        mask = known.are_known(paths)
+        wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
+        found = [
+            _Found(paths[at], *places[at], is_known=bool(mask[at]), status=status)
+            for at in wanted
+            if self._is_wanted(paths[at], *places[at], tally)
+            and (status := self._status(*places[at])) is not None
+        ]
+        taken = self._taken(found, tally)
+        tally.saw(paths, mask, taken.paths)
+        return taken
+
+    def _is_wanted(self, path: str, visit: Visit, name: str, tally: Tally) -> bool:
+        reason = self._refusal(visit, name)
+        if (
+            reason == TAKEN
+            and self._others
+            and any(other.covers(path, file=True) for other in self._others)
+        ):
+            reason = OUTSIDE
+        if reason == TAKEN and len(self._left_out):
+            reason = REASONS[self._left_out.get(path)]
+        if reason == TAKEN:
+            return True
+        if reason != OUTSIDE:
+            visit.leave_out(name, reason)
+            tally.add(path, reason)
+        return False
+
+    def _refusal(self, visit: Visit, name: str) -> str:
+        if visit.is_base:
+            # Who names a file means it, hidden or not.
+            return TAKEN if self._scope.names.matches(name) else "pathGlobFilter"
+        if self._marker is not None and self._marker.is_marker(name):
+            return "isMarker"
+        return self._scope.reads(name, visit.level)
+
+    def _status(self, visit: Visit, name: str) -> os.stat_result | None:
+        path = visit.prefix + name
+        try:
+            status = os.lstat(path)
+            if not stat.S_ISLNK(status.st_mode) or visit.is_base:
+                return os.stat(path) if visit.is_base else status
+            if self._links.is_found_by_itself(os.path.realpath(path), file=True):
+                return None
+            return os.stat(path)
+        except FileNotFoundError:
+            # Renamed or deleted since, or a link that leads nowhere yet.
+            visit.is_stable = False
+            return None
+
+    def _taken(self, found: Sequence[_Found], tally: Tally) -> FoundFiles:
+        sizes = np.fromiter((one.status.st_size for one in found), np.int64, len(found))
+        modified = np.fromiter((one.status.st_mtime_ns // 1000 for one in found), np.int64)
+        now = time.time_ns()
+        codes = self._criteria.judged(sizes, modified, now // 1000)
+        keep: list[int] = []
+        for at, (one, code) in enumerate(zip(found, codes.tolist(), strict=True)):
+            if one.is_known and code != SETTLING:
+                keep.append(at)
+            elif code or not self._is_ready(one):
+                self._leave_out(one, code or UNMARKED, now, tally)
+            else:
+                one.visit.is_stable = False
+                keep.append(at)
+        return FoundFiles([found[at].path for at in keep], sizes[keep], modified[keep])
+
+    def _is_ready(self, one: _Found) -> bool:
+        if self._marker is None:
+            return True
+        return os.path.lexists(os.path.join(one.visit.path, self._marker.of(one.name)))
+
+    def _leave_out(self, one: _Found, code: int, now: int, tally: Tally) -> None:
+        tally.add(one.path, REASONS[code])
+        touched = max(one.status.st_mtime_ns, one.status.st_ctime_ns)
+        if code == SETTLING or (code != UNMARKED and now - touched < _STILL):
+            tally.waits(one.path)
+            one.visit.again.append(one.name)
+            return
+        # A marker cannot come without a trace in its directory.
+        one.visit.leave_out(one.name, REASONS[code])
+        if code == UNMARKED:
+            tally.waits(one.path)
+        else:
+            self._left_out.add(one.path, code)
+
+
+class _Found(NamedTuple):
+    path: str
+    visit: Visit
+    name: str
+    is_known: bool
+    status: os.stat_result
+
+
+def _written(directory: str, names: Sequence[str]) -> list[str]:
+    paths = [directory + name for name in names]
+    try:
+        "".join(paths).encode()
+    except UnicodeEncodeError:
+        return [written_path(path) for path in paths]
+    return paths

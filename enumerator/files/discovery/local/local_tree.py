@@ -1,0 +1,145 @@
+"""Lists a local directory tree: names first, and a stat only for what is not known yet.
+
+Not here: other file systems (`object_store/remote_tree.py`), symbolic links (`symlinks.py`),
+directories that need not be read again (`directory_cache.py`), judging what was found
+(`local_files.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from typing_extensions import override
+
+from ..api import CHUNK, FoundFiles, KnownFiles
+from ..selection.scope import OUTSIDE, TAKEN, Scope
+from ..selection.skip_counter import Tally
+from ..tree import Tree
+from ..worker_pool import More, in_lanes
+from .directory_cache import Trusted
+from .local_files import LocalFiles, Piece, Visit
+from .symlinks import Links, Trail
+
+_LANES = 8
+"""Directories read at a time where each answer comes over a network."""
+
+
+class _Place(NamedTuple):
+    path: str
+    level: int
+    trail: Trail
+    after: str
+    """In this directory and below, names up to here are not looked for; empty for none."""
+
+
+class LocalTree(Tree):
+    """One scandir for each directory that may have changed."""
+
+    may_vanish = False
+    """A directory that is emptied is still there."""
+
+    def __init__(self, scope: Scope, links: Links, files: LocalFiles, *, trusts: bool) -> None:
+        """`trusts` False reads every directory at each pass: files change under their names."""
+        self._scope = scope
+        self._links = links
+        self._files = files
+        self._trusts = trusts
+        self._trusted = Trusted()
+
+    @override
+    def forget(self) -> None:
+        self._trusted.forget()
+        self._files.forget()
+
+    @override
+    def stretches(self, known: KnownFiles, tally: Tally, after: str) -> Iterator[FoundFiles]:
+        base = self._scope.base
+        status = os.stat(base)
+        if not os.path.isdir(base):
+            directory, name = os.path.split(base)
+            visit = Visit(directory, status, 0, is_base=True)
+            yield self._files.judged([Piece(visit, [name], is_last=False)], known, tally)
+            return
+        lanes = 1 if self._trusted.is_local(status) else _LANES
+        pieces: list[Piece] = []
+        held = 0
+        for piece in in_lanes([_Place(base, 0, (), after)], self._scan, lanes):
+            pieces.append(piece)
+            held += len(piece.names)
+            if held >= CHUNK:
+                yield self._judged(pieces, known, tally)
+                pieces, held = [], 0
+        yield self._judged(pieces, known, tally)
+
+    def _judged(self, pieces: list[Piece], known: KnownFiles, tally: Tally) -> FoundFiles:
+        found = self._files.judged(pieces, known, tally)
+        for piece in pieces:
+            visit = piece.visit
+            if visit.record_before is not None:
+                tally.repeat(visit.record_before.counts, visit.record_before.names)
+            elif piece.is_last and self._trusts and visit.is_stable:
+                self._trusted.trust(visit.path, visit.record(), visit.status, visit.read_at)
+        return found
+
+    def _scan(self, place: _Place) -> Iterator[Piece | More[_Place]]:
+        # In a lane of its own: what is shared is only read.
+        try:
+            status = os.stat(place.path)
+            record = self._trusted.record_of(place.path, status)
+            if record is not None:
+                if record.again or record.counts:
+                    visit = Visit(place.path, status, place.level, record=record)
+                    yield Piece(visit, list(record.again), is_last=False)
+                for path, trail in record.folders:
+                    yield More(_Place(path, place.level + 1, trail, ""))
+                return
+            yield from self._read(place, Visit(place.path, status, place.level))
+        except (FileNotFoundError, NotADirectoryError):
+            if place.path == self._scope.base:
+                raise
+
+    def _read(self, place: _Place, visit: Visit) -> Iterator[Piece | More[_Place]]:
+        # Also a record of a pass that starts in the middle would hide what it did not look at.
+        visit.is_stable = not place.after
+        visit.read_at = time.time_ns()
+        names: list[str] = []
+        refused: list[tuple[str, str]] = []
+        with os.scandir(place.path) as entries:
+            for entry in entries:
+                name = entry.name
+                if entry.is_dir():
+                    if place.after and not _reaches_behind(name, place.after):
+                        continue
+                    reason = self._scope.enters(name, place.level)
+                    if reason == TAKEN:
+                        yield from self._entered(entry, place, visit)
+                    elif reason != OUTSIDE:
+                        refused.append((name + "/", reason))
+                elif not place.after or name > place.after:
+                    names.append(name)
+                    if len(names) >= CHUNK:
+                        yield Piece(visit, names, is_last=False)
+                        names = []
+        yield Piece(visit, names, is_last=True, refused=refused)
+
+    def _entered(
+        self, entry: os.DirEntry[str], place: _Place, visit: Visit
+    ) -> Iterator[More[_Place]]:
+        trail: Trail | None = place.trail
+        if entry.is_symlink():
+            # What it leads to may change without a trace here.
+            visit.is_stable = False
+            trail = self._links.trail_into(entry.path, place.path, self._scope.base, place.trail)
+        if trail is not None:
+            visit.folders.append((entry.path, trail))
+            first, _, rest = place.after.partition("/")
+            yield More(
+                _Place(entry.path, place.level + 1, trail, rest if entry.name == first else "")
+            )
+
+
+def _reaches_behind(folder: str, after: str) -> bool:
+    return folder + "/" > after or after.startswith(folder + "/")

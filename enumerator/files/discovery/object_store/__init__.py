@@ -1,0 +1,1 @@
+"""Buckets, and directories of any other file system that fsspec opens."""

@@ -1,0 +1,161 @@
+"""Judges a page of a remote listing: known, left out or taken. Nothing is asked for a file.
+
+Not here: the pages (`listing_pages.py`), and which there are (`remote_tree.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..api import FoundFiles, KnownFiles
+from ..selection.criteria import REASONS, SETTLING, UNMARKED, Criteria
+from ..selection.ready_marker import ReadyMarker
+from ..selection.scope import OUTSIDE, TAKEN, Scope
+from ..selection.skip_counter import Tally
+from .listing_pages import Page, Pages
+
+_FOLDERS_REMEMBERED = 100_000
+
+
+class RemoteFiles:
+    """The judge of one loaded path."""
+
+    def __init__(
+        self,
+        files: Any,
+        pages: Pages,
+        scope: Scope,
+        others: Sequence[Scope],
+        criteria: Criteria,
+        marker: ReadyMarker | None,
+        *,
+        wants_versions: bool,
+    ) -> None:
+        """What `others`, scopes that are listed before this one, cover is theirs."""
+        self._files = files
+        self._pages = pages
+        self._scope = scope
+        self._others = others
+        self._criteria = criteria
+        self._marker = marker
+        self._wants_versions = wants_versions
+        self._folders: dict[str, tuple[str, int]] = {}
+        self._ready: set[str] = set()
+        """Markers of directories that have been seen."""
+        self._absent: set[str] = set()
+        """Those that this pass has asked for in vain."""
+
+    def begin_pass(self) -> None:
+        """Ask again for markers that were not there."""
+        self._absent.clear()
+
+    def forget(self) -> None:
+        """Look at everything again."""
+        self._ready.clear()
+        self._folders.clear()
+
+    def judged(self, page: Page, level: int, known: KnownFiles, tally: Tally) -> FoundFiles:
+        """The files of the page that are taken; of the others the tally is told.
+
+        `level` is the page's directory's, or -1 where the names tell.
+        """
+        paths = self._paths(page.names)
+        for folder in page.folders:
+            self._tell_of(folder, level, tally)
+        mask = known.are_known(paths)
+        wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
+        at = np.fromiter(
+            (one for one in wanted if self._is_wanted(page.names[one], paths[one], tally)), np.int64
+        )
+        sizes = np.array(page.sizes, np.int64)[at]
+        modified = np.array(page.modified, np.int64)[at]
+        codes = self._criteria.judged(sizes, modified, time.time_ns() // 1000)
+        codes[mask[at] & (codes != SETTLING)] = 0
+        self._judge_markers(page, at, mask[at], codes)
+        for one, code in zip(at[codes > 0].tolist(), codes[codes > 0].tolist(), strict=True):
+            tally.add(paths[one], REASONS[code])
+            if code in (SETTLING, UNMARKED):
+                tally.waits(paths[one])
+        taken = at[codes == 0].tolist()
+        etags = [page.etags[one] for one in taken]
+        names = [paths[one] for one in taken]
+        tally.saw(paths, mask, names)
+        kept = codes == 0
+        return FoundFiles(names, sizes[kept], modified[kept], etags if any(etags) else None)
+
+    def _paths(self, names: Sequence[str]) -> list[str]:
+        # A call for each of ten million names would take longer than to list them.
+        if not names:
+            return []
+        first = str(self._files.unstrip_protocol(names[0]))
+        if first.endswith(names[0]):
+            protocol = first.removesuffix(names[0])
+            return [protocol + name for name in names]
+        return [str(self._files.unstrip_protocol(name)) for name in names]
+
+    def _tell_of(self, folder: str, level: int, tally: Tally) -> None:
+        reason = self._scope.enters(folder.rstrip("/").rpartition("/")[2], level)
+        if reason not in (TAKEN, OUTSIDE):
+            tally.add(str(self._files.unstrip_protocol(folder)), reason)
+
+    def _is_wanted(self, name: str, path: str, tally: Tally) -> bool:
+        reason = self._refusal(name)
+        if reason == TAKEN and any(other.covers(name, file=True) for other in self._others):
+            reason = OUTSIDE
+        if reason not in (TAKEN, OUTSIDE):
+            tally.add(path, reason)
+        return reason == TAKEN
+
+    def _refusal(self, name: str) -> str:
+        folder, _, leaf = name.rpartition("/")
+        if name == self._scope.base.rstrip("/"):
+            # Who names an object means it, hidden or not.
+            return TAKEN if self._scope.names.matches(leaf) else "pathGlobFilter"
+        refusal, level = self._folder(folder)
+        if refusal != TAKEN:
+            return refusal
+        if self._marker is not None and self._marker.is_marker(leaf):
+            return "isMarker"
+        return self._scope.reads(leaf, level)
+
+    def _folder(self, folder: str) -> tuple[str, int]:
+        # Thousands of keys share a directory.
+        known = self._folders.get(folder)
+        if known is None:
+            below = folder[len(self._scope.base.rstrip("/")) :].strip("/")
+            parts = below.split("/") if below else []
+            refusals = (self._scope.enters(part, level) for level, part in enumerate(parts))
+            known = (next(filter(None, refusals), TAKEN), len(parts))
+            if len(self._folders) >= _FOLDERS_REMEMBERED:
+                self._folders.clear()
+            self._folders[folder] = known
+        return known
+
+    def _judge_markers(
+        self, page: Page, at: NDArray[np.int64], known: NDArray[np.bool_], codes: NDArray[np.uint8]
+    ) -> None:
+        if self._marker is None:
+            return
+        names = frozenset(page.names)
+        for index in np.flatnonzero((codes == 0) & ~known).tolist():
+            if not self._is_ready(page.names[int(at[index])], names, page):
+                codes[index] = UNMARKED
+
+    def _is_ready(self, name: str, names: frozenset[str], page: Page) -> bool:
+        assert self._marker is not None
+        folder, _, leaf = name.rpartition("/")
+        marker = f"{folder}/{self._marker.of(leaf)}"
+        if marker in names or marker in self._ready:
+            return True
+        if not self._pages.is_flat or name < marker < page.names[-1] or marker in self._absent:
+            # It would be on this page, or has been asked for.
+            return False
+        is_there = bool(self._pages.file(marker).names)
+        if self._marker.is_for_directory:
+            (self._ready if is_there else self._absent).add(marker)
+        return is_there

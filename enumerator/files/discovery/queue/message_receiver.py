@@ -1,0 +1,226 @@
+"""Messages that are ours for a while: received, kept from others, and deleted when told so.
+
+Two threads, both daemons: one receives with long polls, one keeps what is held and deletes what is
+done. A queue that does not answer is asked again and again, and `take` reports it. Not here:
+requests (`sqs.py`), what the messages say (`s3_events.py`).
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from .....checkpoint_meta.storage.retries import delays, is_final
+from .sqs import LONG_POLL, Message, Queue
+
+SHORT_POLL = 1
+"""Seconds to wait where more may be there; without any wait SQS looks at a part of itself only."""
+
+_MOST_HELD = 20_000
+"""Messages at a time: SQS itself lets 120,000 be in flight."""
+
+_UNREACHABLE = 4
+"""Failures in a row before they are reported; the client has tried again before each."""
+
+
+class _Health:
+    """Whether one of the threads gets answers."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self.last: OSError | None = None
+        """The newest failure, if no success followed."""
+
+    @property
+    def failure(self) -> OSError | None:
+        """The newest failure, if another try is unlikely to help."""
+        return self.last if is_final(self.last) or self._failures >= _UNREACHABLE else None
+
+    def failed(self, error: OSError) -> None:
+        self._failures += 1
+        self.last = error
+
+    def worked(self) -> None:
+        self._failures, self.last = 0, None
+
+
+class Inbox:
+    """Of one queue. A message is handed out once, however often it is delivered."""
+
+    def __init__(self, queue: Queue, dead_letters: Queue | None) -> None:
+        self.url = queue.url
+        self._queue = queue
+        self._dead_letters = dead_letters
+        self._changed = threading.Condition()
+        self._stopped = threading.Event()
+        self._new: list[Message] = []
+        self._held: dict[str, Message] = {}
+        self._done: list[Message] = []
+        self._receiving, self._keeping = _Health(), _Health()
+        self._broken: OSError | None = None
+        """What a thread ended with that must not end."""
+        self._polls = 0
+        """Times that the queue had nothing more."""
+        self._counts: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """Begin to receive."""
+        for run in (self._receive, self._keep):
+            threading.Thread(
+                target=self._guarded, args=(run,), name="sluice-queue", daemon=True
+            ).start()
+
+    def _guarded(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except Exception as error:  # noqa: BLE001 - `take` reports it
+            broken = OSError(errno.EIO, f"{type(error).__name__}: {error}", self.url)
+            broken.__cause__ = error
+            with self._changed:
+                self._broken = broken
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop; what is held comes back to the queue by itself."""
+        self._stopped.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    # For the listing's thread -----------------------------------------------------------------
+
+    def take(self, patience: float = 0.0) -> tuple[list[Message], OSError | None]:
+        """What has come since the last call, and why there may be more.
+
+        With `patience` it waits, at most for so many seconds, until the queue has been empty once;
+        an error before that is reported even if it may pass.
+        """
+        deadline = time.monotonic() + patience
+        with self._changed:
+            seen = self._polls
+            while self._failure is None and not self._stopped.is_set() and self._polls == seen:
+                left = deadline - time.monotonic()
+                if left <= 0 or len(self._held) >= _MOST_HELD:
+                    break
+                self._changed.wait(left)
+            failure = self._failure
+            if failure is None and patience and self._polls == seen:
+                failure = self._receiving.last
+            taken, self._new = self._new, []
+            return taken, failure
+
+    @property
+    def _failure(self) -> OSError | None:
+        return self._broken or self._receiving.failure or self._keeping.failure
+
+    def done(self, messages: Iterable[Message], reason: str = "") -> None:
+        """Delete these, when there is time; `reason` is what they count as."""
+        with self._changed:
+            for message in messages:
+                held = self._held.pop(message.identity, None)
+                if held is not None:
+                    self._done.append(held)
+                    if reason:
+                        self._counts[reason] += 1
+            self._changed.notify_all()
+
+    def malformed(self, message: Message) -> None:
+        """To the dead letter queue if there is one; else the queue's own redrive sees to it.
+
+        Raises:
+            OSError: the dead letter queue does not answer; the message is still held.
+        """
+        if self._dead_letters is not None:
+            self._dead_letters.send(message.body)
+            self.done([message], "malformed")
+            return
+        with self._changed:
+            self._held.pop(message.identity, None)
+            self._counts["malformed"] += 1
+
+    def counted(self, reason: str, count: int = 1) -> None:
+        """So many more of something that is no message."""
+        if count:
+            with self._changed:
+                self._counts[reason] += count
+
+    def figures(self) -> Mapping[str, int]:
+        """Since the start, and what is held now."""
+        with self._changed:
+            return {**self._counts, "held": len(self._held)}
+
+    # The threads ------------------------------------------------------------------------------
+
+    def _receive(self) -> None:
+        pauses, wait = delays(), SHORT_POLL
+        while not self._stopped.is_set():
+            with self._changed:
+                if len(self._held) >= _MOST_HELD:
+                    self._changed.wait(1.0)
+                    continue
+            try:
+                messages = self._queue.receive(wait)
+            except OSError as error:
+                self._failed(self._receiving, error, "failedReceives")
+                self._stopped.wait(next(pauses))
+                continue
+            pauses = delays()
+            if self._stopped.is_set():
+                # What a poll brought that was under way.
+                with suppress(OSError):
+                    self._queue.release(messages)
+                return
+            # The first answers have to show soon that there is nothing; later ones may wait.
+            wait = SHORT_POLL if messages else LONG_POLL
+            self._arrived(messages)
+
+    def _failed(self, health: _Health, error: OSError, reason: str) -> None:
+        with self._changed:
+            self._counts[reason] += 1
+            health.failed(error)
+            self._changed.notify_all()
+
+    def _arrived(self, messages: list[Message]) -> None:
+        with self._changed:
+            self._receiving.worked()
+            for message in messages:
+                self._counts["received"] += 1
+                if message.identity in self._held:
+                    # Delivered again: only the newest receipt deletes it.
+                    self._counts["redelivered"] += 1
+                else:
+                    self._new.append(message)
+                self._held[message.identity] = message
+            self._polls += not messages
+            self._changed.notify_all()
+
+    def _keep(self) -> None:
+        pauses = delays()
+        kept = time.monotonic()
+        while not self._stopped.is_set():
+            with self._changed:
+                if not self._done:
+                    self._changed.wait(max(0.05, self._queue.visibility / 6))
+                done, self._done = self._done, []
+            try:
+                if done:
+                    deleted = self._queue.delete(done)
+                    with self._changed:
+                        self._counts["deleted"] += deleted
+                if time.monotonic() - kept > self._queue.visibility / 3:
+                    kept = time.monotonic()
+                    with self._changed:
+                        held = list(self._held.values())
+                    self._queue.keep(held)
+                with self._changed:
+                    self._keeping.worked()
+                pauses = delays()
+            except OSError as error:
+                # What is not deleted comes again, and is known.
+                with self._changed:
+                    self._done = done + self._done
+                self._failed(self._keeping, error, "failedDeletes" if done else "failedKeeps")
+                self._stopped.wait(next(pauses))

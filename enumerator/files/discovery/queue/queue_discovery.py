@@ -1,0 +1,256 @@
+"""Discovery by notifications: what the queue tells of at once, and all that is there now and then.
+
+A message is deleted only after a checkpoint that holds all of its files is complete; until then it
+is kept from other receivers, and after a crash it comes again. What a message says of an object is
+never believed: the store is asked what it is now, once, so that late, repeated and reordered
+events do no harm. Not here: threads (`message_receiver.py`), the full pass (`tree_discovery.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from .....errors import SourceUnavailable
+from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
+from ..object_store.listing_pages import Page
+from ..object_store.remote_tree import RemoteTree
+from ..selection.skip_counter import Tally
+from ..tree_discovery import TreeDiscovery
+from .message_acks import Letter, Letters
+from .message_receiver import Inbox
+from .s3_events import MalformedMessage, objects_of
+from .sqs import Message
+
+_LANES = 16
+"""Objects that are asked for at a time."""
+
+_FIRST_DRAIN = 10.0
+"""Longest time, in seconds, that the first pass waits for the queue to be empty once."""
+
+
+class NotificationDiscovery(Discovery):
+    """Full passes of `whole`, and between them what the queue tells of."""
+
+    def __init__(
+        self,
+        whole: TreeDiscovery,
+        trees: Callable[[], Sequence[RemoteTree]],
+        inbox: Inbox,
+        *,
+        wants_versions: bool = False,
+    ) -> None:
+        """`trees` are those of all loaded paths; each is asked what it would take."""
+        self._whole = whole
+        self._make_trees = trees
+        self._trees: Sequence[RemoteTree] = ()
+        self._inbox = inbox
+        self._letters = Letters(inbox, wants_versions=wants_versions)
+        self._wants_versions = wants_versions
+        self._unopened: deque[Message] = deque()
+        self._malformed: deque[Message] = deque()
+        """Messages that are still to be put into the dead-letter queue."""
+        self._waiting: dict[str, None] = {}
+        """Names that a message tells of and that are not in the ledger yet."""
+        self._yielded: list[str] = []
+        """Those of them that this pass has yielded."""
+        self._left_out: Counter[str] = Counter()
+        self._patience = _FIRST_DRAIN
+
+    @property
+    @override
+    def skipped(self) -> Skipped:
+        whole = self._whole.skipped
+        return Skipped(dict(sorted((Counter(whole.counts) + self._left_out).items())), whole.sample)
+
+    @override
+    def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
+        if not self._trees:
+            trees = self._make_trees()
+            self._inbox.start()
+            self._trees = trees
+        self._letters.begin_pass(known)
+        self._yielded.clear()
+        if self._whole.is_due():
+            self._left_out.clear()
+            yield from self._whole.listing(known)
+        messages, unanswered = self._inbox.take(self._patience)
+        self._unopened += messages
+        names = self._open(known)
+        for start in range(0, len(names), CHUNK):
+            yield from self._asked(names[start : start + CHUNK], known)
+        # What fails comes after everything that is of use.
+        self._bury()
+        if unanswered is not None:
+            raise _unanswered("queue of notifications", "queueUrl", unanswered) from unanswered
+        self._patience = 0.0
+
+    @override
+    def notify_entered(self) -> None:
+        self._whole.notify_entered()
+        for name in self._yielded:
+            self._waiting.pop(name, None)
+        self._yielded.clear()
+        self._letters.entered(self._waiting)
+
+    def _open(self, known: KnownFiles) -> list[str]:
+        """The names of all messages that are held, as far as the ledger does not have them."""
+        while self._unopened:
+            self._read(self._unopened[0])
+            self._unopened.popleft()
+        if not self._wants_versions and self._waiting:
+            names = list(self._waiting)
+            are_known = known.are_known([self._path(name) for name in names])
+            self._inbox.counted("known", int(np.count_nonzero(are_known)))
+            for at in np.flatnonzero(are_known).tolist():
+                del self._waiting[names[at]]
+        self._letters.acknowledge(self._waiting)
+        return list(self._waiting)
+
+    def _read(self, message: Message) -> None:
+        try:
+            told = objects_of(message.body)
+        except MalformedMessage:
+            self._malformed.append(message)
+            return
+        wanted = [f"{bucket}/{key}" for bucket, key in told]
+        # A key that ends in a slash is a directory that somebody has drawn.
+        files = [name for name in wanted if not name.endswith("/")]
+        covered = [name for name in files if any(tree.covers(name) for tree in self._trees)]
+        self._inbox.counted("notChosen", len(wanted) - len(covered))
+        self._letters.hold(Letter(message, {name: self._path(name) for name in covered}))
+        self._waiting.update(dict.fromkeys(covered))
+
+    def _bury(self) -> None:
+        while self._malformed:
+            try:
+                self._inbox.malformed(self._malformed[0])
+            except OSError as error:
+                raise _unanswered("dead-letter queue", "deadLetterQueueUrl", error) from error
+            self._malformed.popleft()
+
+    def _tree(self, name: str) -> RemoteTree:
+        return next(tree for tree in self._trees if tree.covers(name))
+
+    def _path(self, name: str) -> str:
+        return self._tree(name).path_of(name)
+
+    def _asked(self, names: Sequence[str], known: KnownFiles) -> Iterator[FoundFiles]:
+        for tree in self._trees:
+            tree.begin_pass()
+        found: list[FoundFiles] = []
+        failures: list[SourceUnavailable] = []
+        with ThreadPoolExecutor(min(_LANES, len(names))) as pool:
+            for name, answer in zip(names, pool.map(self._answer, names), strict=True):
+                if isinstance(answer, Page):
+                    found += self._judged(name, answer, known)
+                    continue
+                failures.append(answer)
+                if len(failures) >= _LANES:
+                    pool.shutdown(cancel_futures=True)
+                    break
+        found = [part for part in found if len(part)]
+        if found:
+            yield _joined(found)
+        self._letters.acknowledge(self._waiting)
+        if failures:
+            raise failures[0]
+
+    def _judged(self, name: str, page: Page, known: KnownFiles) -> list[FoundFiles]:
+        if not page.names:
+            self._inbox.counted("goneObjects")
+            self._letters.gone(name)
+            del self._waiting[name]
+            return []
+        tally = Tally(marks_names=True)
+        found = [tree.judged(page, known, tally) for tree in self._trees if tree.covers(name)]
+        if tally.waiting:
+            return found
+        self._left_out.update(tally.counts)
+        if tally.counts:
+            self._letters.gone(name)
+            del self._waiting[name]
+        else:
+            self._yielded.append(name)
+        return found
+
+    def _answer(self, name: str) -> Page | SourceUnavailable:
+        try:
+            return self._tree(name).page_of(name)
+        except OSError as error:
+            failure = SourceUnavailable(
+                "an object that a notification tells of cannot be looked at",
+                name,
+                f"{type(error).__name__}: {error.strerror or error}",
+                "a bucket that this process may read",
+                "Repair access and restart the query: it continues where it stood.",
+            )
+            failure.__cause__ = error
+            return failure
+
+    @override
+    def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
+        return self._whole.left_out(known)
+
+    @override
+    def position(self) -> Mapping[str, Any]:
+        if self._whole.full_listing is None:
+            return {}
+        return {"fullListing": int(self._whole.full_listing), "told": self._identity()}
+
+    @override
+    def resume(self, position: Mapping[str, Any]) -> None:
+        # Another queue has not told of what this one has.
+        if position.get("told") == self._identity():
+            self._whole.full_listing = float(position["fullListing"])
+
+    def _identity(self) -> str:
+        return hashlib.sha256(f"{self._whole.identity()} {self._inbox.url}".encode()).hexdigest()[
+            :16
+        ]
+
+    @override
+    def notify_cut(self, checkpoint_id: int, known: KnownFiles) -> None:
+        self._letters.cut(checkpoint_id, known)
+
+    @override
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        self._letters.aborted(checkpoint_id)
+
+    @override
+    def notify_complete(self, checkpoint_id: int) -> None:
+        self._letters.complete(checkpoint_id)
+
+    @override
+    def report(self) -> Mapping[str, Any]:
+        return {"notifications": dict(sorted(self._inbox.figures().items()))}
+
+    @override
+    def close(self) -> None:
+        self._inbox.close()
+
+
+def _unanswered(what: str, option: str, error: OSError) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"the {what} does not answer",
+        str(error.filename or ""),
+        f"{type(error).__name__}: {error.strerror or error}",
+        "a queue that this process may receive from, send to and delete from",
+        f"Repair access to {option}: no message is lost meanwhile.",
+    )
+
+
+def _joined(parts: Sequence[FoundFiles]) -> FoundFiles:
+    etags = [etag for part in parts for etag in (part.etags or [""] * len(part))]
+    return FoundFiles(
+        [path for part in parts for path in part.paths],
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.modified for part in parts]),
+        etags if any(etags) else None,
+    )

@@ -1,0 +1,78 @@
+"""Which files are taken by their size and times; a column of them at a time.
+
+Not here: names (`scope.py`), and markers that say a file is finished (`ready_marker.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .....errors import SourceUnavailable
+
+REASONS = (
+    "",
+    "empty",
+    "minFileSize",
+    "modifiedAfter",
+    "modifiedBefore",
+    "maxFileAge",
+    "settleTime",
+    "readyMarker",
+)
+"""By code; 0 is taken."""
+
+EMPTY, SETTLING, UNMARKED = 1, REASONS.index("settleTime"), REASONS.index("readyMarker")
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Sizes in bytes, times and ages in microseconds; None does not restrict."""
+
+    min_size: int = 0
+    modified_after: int | None = None
+    """Files that were modified later are taken, as in Spark."""
+
+    modified_before: int | None = None
+    max_age: int | None = None
+    settle_time: int = 0
+    """Age at which a file is believed to be finished."""
+
+    def judged(
+        self, sizes: NDArray[np.int64], modified: NDArray[np.int64], now: int
+    ) -> NDArray[np.uint8]:
+        """For each file the code of the first reason to leave it out.
+
+        Raises:
+            SourceUnavailable: times are asked for that the file system does not have.
+        """
+        if self._asks_time and bool((modified < 0).any()):
+            raise SourceUnavailable(
+                "files cannot be chosen by time",
+                "",
+                "a file system that does not tell when a file was modified",
+                "no modifiedAfter, modifiedBefore, maxFileAge or settleTime there",
+                "Choose by name, with pathGlobFilter or wildcards in the path.",
+            )
+        rules = [(sizes == 0, EMPTY)]
+        if self.min_size > 1:
+            rules.append((sizes < self.min_size, REASONS.index("minFileSize")))
+        if self.modified_after is not None:
+            rules.append((modified <= self.modified_after, REASONS.index("modifiedAfter")))
+        if self.modified_before is not None:
+            rules.append((modified >= self.modified_before, REASONS.index("modifiedBefore")))
+        if self.max_age is not None:
+            rules.append((now - modified > self.max_age, REASONS.index("maxFileAge")))
+        if self.settle_time:
+            rules.append((now - modified < self.settle_time, SETTLING))
+        codes = np.zeros(len(sizes), np.uint8)
+        for applies, code in reversed(rules):
+            codes[applies] = code
+        return codes
+
+    @property
+    def _asks_time(self) -> bool:
+        bounds = (self.modified_after, self.modified_before, self.max_age)
+        return any(bound is not None for bound in bounds) or self.settle_time > 0

@@ -1,0 +1,161 @@
+"""Which names are data: Spark's rule for hidden names, Hadoop's syntax for patterns.
+
+Not here: listing (`local/local_tree.py`, `object_store/remote_tree.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
+
+IGNORED = "^[._]"
+"""Hidden names, as for Spark, Hadoop and Flink."""
+
+_SUMMARIES = ("_metadata", "_common_metadata")
+"""Directories of such names are entered, though files of such names are not read."""
+
+_FEW_TIMES = 4
+"""A repetition of no more is harmless within another."""
+
+_WILD = {"*": ".*", "?": "."}
+
+
+class NameRule:
+    """Tells by its name alone whether a directory is entered and a file is read."""
+
+    def __init__(self, ignored: str = IGNORED, glob: str | None = None) -> None:
+        """`ignored` is found in names to be passed over (Spark's ignoredPathSegmentRegex).
+
+        `glob` is what a file's name has to match as a whole (Spark's pathGlobFilter).
+        """
+        # An empty expression matches nothing, as in Spark.
+        self._ignored = re.compile(ignored or r"(?!)")
+        self._has_usual = ignored == IGNORED
+        self._glob = glob_pattern(glob) if glob is not None else None
+
+    def enters(self, name: str) -> bool:
+        """True if what lies below a directory of this name is looked at."""
+        return name.startswith(_SUMMARIES) or self._is_data(name)
+
+    def reads(self, name: str) -> bool:
+        """True if a file of this name is data."""
+        return not self.refusal(name)
+
+    def refusal(self, name: str) -> str:
+        """Empty if a file of this name is data, else the option that says it is none."""
+        if not self._is_data(name):
+            return "ignoredNamesRegex"
+        return "" if self.matches(name) else "pathGlobFilter"
+
+    def matches(self, name: str) -> bool:
+        """True if the name is as the user's pattern has it, hidden or not."""
+        return self._glob is None or self._glob.fullmatch(name) is not None
+
+    def _is_data(self, name: str) -> bool:
+        if name.endswith("._COPYING_"):
+            return False
+        if self._has_usual and name[:1] not in (".", "_"):
+            return True
+        return self._ignored.search(name) is None or (name[:1] == "_" and "=" in name)
+
+
+def glob_pattern(glob: str) -> re.Pattern[str]:
+    r"""Hadoop's pattern for names: `*`, `?`, `[a-c]`, `[!a-c]`, `{one,other}`, and `\` to escape.
+
+    Raises:
+        ValueError: it does not parse; says what is wrong with it.
+    """
+    parts: list[str] = []
+    in_set, groups = False, 0
+    characters = iter(range(len(glob)))
+    for at in characters:
+        character = glob[at]
+        if character == "\\":
+            parts.append(_escaped(glob, next(characters, None)))
+            continue
+        if character == "[" and in_set:
+            raise ValueError(f"a [ within [...] in {glob!r}")
+        if character in "{}," and (groups or character == "{"):
+            # Within [...], too: odd, but so does Hadoop.
+            groups += {"{": 1, "}": -1, ",": 0}[character]
+            parts.append({"{": "(?:", "}": ")", ",": "|"}[character])
+        elif character == "!" and in_set and glob[at - 1] == "[":
+            parts.append("^")
+        else:
+            parts.append(_plain(character, in_set))
+        in_set = character == "[" or (in_set and character != "]")
+    if in_set or groups:
+        raise ValueError(f"an open {'[' if in_set else '{'} in {glob!r}")
+    return _compiled(_without_retries(parts), glob)
+
+
+def _without_retries(parts: list[str]) -> str:
+    """The expression, in which each `*` takes what leads to the first match of what follows it.
+
+    So a name that does not match is seen in one pass. Alternatives and sets may be tried again.
+    """
+    if not {"(?:", "["}.isdisjoint(parts) or parts.count(_WILD["*"]) < 2:
+        return "".join(parts)
+    first, *middle, last = "\0".join(parts).replace(_WILD["*"], "\1").split("\1")
+    inner = "".join(f"(?>.*?{part})" for part in middle if part.strip("\0"))
+    return f"{first}{inner}.*{last}".replace("\0", "")
+
+
+def may_not_end(expression: str) -> bool:
+    """True if a repetition within a repetition may try a name in more ways than there is time for.
+
+    Raises:
+        re.error: it is not a regular expression.
+    """
+    return _is_nested(_parser.parse(expression), within=False)
+
+
+def _is_nested(parsed: Iterable[Any], *, within: bool) -> bool:
+    for operator, found in parsed:
+        repeats = str(operator) in ("MAX_REPEAT", "MIN_REPEAT") and found[1] > _FEW_TIMES
+        if repeats and within:
+            return True
+        if any(_is_nested(inner, within=within or repeats) for inner in _inner(found)):
+            return True
+        if within and str(operator) == "BRANCH":
+            return True
+    return False
+
+
+def _inner(found: Any) -> Iterator[Any]:
+    """The parts of an expression within another one."""
+    if isinstance(found, _parser.SubPattern):
+        yield found
+    elif isinstance(found, tuple | list):
+        for one in found:
+            yield from _inner(one)
+
+
+def _plain(character: str, in_set: bool) -> str:
+    if character in _WILD:
+        return _WILD[character]
+    if character in "[]-" or (in_set and character == "^"):
+        return character
+    return re.escape(character)
+
+
+def _escaped(glob: str, at: int | None) -> str:
+    if at is None:
+        raise ValueError(f"nothing after the last backslash in {glob!r}")
+    if glob[at].isalnum():
+        # To Hadoop \d is a digit and \b a border: nobody means that, and nothing else may be meant.
+        raise ValueError(f"a backslash before {glob[at]!r} in {glob!r}; only marks are escaped")
+    return "\\" + glob[at]
+
+
+def _compiled(expression: str, glob: str) -> re.Pattern[str]:
+    try:
+        with warnings.catch_warnings():
+            # Python keeps -- within [...] for a set operation it may have one day.
+            warnings.simplefilter("ignore", FutureWarning)
+            return re.compile(expression, re.DOTALL)
+    except re.error as error:
+        raise ValueError(f"{error} in {glob!r}") from None

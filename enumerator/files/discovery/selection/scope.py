@@ -1,0 +1,64 @@
+"""Which names below one loaded path are taken: its wildcards level by level, then a whole tree.
+
+Not here: taking a path apart (`checkpoint_meta/storage/input_paths.py`), and the rules for single
+names (`name_patterns.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .name_patterns import NameRule, glob_pattern
+
+TAKEN = ""
+OUTSIDE = "outside"
+"""Not what the path names, hence neither taken nor skipped."""
+
+
+class Scope:
+    """Decides by names alone. A level counts the directories between the base and a name."""
+
+    def __init__(
+        self, base: str, wildcards: Sequence[str], names: NameRule, *, nested: bool
+    ) -> None:
+        """`nested` False enters no directories but partitions (`key=value`)."""
+        self.base = base
+        self.names = names
+        self._nested = nested
+        self._wildcards = [glob_pattern(part) for part in wildcards]
+        self.depth = len(self._wildcards)
+        """Levels that wildcards stand for; below them is a whole tree."""
+        self.fixed_start = re.split(r"[*?\[{\\]", wildcards[-1])[0] if wildcards else ""
+        """How every name begins that the last wildcard matches."""
+
+    def enters(self, name: str, level: int) -> str:
+        """`TAKEN`, or why what lies below a directory of this name is not looked at."""
+        if level < self.depth and not self._wildcards[level].fullmatch(name):
+            return OUTSIDE
+        if not self.names.enters(name):
+            return "ignoredNamesRegex"
+        if level >= self.depth and not self._nested and "=" not in name:
+            return "recursiveFileLookup"
+        return TAKEN
+
+    def reads(self, name: str, level: int) -> str:
+        """`TAKEN`, or why a file of this name is not data."""
+        if level < self.depth and not (
+            level == self.depth - 1 and self._wildcards[level].fullmatch(name)
+        ):
+            return OUTSIDE
+        return self.names.refusal(name)
+
+    def covers(self, path: str, *, file: bool) -> bool:
+        """True if a pass over this scope comes to `path` (or to all below it) by itself."""
+        if path == self.base:
+            return not self.depth
+        if not path.startswith(self.base.rstrip("/") + "/"):
+            return False
+        *folders, leaf = path[len(self.base) :].strip("/").split("/")
+        if any(self.enters(name, level) for level, name in enumerate(folders)):
+            return False
+        if file:
+            return self.reads(leaf, len(folders)) == TAKEN
+        return self.enters(leaf, len(folders)) == TAKEN and len(folders) + 1 >= self.depth

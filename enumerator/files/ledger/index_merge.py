@@ -1,0 +1,154 @@
+"""Makes runs of what was found, and few runs of many: what is written of the index, and how often.
+
+Runs are merged when there are several of about one length, so an entry is written anew as often as
+there are lengths: for ten million files three or four times. A merge is bounded, so that a short
+run of the query gets one done.
+
+Not here: what calls this (`enumerator/coordinator/upkeep.py`), and what is in a run
+(`checkpoint_meta/index`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.file_columns import changes_of, ranges_of
+from ....checkpoint_meta.index.fingerprints import SeenKeys
+from ....checkpoint_meta.index.run import Run, join_files, read_keys, write_files, write_keys
+from ....errors import StateCorruptError, StateMissingError
+from ...large_state import FrozenState, WrittenState
+from .freed_memory import give_back
+from .seen_files import SeenFiles, Tail
+
+LOG: Final = logging.getLogger("pyspark_sluice.state")
+
+_ROWS = 50_000
+"""Rows of files that are compressed together."""
+
+
+@dataclass(frozen=True)
+class SealingPolicy:
+    """How long runs are; counted in files."""
+
+    seal_at: int = 250_000
+    """So many that are in no run become one, even if no base is due."""
+
+    fan_in: int = 8
+    """So many runs of about one length are merged."""
+
+    longest: int = 2_000_000
+    """No merge makes a longer run: what bounds its time and memory."""
+
+    thorough: bool = False
+    """Every merge is due that `longest` permits, and every file is to be in a run."""
+
+
+def seal(seen: SeenFiles, tails: Sequence[Tail], attachments: Attachments) -> Run:
+    """Make one run of some tails, neighbours."""
+    keys = SeenKeys.merge([tail.keys for tail in tails])
+    rows = [piece.rows() for tail in tails for piece in tail.pieces]
+    written = attachments.publish(*_objects(write_keys(keys), write_files(_joined(rows))))
+    return seen.sealed(tails, Run(keys, written))
+
+
+def _joined(rows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    # Of single files found one by one there would be a batch each.
+    together: list[pa.RecordBatch] = []
+    for batch in rows:
+        together.append(batch)
+        if sum(part.num_rows for part in together) >= _ROWS:
+            yield pa.concat_batches(together)
+            together = []
+    if together:
+        yield pa.concat_batches(together)
+
+
+def _objects(keys: bytes, files: bytes) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+    return ("keys.arrow", keys), ("files.arrows", files)
+
+
+def can_merge(seen: SeenFiles, policy: SealingPolicy) -> bool:
+    """True if `merge_some` has something to do."""
+    return bool(_group(seen.runs, policy))
+
+
+def merge_some(seen: SeenFiles, policy: SealingPolicy, attachments: Attachments) -> bool:
+    """Merge one group of runs, if there is one; True if there was."""
+    group = _group(seen.runs, policy)
+    if not group:
+        return False
+    keys = SeenKeys.merge([read_keys(attachments.read(run.attachments[0])) for run in group])
+    objects = _objects(write_keys(keys), join_files(list(_files_of(group, attachments))))
+    written = attachments.publish(*objects)
+    seen.merged(group, Run(keys, written))
+    return True
+
+
+def _files_of(runs: Sequence[Run], attachments: Attachments) -> Iterator[bytes]:
+    for run in runs:
+        try:
+            yield attachments.read(run.attachments[1])
+        except (StateCorruptError, StateMissingError) as error:
+            # Only views miss it: no reason to stop a query.
+            LOG.warning("names of files that were seen are lost: %s", error)
+
+
+def _group(runs: Sequence[Run], policy: SealingPolicy) -> Sequence[Run]:
+    """Neighbours, so that of a file in two of them the newer entry is still the newer one.
+
+    Runs grow shorter from the oldest to the newest but where merging is due.
+    """
+    if policy.thorough:
+        return _neighbours(runs, policy.longest)
+    for first in range(len(runs) - policy.fan_in + 1):
+        group = runs[first : first + policy.fan_in]
+        lengths = [len(run.keys) for run in group]
+        alike = max(lengths) < policy.fan_in * min(lengths)
+        if sum(lengths) <= policy.longest and (alike or lengths[0] <= lengths[-1]):
+            return group
+    return ()
+
+
+def _neighbours(runs: Sequence[Run], longest: int) -> Sequence[Run]:
+    for first in range(len(runs) - 1):
+        lengths = np.cumsum([len(run.keys) for run in runs[first:]])
+        count = int(np.searchsorted(lengths, longest, side="right"))
+        if count > 1:
+            return runs[first : first + count]
+    return ()
+
+
+class FrozenLedger(FrozenState):
+    """What was pending and seen at one cut."""
+
+    def __init__(self, seen: SeenFiles, pending: Sequence[pa.RecordBatch]) -> None:
+        self._seen = seen
+        self._pending = pending
+        self._runs, self._tails = seen.freeze()
+
+    @override
+    def write(self, attachments: Attachments) -> WrittenState:
+        open_tails = [tail for tail in self._tails if tail.run is None]
+        if open_tails:
+            seal(self._seen, open_tails, attachments)
+            give_back()
+        # A tail may have been sealed since, together with others of this state.
+        later = {id(tail.run): tail.run for tail in self._tails if tail.run is not None}
+        runs = [*self._runs, *later.values()]
+        return WrittenState(
+            [changes_of(ranges) for ranges in self._pending] or [changes_of(ranges_of([]))],
+            [attachment for run in runs for attachment in run.attachments],
+        )
+
+    def names(self) -> set[str]:
+        """Objects that this state needs."""
+        runs = [*self._runs, *(tail.run for tail in self._tails if tail.run is not None)]
+        return {attachment.name for run in runs for attachment in run.attachments}

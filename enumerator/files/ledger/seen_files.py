@@ -1,0 +1,203 @@
+"""Which files have been seen: sealed runs, and what was found since the newest of them.
+
+Parts are immutable and the tuple of them is replaced as a whole, so the listing's thread and the
+one that seals and merges read without a lock while the coordinator's thread adds.
+
+Not here: when runs are sealed and merged (`index_merge.py`), their objects
+(`checkpoint_meta/index`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from ....checkpoint_meta.documents.file_columns import Flags, Numbers
+from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, Words, names_of
+from ....checkpoint_meta.index.run import Run, seen_rows
+from ..discovery.api import KnownFiles
+
+_MOST_AHEAD = 16
+"""More checkpoints than are ever cut and not handed out."""
+
+_TIMES = 3
+"""A part that was found is joined with the one before it, unless that is so many times longer."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """Files that became known together; of their checkpoint it is told later."""
+
+    files: pa.RecordBatch
+    """Rows of `FILES` or `RANGES`."""
+
+    end: Numbers
+    discovered: int
+    checkpoint: int = 0
+
+    def rows(self) -> pa.RecordBatch:
+        """Rows of `SEEN_FILES`."""
+        return seen_rows(self.files, self.end, self.checkpoint, self.discovered)
+
+
+@dataclass(slots=True)
+class Tail:
+    """What was found and is in no run yet."""
+
+    keys: SeenKeys
+    pieces: tuple[Piece, ...]
+    run: Run | None = None
+    """The run that it went into."""
+    is_frozen: bool = False
+    """Part of a state that is to be written: joined with nothing younger."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+Part = Run | Tail
+
+
+class SeenFiles(KnownFiles):
+    """Every file ever seen. `add` under the coordinator's lock, the rest from any thread."""
+
+    def __init__(
+        self, runs: Iterable[Run] = (), tails: Iterable[Tail] = (), *, details: bool = False
+    ) -> None:
+        """With `details` what is known of versions and ends is kept in memory, too."""
+        self._details = details
+        self._lock = threading.Lock()
+        self._runs = tuple(map(self._in_memory, runs))
+        self._tails = tuple(tails)
+        self._count = sum(len(run.keys) for run in self._runs) + sum(map(len, self._tails))
+        self._unstamped: list[Piece] = []
+        self._stamped: deque[tuple[int, list[Piece]]] = deque(maxlen=_MOST_AHEAD)
+        """Of the newest checkpoints, which may be taken back."""
+
+    @property
+    def details(self) -> bool:
+        """True if versions and ends are kept in memory."""
+        return self._details
+
+    def _in_memory(self, run: Run) -> Run:
+        if self._details or run.keys.version is None:
+            return run
+        return Run(run.keys.bare(), run.attachments)
+
+    # What is known --------------------------------------------------------------------------
+
+    @override
+    def __len__(self) -> int:
+        return self._count
+
+    @override
+    def are_known(self, paths: Sequence[str]) -> Flags:
+        return self.know(names_of(paths))
+
+    def know(self, names: Names) -> Flags:
+        """For each name, whether it is known."""
+        known = np.zeros(len(names), np.bool_)
+        for keys in self._parts():
+            known |= keys.find(names) >= 0
+        return known
+
+    def details_of(self, names: Names) -> tuple[Flags, Words, Numbers]:
+        """For each name whether it is known, its newest version and up to where it was taken."""
+        known = np.zeros(len(names), np.bool_)
+        version, end = np.zeros(len(names), np.uint64), np.zeros(len(names), np.int64)
+        for keys in self._parts():
+            at = keys.find(names)
+            new = (at >= 0) & ~known
+            assert keys.version is not None
+            assert keys.end is not None
+            version[new], end[new] = keys.version[at[new]], keys.end[at[new]]
+            known |= new
+        return known, version, end
+
+    def _parts(self) -> list[SeenKeys]:
+        """The newest first."""
+        with self._lock:
+            parts: list[Part] = [*self._runs, *self._tails]
+        return [part.keys for part in reversed(parts)]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Sealed, the oldest first."""
+        return self._runs
+
+    @property
+    def tails(self) -> tuple[Tail, ...]:
+        """Not sealed, the oldest first."""
+        return self._tails
+
+    # Changes --------------------------------------------------------------------------------
+
+    def add(self, keys: SeenKeys, piece: Piece, new: int) -> None:
+        """More files, or newer versions of known ones; `new` of them were not known."""
+        with self._lock:
+            self._unstamped.append(piece)
+            tails = [*self._tails, Tail(keys, (piece,))]
+            while len(tails) > 1 and not tails[-2].is_frozen and tails[-2].run is None:
+                older, newer = tails[-2:]
+                if len(older) > _TIMES * len(newer):
+                    break
+                joined = SeenKeys.merge([older.keys, newer.keys])
+                tails[-2:] = [Tail(joined, (*older.pieces, *newer.pieces))]
+            self._tails = tuple(tails)
+            self._count += new
+
+    def stamp(self, checkpoint_id: int) -> None:
+        """This checkpoint is the first that knows of what was added since the last call."""
+        with self._lock:
+            for piece in self._unstamped:
+                piece.checkpoint = checkpoint_id
+            self._stamped.append((checkpoint_id, self._unstamped))
+            self._unstamped = []
+
+    def unstamp(self, checkpoint_id: int) -> None:
+        """This checkpoint, the newest, was aborted: the next one is the first."""
+        with self._lock:
+            while self._stamped and self._stamped[-1][0] >= checkpoint_id:
+                self._unstamped = [*self._stamped.pop()[1], *self._unstamped]
+
+    def whole(self) -> tuple[tuple[Run, ...], tuple[Tail, ...]]:
+        """All as of now; the tails are copies, which stay as they are when theirs are sealed."""
+        with self._lock:
+            return self._runs, tuple(Tail(tail.keys, tail.pieces) for tail in self._tails)
+
+    def freeze(self) -> tuple[tuple[Run, ...], tuple[Tail, ...]]:
+        """All as of now; later additions are kept apart from it."""
+        with self._lock:
+            for tail in self._tails:
+                tail.is_frozen = True
+            return self._runs, self._tails
+
+    def sealed(self, tails: Sequence[Tail], run: Run) -> Run:
+        """These tails have become a run."""
+        run = self._in_memory(run)
+        with self._lock:
+            kept = [tail for tail in self._tails if not any(tail is done for done in tails)]
+            assert len(kept) == len(self._tails) - len(tails)
+            # Millions may be found before the first checkpoint: their names are on disk now.
+            written = {id(piece) for tail in tails for piece in tail.pieces}
+            self._unstamped = [piece for piece in self._unstamped if id(piece) not in written]
+            for _, pieces in self._stamped:
+                pieces[:] = [piece for piece in pieces if id(piece) not in written]
+            for tail in tails:
+                tail.run, tail.pieces = run, ()
+            self._runs, self._tails = (*self._runs, run), tuple(kept)
+        return run
+
+    def merged(self, runs: Sequence[Run], run: Run) -> None:
+        """These runs, neighbours, have become one."""
+        run = self._in_memory(run)
+        with self._lock:
+            at = next(i for i, known in enumerate(self._runs) if known is runs[0])
+            assert all(a is b for a, b in zip(self._runs[at:], runs, strict=False))
+            self._runs = (*self._runs[:at], run, *self._runs[at + len(runs) :])

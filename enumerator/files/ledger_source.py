@@ -1,0 +1,82 @@
+"""What every enumerator of files and its source have in common: a ledger, written as changes.
+
+Not here: who finds files and assigns them (`enumerator.py`), or does neither (`offline_source.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.attachments import Attachment, Attachments
+from ...checkpoint_meta.documents.file_events import FILE_EVENTS, REPLACED, versions_of_event
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.documents.serializer import FileSplitSerializer, VersionedSerializer
+from ..api import EnumeratorSource, SplitEnumerator
+from ..large_state import FrozenState
+from .ledger.file_state import FileState, FileStateSerializer
+from .ledger.ledger import Ledger
+
+
+class FilesSource(EnumeratorSource[FileSplit, FileState]):
+    """Says how splits and ledgers are written down, and under which name."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return "files"
+
+    @property
+    @override
+    def split_serializer(self) -> VersionedSerializer[Sequence[FileSplit]]:
+        return FileSplitSerializer()
+
+    @property
+    @override
+    def state_serializer(self) -> VersionedSerializer[FileState]:
+        return FileStateSerializer()
+
+    @property
+    @override
+    def reader_event_types(self) -> frozenset[str]:
+        return FILE_EVENTS
+
+    @property
+    @override
+    def snapshots_are_changes(self) -> bool:
+        return True
+
+    @override
+    def attachments_of(self, state: FileState) -> Sequence[Attachment]:
+        return [attachment for run in state.runs for attachment in run.attachments]
+
+
+class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):
+    """Hands its ledger to bases, and lets them improve it."""
+
+    ledger: Ledger
+
+    @override
+    def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        if event_type == REPLACED:
+            self.found_instead(*versions_of_event(value))
+
+    def found_instead(self, old: FileVersion, new: FileVersion) -> None:
+        """A reader met `new` where it was to read `old`, and has read neither."""
+        self.ledger.found_instead(old, new, time.time_ns() // 1000)
+
+    @override
+    def freeze_state(self) -> FrozenState:
+        return self.ledger.freeze()
+
+    @property
+    @override
+    def can_improve_state(self) -> bool:
+        return self.ledger.can_improve
+
+    @override
+    def improve_state(self, attachments: Attachments) -> bool:
+        return self.ledger.improve(attachments)

@@ -1,0 +1,130 @@
+"""The files of a state without a listing: for tools that make or tidy a state while no query runs.
+
+What was seen is kept with versions, whatever the query makes of them, so nothing that the state
+knows is lost by being written anew.
+
+Not here: writing it (`offline/bootstrap_checkpoint.py`), and what a tool changes (connector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.attachments import Attachments
+from ...checkpoint_meta.documents.file_columns import FILES, Flags, Numbers, numbers_array
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.index.fingerprints import SeenKeys, names_in, versions_in
+from ...checkpoint_meta.index.run import read_files
+from ..api import SplitEnumeratorContext
+from ..batch_budget import BatchRoom
+from ..large_state import StateDocument
+from .ledger.changes import OnOverwrite
+from .ledger.file_state import FileState
+from .ledger.folding import fold
+from .ledger.index_merge import SealingPolicy
+from .ledger.ledger import Ledger, LedgerPolicy
+from .ledger.seen_files import Piece
+from .ledger_source import FilesSource, LedgerEnumerator
+
+Wanted = Callable[[pa.Array], pa.Array]
+"""For a column of paths, which of them are wanted."""
+
+
+class StandingFiles(FilesSource):
+    """The driver's half of the file source, as far as it needs no option."""
+
+    def __init__(self, wanted: Wanted | None = None) -> None:
+        """`wanted` says which files stay pending; all where there is none."""
+        self._wanted = wanted
+
+    @override
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[FileSplit], state: FileState | None
+    ) -> StandingEnumerator:
+        return StandingEnumerator(state or FileState(), self._wanted)
+
+    @override
+    def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
+        return fold(chain, attachments, details=True)
+
+
+class StandingEnumerator(LedgerEnumerator):
+    """Finds nothing and assigns nothing."""
+
+    def __init__(self, state: FileState, wanted: Wanted | None = None) -> None:
+        self._wanted = wanted
+        changes = [self._chosen(batch) for batch in state.changes]
+        policy = LedgerPolicy(
+            on_overwrite=OnOverwrite.REPROCESS, sealing=SealingPolicy(thorough=True)
+        )
+        self.ledger = Ledger(policy, replace(state, changes=changes))
+        self.came_back: list[FileSplit] = []
+        """Assigned, and not read by those they were assigned to: pending again."""
+
+    def _chosen(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        return changes if self._wanted is None else changes.filter(self._wanted(changes["path"]))
+
+    def count_as_seen(self, files: pa.RecordBatch, ends: Numbers, now: int) -> int:
+        """These versions of files need not be read; how many of them were not known.
+
+        Args:
+            files: rows of `FILES`, each file once.
+            ends: up to where each was read.
+            now: microseconds since the epoch.
+        """
+        seen = self.ledger.seen
+        names, versions = names_in(files.column("path")), versions_in(files)
+        known, version, _ = seen.details_of(names)
+        news: Flags = ~known | (version != versions)
+        rows = np.flatnonzero(news)
+        if not len(rows):
+            return 0
+        kept = files.select(FILES.names).take(numbers_array(rows))
+        keys = SeenKeys.sort(names.take(rows), versions[rows], ends[rows])
+        new = int(np.count_nonzero(~known))
+        seen.add(keys, Piece(kept, ends[rows], now), new)
+        return new
+
+    @override
+    def start(self) -> None:
+        return
+
+    @override
+    def plan_batch(self, room: BatchRoom) -> None:
+        return
+
+    @override
+    def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
+        wanted = [split for split in splits if self._is_wanted(split.file)]
+        self.came_back += wanted
+        self.ledger.put_back(wanted)
+
+    @override
+    def found_instead(self, old: FileVersion, new: FileVersion) -> None:
+        if self._is_wanted(old):
+            super().found_instead(old, new)
+
+    def _is_wanted(self, file: FileVersion) -> bool:
+        return self._wanted is None or bool(self._wanted(pa.array([file.path]))[0].as_py())
+
+    @override
+    def snapshot_state(self, checkpoint_id: int) -> FileState:
+        return self.ledger.snapshot(checkpoint_id)
+
+
+def files_known(state: FileState, attachments: Attachments) -> Iterator[pa.RecordBatch]:
+    """Every version of a file that a state knows, the oldest first: rows of `SEEN_FILES`.
+
+    Raises:
+        StateError: the names in a run are gone or damaged.
+    """
+    for run in state.runs:
+        yield from read_files(attachments.read(run.attachments[1]))
+    for tail in state.tails:
+        for piece in tail.pieces:
+            yield piece.rows()

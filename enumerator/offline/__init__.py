@@ -1,0 +1,1 @@
+"""What is done to a state while no query runs: compaction, and the first checkpoint of one."""

@@ -1,0 +1,81 @@
+"""The options of schema inference and evolution; names and meanings are Auto Loader's.
+
+Not here: the inference (`schemas/inference.py`), and what an evolution does to
+a query (the connector).
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic.alias_generators import to_camel
+
+from ....checkpoint_meta.storage.units import ByteSize
+from ..case_insensitive import NameInAnyCase
+
+_BYTES: dict[str, JsonValue] = {"unit": "bytes"}
+
+
+class EvolutionMode(NameInAnyCase):
+    """What a column does that the schema does not have."""
+
+    ADD_NEW_COLUMNS = "addNewColumns"
+    ADD_NEW_COLUMNS_WITH_TYPE_WIDENING = "addNewColumnsWithTypeWidening"
+    RESCUE = "rescue"
+    FAIL_ON_NEW_COLUMNS = "failOnNewColumns"
+    NONE = "none"
+
+    @property
+    def adds(self) -> bool:
+        """True if the schema grows."""
+        return self in (self.ADD_NEW_COLUMNS, self.ADD_NEW_COLUMNS_WITH_TYPE_WIDENING)
+
+    @property
+    def widens(self) -> bool:
+        """True if types grow as well."""
+        return self is self.ADD_NEW_COLUMNS_WITH_TYPE_WIDENING
+
+    @property
+    def stops(self) -> bool:
+        """True if a new column stops the query."""
+        return self.adds or self is self.FAIL_ON_NEW_COLUMNS
+
+
+class SchemaOptions(BaseModel):
+    """How the schema comes about where `.schema(...)` does not give it, and how it goes on."""
+
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
+
+    infer_column_types: bool = Field(
+        False,
+        description="Infer the types of values in JSON and CSV, and of partition columns beside "
+        "them; false makes them strings, nested ones within their structure.",
+    )
+    infer_sample_files: int = Field(
+        1000, ge=1, description="Files that the schema is inferred from, at most."
+    )
+    infer_sample_bytes: ByteSize = Field(
+        32 * 1024 * 1024,
+        ge=1024,
+        description="JSON and CSV that the schema is inferred from, at most, shared out between "
+        "the files; of other formats only the metadata is read.",
+        json_schema_extra=_BYTES,
+    )
+    schema_hints: str = Field(
+        "",
+        description="Types of some columns of an inferred schema, such as `id long, "
+        "address.zip string, tags map<string, string>`; a hint wins over what is found.",
+    )
+    schema_evolution_mode: EvolutionMode | None = Field(
+        None,
+        description="What a new column does: addNewColumns or addNewColumnsWithTypeWidening "
+        "(stored, then the query stops and goes on with it at its next start), rescue (kept as "
+        "JSON in the rescued data column), failOnNewColumns (stops), none (left out). By default "
+        "addNewColumns, or none where .schema(...) is given.",
+    )
+
+    @property
+    def mode_of_evolution(self) -> EvolutionMode:
+        """The mode, once the connector has filled it in; `none` before."""
+        return self.schema_evolution_mode or EvolutionMode.NONE

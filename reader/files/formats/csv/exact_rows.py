@@ -1,0 +1,104 @@
+"""CSV records as rows, and what becomes of those that do not fit: the exact path.
+
+Not here: cutting into fields (`record_splitter.py`), single values (`field_values.py`), the fast
+path (`fast_parser.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from ...evolution.new_columns import NewColumnsSeen
+from ...evolution.type_growth import wider
+from ...options import ParseMode, ReaderOptions
+from ...values.rows import Row, Rows
+from ...values.text_types import TextTypes
+from ...values.times.temporal import Temporal
+from ..record_format import malformed
+from .field_values import converter
+from .record_splitter import Token
+
+
+class CsvRows(Rows):
+    """Makes rows of records under the reader's mode."""
+
+    def __init__(
+        self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
+    ) -> None:
+        """Raises TypeError for a column type that CSV cannot be read into."""
+        super().__init__(schema, data)
+        self._mode = options.mode
+        self._null = options.null_value
+        self._widens = options.mode_of_evolution.widens
+        self._types = TextTypes(temporal)
+        self._converters = {f.name: converter(f.type, options, temporal) for f in data}
+        self._corrupt = self._string_column(options.column_name_of_corrupt_record)
+        self._rescued = self._string_column(options.rescued_data_column)
+
+    def of_record(
+        self, tokens: Sequence[Token], names: Sequence[str], text: str, where: Callable[[], str]
+    ) -> Row | None:
+        """The row of a record with a field for each of `names`; None if it is dropped.
+
+        Raises:
+            MalformedDataError: the record does not fit, under `FAILFAST`.
+        """
+        row: Row = {}
+        rescued: dict[str, Any] = {}
+        problem = ""
+        for name, token in zip(names, tokens, strict=False):
+            if token is None or token == self._null:
+                continue
+            convert = self._converters.get(name)
+            if convert is None:
+                rescued[name] = token
+                continue
+            try:
+                row[name] = convert(token)
+            except (ValueError, OverflowError):
+                self._refuse_wider(name, token, where)
+                rescued[name] = token
+                kind = self.out_schema.field(name).type
+                problem = problem or f"column {name}: {token[:100]!r} where {kind} is expected"
+        # Where no column is asked for, Spark counts lines and looks into none of them.
+        if len(tokens) != len(names) and self._converters:
+            problem = f"{len(tokens)} fields where {len(names)} are expected"
+            rescued |= {f"_c{i}": tokens[i] for i in range(len(names), len(tokens))}
+        if self._rescued:
+            if rescued:
+                row[self._rescued] = json.dumps(rescued, ensure_ascii=False, separators=(",", ":"))
+            return row
+        return self._bad(row, text, problem, where) if problem else row
+
+    def of_columns(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+        """Columns of the fast path with those that only a bad record has a value for."""
+        rows = len(columns[0])
+        by_name = dict(zip(self._converters, columns, strict=True))
+        arrays = [
+            by_name[f.name] if f.name in by_name else pa.nulls(rows, f.type)
+            for f in self.out_schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
+
+    def _refuse_wider(self, name: str, token: str, where: Callable[[], str]) -> None:
+        if not self._widens:
+            return
+        kind, found = self.out_schema.field(name).type, self._types.of(token)
+        if pa.types.is_decimal(kind) and pa.types.is_floating(found):
+            with suppress(ArithmeticError, ValueError):
+                found = pa.scalar(Decimal(token)).type
+        if wider(kind, found) not in (None, kind):
+            raise NewColumnsSeen(where(), pa.struct([(name, found)]))
+
+    def _bad(self, row: Row, text: str, problem: str, where: Callable[[], str]) -> Row | None:
+        if self._mode is ParseMode.FAILFAST:
+            raise malformed(where(), problem, "a record that fits the schema")
+        if self._mode is ParseMode.DROPMALFORMED:
+            return None
+        return {**row, self._corrupt: text} if self._corrupt else row

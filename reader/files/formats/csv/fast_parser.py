@@ -1,0 +1,188 @@
+"""The fast path of CSV: pyarrow's parser, for blocks whose quotes are all where they should be.
+
+Refuses (returns None) wherever Spark's parser might see something else.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from ...options import ReaderOptions
+from ...values.column_fitter import columns_of
+from ...values.numbers import decimals
+from ...values.strings import has_lone_return, is_utf8
+from ...values.times.temporal import Temporal
+from .quote_check import Marks, has_blank_line
+
+_types = pa.types
+_TRUE = ["true", "True", "TRUE"]
+_FALSE = ["false", "False", "FALSE"]
+
+
+class CsvFast:
+    """Parses blocks of whole records without headers and comments."""
+
+    def __init__(self, data: pa.Schema, options: ReaderOptions, temporal: Temporal) -> None:
+        self._data = data
+        self._options = options
+        self._temporal = temporal
+        trims = options.ignore_leading_white_space or options.ignore_trailing_white_space
+        self.is_possible = (
+            len(data) > 0
+            and len(options.sep) == 1
+            and ord(options.sep) < 128
+            and options.quote != options.sep
+            and not (
+                trims and (ord(options.sep) <= 32 or options.null_value or options.empty_value)
+            )
+            and max(map(ord, options.quote + options.escape), default=0) < 128
+            and not _has_numeric_words(data, options)
+        )
+        self._blanks = _edge_blanks(options) if self.is_possible else None
+        self._double = bool(options.quote) and options.escape == options.quote
+        self._numbers = {f.name for f in data if _types.is_integer(f.type)}
+        self._wire = {f.name: _wire_type(f.type, options) for f in data}
+
+    def parse(self, data: bytes, names: Sequence[str], *, lines: bool) -> list[pa.Array] | None:
+        """Columns of the data schema; `lines` is true where a record cannot span lines."""
+        if not self.is_possible or self._is_odd(data, names, lines=lines):
+            return None
+        options = self._options
+        if not is_utf8(data):
+            data = data.decode("utf-8", "replace").encode()
+        marks = Marks(data, options.sep, options.quote)
+        if marks.has_quotes and not self._is_regular(data, marks, lines=lines):
+            return None
+        if self._blanks is not None:
+            if not marks.has_quotes:
+                data = self._blanks.sub(b"", data)
+            elif self._blanks.search(data):
+                return None
+        if data.startswith(codecs.BOM_UTF8):
+            # Arrow drops one, wherever in a file the block begins.
+            data = codecs.BOM_UTF8 + data
+        in_doubt = bool(self._numbers) and marks.has_doubtful_numbers()
+        wire = self._wire | dict.fromkeys(self._numbers if in_doubt else (), pa.string())
+        kept = [f.name for f in self._data if f.name in names]
+        try:
+            table = pa_csv.read_csv(
+                pa.BufferReader(data),
+                pa_csv.ReadOptions(
+                    use_threads=False, block_size=len(data) + 1, column_names=list(names)
+                ),
+                pa_csv.ParseOptions(
+                    delimiter=options.sep,
+                    # Without quotes to look for, the parser is a tenth faster.
+                    quote_char=options.quote if marks.has_quotes else False,
+                    double_quote=self._double,
+                    escape_char=False,
+                    newlines_in_values=not lines,
+                ),
+                pa_csv.ConvertOptions(
+                    check_utf8=False,
+                    column_types={name: wire[name] for name in kept},
+                    include_columns=kept,
+                    null_values=["", options.null_value],
+                    true_values=_TRUE,
+                    false_values=_FALSE,
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=True,
+                ),
+            )
+            return self._columns(table)
+        except (ValueError, pa.ArrowException):
+            return None
+
+    def _is_odd(self, data: bytes, names: Sequence[str], *, lines: bool) -> bool:
+        """True if something besides quotes means more to Spark's parser, or to the columns."""
+        options = self._options
+        if has_lone_return(data):
+            return True
+        if options.rescued_data_column and not self._wire.keys() >= set(names):
+            return True
+        if b"\0" in data and not (options.quote and options.escape):
+            # Spark's parser takes a zero byte for the character that is not set.
+            return True
+        blank_lines_count = len(names) == 1 or ord(options.sep) <= 32
+        return (blank_lines_count or bool(self._blanks and not lines)) and has_blank_line(data)
+
+    def _columns(self, table: pa.Table) -> list[pa.Array]:
+        """The columns of the data schema."""
+        rows, found = table.num_rows, columns_of(table)
+        return [
+            self._finished(found[f.name], f) if f.name in found else pa.nulls(rows, f.type)
+            for f in self._data
+        ]
+
+    def _finished(self, column: pa.Array, field: pa.Field) -> pa.Array:
+        kind = field.type
+        if _types.is_floating(kind):
+            # Arrow reads more spellings of these than Spark does. Nulls are zeros beneath.
+            values = np.frombuffer(column.buffers()[1], kind.to_pandas_dtype(), len(column))
+            if not np.isfinite(values).all():
+                raise ValueError("not a finite number")
+            return column
+        if column.type == kind:
+            return column
+        if field.name in self._numbers:
+            return _integers(column, kind)
+        if _types.is_decimal(kind):
+            return decimals(column, kind)
+        return self._temporal.column(column, kind)
+
+    def _is_regular(self, data: bytes, marks: Marks, *, lines: bool) -> bool:
+        options = self._options
+        if self._double:
+            if options.char_to_escape_quote_escaping:
+                return False
+        elif options.escape and options.escape.encode() in data:
+            return False
+        if (options.null_value or options.empty_value) and options.quote.encode() * 2 in data:
+            return False
+        return marks.is_regular(double=self._double, lines=lines)
+
+
+def _integers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Integers of a column in which some might be written as Java reads none."""
+    data = texts.buffers()[2]
+    raw = np.frombuffer(data if data is not None else b"", np.uint8)
+    if np.isin(raw, np.frombuffer(b" \txX", np.uint8)).any():
+        raise ValueError("a number with blanks or in hexadecimal digits")
+    return texts.cast(kind)
+
+
+def _has_numeric_words(data: pa.Schema, options: ReaderOptions) -> bool:
+    """True if what stands for infinity or not-a-number would be read as a number."""
+    if not any(_types.is_floating(kind) for kind in data.types):
+        return False
+    words = (options.nan_value, options.positive_inf, options.negative_inf)
+    return any(character.isdigit() for word in words for character in word)
+
+
+def _edge_blanks(options: ReaderOptions) -> re.Pattern[bytes] | None:
+    """Blanks at the edges of fields, which are to be dropped; None if none are."""
+    sep = re.escape(options.sep.encode())
+    leading = rb"(?:(?<=[\r\n%s])|\A)[\x00-\x09\x0b\x0c\x0e-\x20]+" % sep
+    trailing = rb"[\x00-\x09\x0b\x0c\x0e-\x20]+(?=[\r\n%s]|\Z)" % sep
+    wanted = [
+        pattern
+        for pattern, is_wanted in (
+            (leading, options.ignore_leading_white_space),
+            (trailing, options.ignore_trailing_white_space),
+        )
+        if is_wanted
+    ]
+    return re.compile(b"|".join(wanted)) if wanted else None
+
+
+def _wire_type(kind: pa.DataType, options: ReaderOptions) -> pa.DataType:
+    is_formatted = _types.is_date(kind) and options.date_format
+    if _types.is_timestamp(kind) or _types.is_decimal(kind) or is_formatted:
+        return pa.string()
+    return kind

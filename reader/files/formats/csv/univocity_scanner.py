@@ -1,0 +1,249 @@
+"""The state machine of Spark's CSV parser over one text: where fields end and what is in them.
+
+It knows the parser's every answer to odd quotes (`unescapedQuoteHandling` being
+`STOP_AT_DELIMITER`), because a field that is cut elsewhere than in Spark is another value. Values
+and nulls of a schema are not here (`exact_rows.py`), nor what a line is (`record_splitter.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from .dialect import BLANKS, NO_CHARACTER, Rules
+
+__all__ = ["Scanner", "Token"]
+
+Token = str | None
+"""None for an empty field without quotes, which is null."""
+
+
+class _EndOfText(Exception):
+    pass
+
+
+class Scanner:
+    """Reads records one after the other. `at` is where the next one begins."""
+
+    def __init__(self, rules: Rules, text: str, *, is_end: bool = True) -> None:
+        """`is_end` is false if more text follows, which is not known yet."""
+        self._rules = rules
+        self._text = text
+        self._size = len(text)
+        self._sep = rules.sep if len(rules.sep) == 1 else NO_CHARACTER
+        self._feed = rules.breaks[-1] if rules.breaks else ""
+        self._is_end = is_end
+        self.at = 0
+        self.is_closed = False
+        """True if a line break ended the last record, not the end of the text."""
+
+        self._here = 0
+        self._char = self._before = NO_CHARACTER
+        self._is_odd = self._trims = False
+        self._value: list[str] = []
+        self._row: list[Token] = []
+
+    def record(self) -> list[Token]:
+        """The fields of the next record; none for an empty line."""
+        start, self._row = self.at, []
+        self._before, self._is_odd, self._trims = NO_CHARACTER, False, False
+        try:
+            self._next()
+            self._fields()
+            self.is_closed = True
+        except _EndOfText:
+            self.is_closed = False
+            self.at = self._size
+            if self._is_cut_off() or self._value:
+                self._end_value()
+            elif self._size > start:
+                self._row.append(None)
+        return self._row
+
+    def _fields(self) -> None:
+        rules = self._rules
+        if rules.leading:
+            self._skip_blanks()
+        while self._char != self._feed:
+            if rules.leading:
+                self._skip_blanks()
+            if self._char in (self._sep, self._feed):
+                self._row.append(None)
+            else:
+                self._is_odd, self._before = False, NO_CHARACTER
+                if self._char != rules.quote:
+                    self._plain()
+                elif not self._simply_quoted():
+                    self._trims = False
+                    self._quoted()
+                    self._end_value()
+            if self._char != self._feed:
+                self._next()
+                if self._char == self._feed:
+                    self._row.append(None)
+
+    def _plain(self) -> None:
+        """A field without quotes: nothing in it has a meaning."""
+        rules, start = self._rules, self._here
+        self._trims = rules.trailing
+        found = rules.plain.search(self._text, start)
+        last = self._is_end and bool(rules.breaks) and self._size - 1
+        if not found and not self._is_end:
+            raise _EndOfText
+        if not found or (found.start() == last and found[0] == rules.breaks[0]):
+            # The end of the text: there, unlike elsewhere, any line feed ends the field.
+            self._until(rules.literal)
+            self._end_value()
+            return
+        value = self._text[start : found.start()]
+        self._row.append((value.rstrip(BLANKS) if rules.trailing else value) or None)
+        self.at = found.start()
+        self._next()
+
+    def _simply_quoted(self) -> bool:
+        """True if a field was taken whose first quote is its last and that holds no escapes.
+
+        Without an escape character this is not only the fast way: what follows a quoted field
+        then depends on it.
+        """
+        rules, text, start = self._rules, self._text, self.at
+        end = text.find(rules.quote, start)
+        if end < 0 or text[end - 1] == rules.escape or end + 1 >= self._size:
+            return False
+        if text[end + 1] not in (self._sep, self._feed):
+            return False
+        value = text[start:end]
+        if rules.escape + rules.before_escape in value:
+            return False
+        if rules.breaks and rules.breaks[0] in value:
+            return False
+        self._row.append(value or rules.empty)
+        self.at = end + 1
+        self._next()
+        return True
+
+    def _quoted(self) -> None:
+        """After an opening quote: up to the separator or line break behind the closing one."""
+        rules = self._rules
+        self._next()
+        while True:
+            char = self._char
+            if self._before == rules.quote and (char <= " " or char in (self._sep, self._feed)):
+                break
+            if char not in (rules.quote, rules.escape):
+                if self._before == rules.quote:
+                    self._is_odd = True
+                    self._literally("", char)
+                    return
+                if self._before == rules.escape != NO_CHARACTER:
+                    self._value.append(rules.escape)
+                self._until(rules.inside)
+            else:
+                self._unescape()
+            self._before = self._char
+            self._next()
+        if self._char not in (self._sep, self._feed):
+            self._after_quote()
+
+    def _after_quote(self) -> None:
+        blanks = ""
+        while True:
+            blanks += self._char
+            self._next()
+            if self._char == self._feed:
+                return
+            if self._char > " " or self._char == self._sep:
+                break
+        if self._char != self._sep:
+            self._literally(blanks, self._char)
+
+    def _literally(self, blanks: str, char: str) -> None:
+        """A quote that closes nothing: the field is what stands there, up to its separator."""
+        quote = self._rules.quote
+        self._value = [quote, *self._value, quote, blanks, char]
+        self._before = char
+        self._next()
+        self._trims = self._rules.trailing
+        self._to_the_end(behind_blanks=bool(blanks))
+
+    def _to_the_end(self, *, behind_blanks: bool) -> None:  # noqa: ARG002 - for the long separators
+        self._until(self._rules.literal)
+
+    def _unescape(self) -> None:
+        """At a quote or an escape inside of quotes."""
+        rules, char, before = self._rules, self._char, self._before
+        if char == rules.escape and before == rules.before_escape != NO_CHARACTER:
+            self._value.append(rules.escape)
+            self._char = NO_CHARACTER
+        elif before == rules.escape:
+            if char == rules.quote:
+                self._value.append(rules.quote)
+                self._char = NO_CHARACTER
+            else:
+                self._value.append(before)
+        elif before == rules.quote:
+            self._value.append(rules.quote)
+            if char != rules.quote:
+                self._before = char
+                self._escapes()
+
+    def _escapes(self) -> None:
+        """An escape right behind a closing quote: escapes count, separators end the value."""
+        rules = self._rules
+        while self._char not in (self._sep, self._feed):
+            if self._char in (rules.quote, rules.escape):
+                self._unescape()
+            else:
+                if self._before == rules.quote:
+                    self._value.append(rules.quote)
+                self._value.append(self._char)
+            self._before = self._char
+            self._next()
+
+    def _is_cut_off(self) -> bool:
+        """True if the text ends within a value, which then is one even if it is empty."""
+        rules = self._rules
+        if self._char == rules.quote:
+            if self._before == rules.quote:
+                return True
+            if not self._is_odd:
+                self._value.append(rules.quote)
+        return self._before != NO_CHARACTER and self._char not in (self._sep, self._feed)
+
+    def _end_value(self) -> None:
+        text = "".join(self._value)
+        self._value.clear()
+        if self._trims:
+            text = text.rstrip(BLANKS)
+        self._row.append(text or self._rules.empty)
+
+    def _skip_blanks(self) -> None:
+        stops = (self._sep, self._feed, self._rules.quote)
+        while self._char <= " " and self._char not in stops:
+            self._next()
+
+    def _until(self, pattern: re.Pattern[str]) -> None:
+        """Take text from the current character to what the pattern finds, and go there."""
+        found = pattern.search(self._text, self._here)
+        end = found.start() if found else self._size
+        chunk = self._text[self._here : end]
+        quoted_break = self._rules.quoted_break
+        if quoted_break and pattern is self._rules.inside:
+            chunk = chunk.replace(quoted_break, "\n")
+        self._value.append(chunk)
+        if not found:
+            raise _EndOfText
+        self.at = end
+        self._next()
+
+    def _next(self) -> None:
+        if self.at >= self._size:
+            raise _EndOfText
+        self._here = self.at
+        char = self._text[self.at]
+        self.at += 1
+        for ending in self._rules.breaks:
+            if char == ending[0] and self._text.startswith(ending, self._here):
+                char = self._feed
+                self.at = self._here + len(ending)
+                break
+        self._char = char

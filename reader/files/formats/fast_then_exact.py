@@ -1,0 +1,93 @@
+"""Records that a fast parser takes a block at a time, and an exact one singly.
+
+The fast one refuses whatever it is not sure of. A refused block is tried again in pieces, so that
+only the records around a bad one are read exactly. Not here: the parsers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from typing_extensions import override
+
+from ..io.whole_records import overlaps_itself
+from ..values.rows import Row, Rows
+from .api import Parsed
+from .record_format import RecordFormat, Source
+
+__all__ = ["PIECE", "TwoPathFormat", "records_of"]
+
+PIECE = 64 * 1024
+"""Bytes of the pieces of a refused block."""
+
+
+class TwoPathFormat(RecordFormat):
+    """A format of lines, or of what another separator ends."""
+
+    _rows: Rows
+    """What makes Arrow of rows."""
+
+    @abstractmethod
+    def quick(self, data: bytes, source: Source) -> Parsed | None:
+        """All of `data` by the fast parser; None if it refuses, or might be wrong."""
+
+    def records(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Each record of `data`, with the offset at which it begins."""
+        return records_of(data, self.options.line_sep.encode())
+
+    @abstractmethod
+    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
+        """The rows of one record by the exact parser, and how many records were dropped.
+
+        Raises:
+            SplitReadError: the record does not fit, and `mode` lets none pass.
+        """
+
+    @override
+    def parse(self, data: bytes, source: Source) -> Parsed:
+        parsed = self.quick(data, source)
+        if parsed is not None:
+            return parsed
+        separator = self.options.line_sep.encode() or b"\n"
+        if len(data) <= PIECE or len(source.files) > 1 or overlaps_itself(separator):
+            return self._exact(data, source)
+        parts, at = list[Parsed](), 0
+        while at < len(data):
+            end = data.find(separator, at + PIECE)
+            end = end + len(separator) if end >= 0 else len(data)
+            piece, here = data[at:end], source.moved(at)
+            parts.append(self.quick(piece, here) or self._exact(piece, here))
+            at = end
+        batch = pa.concat_batches([part.batch for part in parts])
+        return Parsed(batch, sum(part.dropped for part in parts))
+
+    def _exact(self, data: bytes, source: Source) -> Parsed:
+        rows, packed = list[Row](), len(source.files) > 1
+        rows_of, dropped_of = [0] * len(source.files), [0] * len(source.files)
+        for offset, record in self.records(data):
+            index = source.locate(offset)[0] if packed else 0
+            found, dropped = self.rows_of(record, _place(source, offset))
+            rows.extend(found)
+            rows_of[index] += len(found)
+            dropped_of[index] += dropped
+        of_files = rows_of if packed else None
+        return Parsed(self._rows.batch(rows), sum(dropped_of), of_files, dropped_of)
+
+
+def records_of(data: bytes, separator: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each record of `data`, with the offset at which it begins; empty: any line break ends one."""
+    offset = 0
+    if separator:
+        for record in data.split(separator):
+            yield offset, record
+            offset += len(record) + len(separator)
+        return
+    for line in data.splitlines(keepends=True):
+        yield offset, line.rstrip(b"\r\n")
+        offset += len(line)
+
+
+def _place(source: Source, offset: int) -> Callable[[], str]:
+    return lambda: source.locate(offset)[1]

@@ -1,0 +1,159 @@
+"""Blocks of whole lines as columns, by the fast parsers; each refuses what it is not sure of.
+
+msgspec takes flat records (`flat_parser.py`), arrow-json under its eyes nested ones
+(`nested_parser.py`), and pyarrow's parser with an explicit schema what these two do not: decimals,
+and 32 bit floats in flat records. It knows no maps, which come by arrow-json even then. What it
+refuses too is tried by msgspec again, which then takes any value in columns of strings, as it is
+written. What they are known to read otherwise than Spark is looked for here: a negative zero that
+is an integer, bytes that are not UTF-8, words for no number, numbers with too many digits.
+
+Not here: whether each line held one record (`record_boundaries.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pa_json
+
+from ...options import ReaderOptions
+from ...values.column_fitter import columns_of, empty_columns
+from ...values.strings import is_utf8
+from ...values.times.temporal import Temporal
+from .flat_parser import REFUSALS, FlatRecords
+from .intermediate_schema import finish, holds_floats, wire_schema, wire_type
+from .jackson_limits import may_exceed
+from .nested_parser import NestedRecords
+
+__all__ = ["FastRecords"]
+
+_types = pa.types
+_MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
+_NO_NUMBER = re.compile(rb"[:\[,][ \t]*-?(?:NaN|Inf)")
+
+
+class FastRecords:
+    """The fast parsers for one schema."""
+
+    def __init__(
+        self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
+    ) -> None:
+        """`schema` is that of the batches, `data` that of what records hold."""
+        self._schema, self._data = schema, data
+        self._options, self._temporal = options, temporal
+        maps = [
+            field
+            for field in data
+            if wire_type(field.type, maps=True) and not wire_type(field.type, maps=False)
+        ]
+        self._plain = pa.schema([field for field in data if field not in maps])
+        """What pyarrow's parser is to find: all columns without maps."""
+        self._maps = NestedRecords.of(pa.schema(maps), known_only=False)
+        self._map_names = [field.name for field in maps]
+        self._wire = wire_schema(self._plain) if self._maps or not maps else None
+        self._plan = [
+            (field, at, data.field(at).type if at >= 0 else None)
+            for field in schema
+            for at in [data.get_field_index(field.name)]
+        ]
+        self._floats = [at for at, kind in enumerate(data.types) if holds_floats(kind)]
+        minds = options.minds_unknown_fields
+        self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(data, known_only=minds)
+        self._written: FlatRecords | None = None
+        if self._strict is None and not maps:
+            self._strict = FlatRecords.of(self._wire, known_only=minds)
+            written = [
+                f.name for f in data if _types.is_string(f.type) or _types.is_decimal(f.type)
+            ]
+            if written:
+                self._written = FlatRecords.of(self._wire, known_only=minds, written=written)
+
+    def batch(self, data: bytes) -> pa.RecordBatch | None:
+        """The records in `data`; None where a parser refuses or might be wrong."""
+        if not is_utf8(data) or may_exceed(data):
+            return None
+        parsed = (
+            self._by_msgspec(self._strict, data)
+            or self._by_pyarrow(data)
+            or self._by_msgspec(self._written, data)
+        )
+        if parsed is None:
+            return None
+        wire, rows = parsed
+        if any(_has_minus_zero(wire[at]) for at in self._floats) and _integer_minus_zero(data):
+            return None
+        try:
+            return self._assembled(wire, rows)
+        except (ValueError, pa.ArrowException):
+            return None
+
+    def _by_msgspec(
+        self, records: FlatRecords | NestedRecords | None, data: bytes
+    ) -> tuple[list[pa.Array], int] | None:
+        if records is None:
+            return None
+        try:
+            return records.columns(data)
+        except (*REFUSALS, ValueError, pa.ArrowException):
+            return None
+
+    def _by_pyarrow(self, data: bytes) -> tuple[list[pa.Array], int] | None:
+        if self._wire is None or _has_word_for_no_number(data):
+            return None
+        try:
+            table = self._table(data, self._wire)
+            maps, rows = self._maps.columns(data) if self._maps else ([], table.num_rows)
+        except (*REFUSALS, ValueError, pa.ArrowException):
+            return None
+        if rows != table.num_rows:
+            return None
+        found = columns_of(table) | dict(zip(self._map_names, maps, strict=False))
+        return [found[name] for name in self._data.names], rows
+
+    def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
+        ignored = "error" if self._options.minds_unknown_fields else "ignore"
+        options = pa_json.ParseOptions(explicit_schema=wire, unexpected_field_behavior=ignored)
+        reading = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        return pa_json.read_json(pa.BufferReader(data), reading, options)
+
+    def _assembled(self, wire: list[pa.Array], rows: int) -> pa.RecordBatch:
+        if not len(self._schema):
+            return empty_columns(self._schema, rows)
+        columns = [
+            pa.nulls(rows, field.type) if kind is None else finish(wire[at], kind, self._temporal)
+            for field, at, kind in self._plan
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _integer_minus_zero(data: bytes) -> bool:
+    """True if an integer may be written -0 in `data`."""
+    return b"-0" in data and _MINUS_ZERO.search(data) is not None
+
+
+def _has_word_for_no_number(data: bytes) -> bool:
+    """True if a word may stand there that pyarrow takes for a number, such as -NaN or Inf."""
+    raw = np.frombuffer(data, np.uint8)
+    for word in (b"NaN", b"Inf"):
+        # Three times as fast as looking for the word.
+        places = np.flatnonzero(raw[:-2] == word[0])
+        if ((raw[places + 1] == word[1]) & (raw[places + 2] == word[2])).any():
+            return _NO_NUMBER.search(data) is not None
+    return False
+
+
+def _has_minus_zero(array: pa.Array) -> bool:
+    """True if a float is -0.0. For Spark the integer -0 in a column of floats is 0.0."""
+    if _types.is_struct(array.type):
+        return any(_has_minus_zero(array.field(index)) for index in range(array.type.num_fields))
+    if _types.is_list(array.type):
+        return _has_minus_zero(array.values)
+    if not _types.is_floating(array.type):
+        return False
+    if not len(array):
+        return False
+    # Its sign bit and nothing else; a null is a zero beneath.
+    bits = np.frombuffer(array.buffers()[1], f"u{array.type.byte_width}")
+    return bool((bits == 1 << (array.type.bit_width - 1)).any())

@@ -1,0 +1,129 @@
+"""Flat JSON records through msgspec: typed, strict, and column by column into Arrow.
+
+Why msgspec: on one core, 27 MB of six-column lines took 0.09 s (300 MB/s) this way, and with
+pyarrow's parser 0.12 s (220 MB/s). DuckDB (320 MB/s) and polars (285 MB/s) are hardly better, much
+larger, and take text for numbers or numbers for text without a word. msgspec refuses whatever is
+not exactly of the type, so that a slower path decides.
+
+Not here: whether each line held one record (`record_boundaries.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Self
+
+import msgspec
+import pyarrow as pa
+
+from ...values.gc_pause import without_collection
+
+_types = pa.types
+
+NAME_ESCAPED = re.compile(r'[\\"\x00-\x1f]')
+"""What JSON escapes in names; msgspec refuses to look for such names."""
+
+_NULL = msgspec.Raw(b"null")
+
+_FEW = 5
+"""Columns from which on it pays to turn records around."""
+
+REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
+"""What `columns` raises, besides pyarrow's own errors, for records that it does not take."""
+
+
+class FlatRecords:
+    """Decodes lines of objects whose columns are numbers, booleans and strings."""
+
+    def __init__(self, wire: pa.Schema, kinds: list[Any], *, known_only: bool) -> None:
+        """`kinds` are the Python types of the columns of `wire`; see `of`."""
+        self._types = wire.types
+        self._written = [kind is msgspec.Raw for kind in kinds]
+        asked = [
+            (name, kind if kind is msgspec.Raw else kind | None)
+            for name, kind in zip(wire.names, kinds, strict=True)
+        ]
+        record = record_type(asked, known_only=known_only)
+        self._decoder = msgspec.json.Decoder(record)
+        self._getters = [attrgetter(name) for name in record.__struct_fields__]
+
+    @classmethod
+    def of(
+        cls, wire: pa.Schema | None, *, known_only: bool, written: Sequence[str] = ()
+    ) -> Self | None:
+        """For a schema out of `wire_schema`; None if it is not flat.
+
+        With `known_only`, records with other columns are refused. The columns `written` are
+        strings of any value: of one that is no string, its text as it stands there.
+        """
+        if wire is None or any(NAME_ESCAPED.search(name) for name in wire.names):
+            return None
+        fields = [
+            field.with_type(pa.string()) if field.name in written else field for field in wire
+        ]
+        kinds = [msgspec.Raw if f.name in written else python_type(f.type) for f in fields]
+        if not kinds or None in kinds:
+            return None
+        return cls(pa.schema(fields), kinds, known_only=known_only)
+
+    def columns(self, data: bytes) -> tuple[list[pa.Array], int]:
+        """One array for each column of the schema, and the number of records.
+
+        Raises:
+            ArrowException: a number does not fit its type.
+            Exception: one of `REFUSALS`, for anything that is not exactly of its type.
+        """
+        with without_collection():
+            records = self._decoder.decode_lines(data)
+            made = [
+                pa.array(map(_text, values) if written else values, kind)
+                for values, kind, written in zip(
+                    self._collected(records), self._types, self._written, strict=False
+                )
+            ]
+        return made or [pa.array([], kind) for kind in self._types], len(records)
+
+    def _collected(self, records: list[msgspec.Struct]) -> Iterator[Sequence[object]]:
+        """The values of one column after the other; nothing if there are no records."""
+        if len(self._types) < _FEW:
+            # Of a single column eight times as fast as turning records around.
+            return (list(map(get, records)) for get in self._getters)
+        # Of 60 columns three times as fast as collecting one after the other.
+        return zip(*map(msgspec.structs.astuple, records), strict=True)
+
+
+def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[msgspec.Struct]:
+    """Of objects with these fields, a name and a type each, of which any may be missing."""
+    own = [f"field_{number}" for number in range(len(asked))]
+    return msgspec.defstruct(
+        "Record",
+        [
+            (name, kind, _NULL if kind is msgspec.Raw else None)
+            for name, (_, kind) in zip(own, asked, strict=True)
+        ],
+        rename={name: written for name, (written, _) in zip(own, asked, strict=True)},
+        forbid_unknown_fields=known_only,
+        # Values are dropped together and hold no cycles.
+        gc=False,
+    )
+
+
+def _text(value: Any) -> str | None:
+    written = bytes(value)
+    if written.startswith(b'"'):
+        return (
+            msgspec.json.decode(written, type=str) if b"\\" in written else written[1:-1].decode()
+        )
+    return None if written == b"null" else written.decode()
+
+
+def python_type(kind: pa.DataType) -> type | None:
+    """What msgspec decodes a value of that type to; None where it might not be what was written."""
+    if _types.is_string(kind):
+        return str
+    if _types.is_integer(kind):
+        return int
+    # A float of 32 bits would be rounded twice.
+    return {pa.float64(): float, pa.bool_(): bool}.get(kind)

@@ -1,0 +1,190 @@
+"""One JSON record as rows, and what becomes of it if it does not fit: the exact path.
+
+Not here: cutting into records, the fast paths (`format.py`), single values (`token_values.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from ...options import ParseMode, ReaderOptions
+from ...values.rows import Row, Rows
+from ...values.times.temporal import Temporal
+from ...values.variant.shredded_variants import is_variant
+from ..record_format import malformed
+from . import stdlib_parser
+from .characters import MalformedText
+from .encodings import recoded
+from .scalars import Misfit, misfit
+from .token_values import Partial, converters, rows_of, struct_of, variant_of
+from .tokenizer import TokenStream
+from .unknown_fields import JsonNews
+
+__all__ = ["JsonRows"]
+
+
+class JsonRows(Rows):
+    """Makes rows of records under the reader's mode."""
+
+    def __init__(
+        self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
+    ) -> None:
+        """Raises TypeError for columns that JSON cannot be read into."""
+        super().__init__(schema, data)
+        self._options = options
+        self._mode = options.mode
+        self.news = JsonNews(data, options)
+        self._fields = converters(data, options, temporal)
+        self._takers = stdlib_parser.takers(data, options, temporal)
+        self._texts = [f.name for f in data if pa.types.is_string(f.type)]
+        self._corrupt = self._string_column(options.column_name_of_corrupt_record)
+        self._single = options.single_variant_column
+        if self._single and (data.names != [self._single] or not is_variant(data.types[0])):
+            raise TypeError(f"columns other than the one variant {self._single}")
+        self._rescued = self._string_column(options.rescued_data_column)
+
+    @property
+    def keeps_text(self) -> bool:
+        """True if the schema has a column for the text of malformed records."""
+        return bool(self._corrupt)
+
+    def of_record(self, record: bytes, where: Callable[[], str]) -> tuple[list[Row], int]:
+        """The rows of one record, and how many records were dropped.
+
+        Raises:
+            MalformedDataError: the record does not parse or fit, under `FAILFAST`.
+            NewColumnsSeen: it has fields that the schema does not have, if that stops the query.
+        """
+        self.news.look(record, where)
+        try:
+            return self._plain(record), 0
+        except stdlib_parser.REFUSALS:
+            pass
+        try:
+            return self._read(record), 0
+        except Partial as err:
+            return self._bad(err.value, record, str(err), where)
+        except ValueError as err:
+            return self._bad([{}], record, str(err), where)
+
+    def of_element(self, element: bytes, where: Callable[[], str]) -> Row:
+        """The row of one element of a document that is an array.
+
+        Raises:
+            Partial: with the row, of which a value does not fit.
+            ValueError: it is no object, or none by itself.
+            NewColumnsSeen: as for a record.
+        """
+        self.news.look(element, where)
+        if element.lstrip()[:1] != b"{":
+            raise MalformedText("an element that is no object")
+        with suppress(*stdlib_parser.REFUSALS):
+            return self._plain(element)[0]
+        stream = TokenStream(element, self._options)
+        stream.next()
+        try:
+            row = self._rescued_row(stream) if self._rescued else struct_of(stream, self._fields)
+        except Partial:
+            self._require_end(stream)
+            raise
+        self._require_end(stream)
+        return row
+
+    def with_text(
+        self, batch: pa.RecordBatch, text: str | None, most: int
+    ) -> Iterator[pa.RecordBatch]:
+        """`batch` with the text of the record that all of it comes from, of `most` bytes each."""
+        if text is None:
+            yield batch
+            return
+        index = batch.schema.get_field_index(self._corrupt)
+        step = max(1, most // max(1, len(text)))
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            yield part.set_column(index, batch.schema.field(index), pa.array([text] * len(part)))
+
+    def _plain(self, record: bytes) -> list[Row]:
+        value = stdlib_parser.parsed(record, self._options)
+        if self._single:
+            value = {self._single: value}
+        stdlib_parser.keep_written(value, self._texts, record)
+        rows = stdlib_parser.rows_of(value, self._takers)
+        if self._rescued and self._may_rescue(value):
+            raise ValueError("there may be something to rescue")
+        return rows
+
+    def _may_rescue(self, value: Any) -> bool:
+        unknown = type(value) is list or not value.keys() <= self._takers.keys()
+        return unknown or self.news.anything(value)
+
+    def _read(self, record: bytes) -> list[Row]:
+        stream = TokenStream(recoded(record)[0], self._options)
+        if stream.next() is None:
+            return []
+        if self._single:
+            rows = [{self._single: variant_of(stream)}]
+        elif self._rescued:
+            rows = self._rescuing(stream)
+        else:
+            rows = rows_of(stream, self._fields)
+        self._require_end(stream)
+        return rows
+
+    def _require_end(self, stream: TokenStream) -> None:
+        if not stream.ends():
+            raise MalformedText("more text after the record's end")
+
+    def _rescuing(self, stream: TokenStream) -> list[Row]:
+        if stream.found == "{":
+            return [self._rescued_row(stream)]
+        rows = list[Row]()
+        if stream.found == "[":
+            while stream.next() == "{":
+                rows.append(self._rescued_row(stream))
+        if stream.found != "]":
+            raise misfit(stream.found or "nothing", "an object")
+        return rows
+
+    def _rescued_row(self, stream: TokenStream) -> Row:
+        """One object; what has no column or does not fit it goes to the column for such."""
+        row: Row = {}
+        rescued: dict[str, str] = {}
+        while stream.next() == "name":
+            name = stream.name or ""
+            stream.next()
+            raw = stream.raw()
+            if name not in self._fields:
+                rescued[name] = raw.decode("utf-8", "replace")
+                continue
+            value = TokenStream(raw, self._options)
+            value.next()
+            try:
+                row[name] = self._fields[name](value)
+                if (more := self.news.nested(name, raw)) is not None:
+                    rescued[name] = more
+            except Misfit as err:
+                row[name] = err.value if isinstance(err, Partial) else None
+                rescued[name] = raw.decode("utf-8", "replace")
+        if rescued:
+            parts = (
+                f"{json.dumps(name, ensure_ascii=False)}:{raw}" for name, raw in rescued.items()
+            )
+            row[self._rescued] = "{" + ",".join(parts) + "}"
+        return row
+
+    def _bad(
+        self, rows: list[Row], record: bytes, problem: str, where: Callable[[], str]
+    ) -> tuple[list[Row], int]:
+        if self._mode is ParseMode.FAILFAST:
+            raise malformed(where(), problem, "a JSON object that fits the schema")
+        if self._mode is ParseMode.DROPMALFORMED:
+            return [], 1
+        if self._corrupt:
+            text = record.decode("utf-8", "replace")
+            rows = [{**row, self._corrupt: text} for row in rows]
+        return rows, 0

@@ -1,0 +1,72 @@
+"""Files that are appended to: where their whole records end, and whether they are still the same.
+
+Not here: reading them (`lines.py`), and what a grown file means (the enumerator's ledger).
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from ....checkpoint_meta.documents.file_split import FileVersion, GrowingMark
+from ....checkpoint_meta.index.fingerprints import may_be
+from ....errors import FileChangedError
+from ..options import ReaderOptions
+from .file_version import mark_at, naming, replaced
+from .lines import separator_of
+from .source_file import is_local, place_of
+
+_STEP = 64 * 1024
+
+
+def whole_records(
+    path: str, start: int, size: int, known: np.uint64, options: ReaderOptions
+) -> GrowingMark:
+    """The mark of a file after its last whole record up to `size`; at `start` if there is none.
+
+    A record whose end has not been written yet is left for later, so the last record of a file
+    is read when it is terminated.
+
+    Args:
+        path: a local file.
+        start: up to here it was taken.
+        size: of the file, as listed.
+        known: its version then (`versions_of`); looked at where `start` is not 0.
+        options: how records end.
+
+    Raises:
+        FileChangedError: this is not the file that was taken up to `start`: another inode, other
+            bytes before `start`, or no end of a record there; or it is not a local one.
+    """
+    if not is_local(path):
+        raise FileChangedError(
+            "a file that is not local cannot be read on",
+            path,
+            "onOverwrite=appendTail",
+            "a path of a local or mounted file system: objects are replaced, not appended to",
+            "Set onOverwrite to ignore, reprocess or fail.",
+        )
+    separator = separator_of(options)
+    width = len(separator)
+    file = FileVersion(path, size, -1)
+    with naming(file), open(place_of(path), "rb") as opened:
+        descriptor = opened.fileno()
+        if size > start > 0 and os.pread(descriptor, width, start - width) != separator:
+            raise replaced(path, start, f"no end of a record before byte {start}")
+        if start and not may_be(known, mark_at(descriptor, start)):
+            raise replaced(path, start)
+        end = _after_last(separator, descriptor, start, size)
+        return mark_at(descriptor, end)
+
+
+def _after_last(separator: bytes, descriptor: int, start: int, size: int) -> int:
+    width, end = len(separator), size
+    while end > start:
+        begin = max(start, end - _STEP)
+        found = os.pread(descriptor, end - begin, begin).rfind(separator)
+        if found >= 0:
+            return begin + found + width
+        # A separator may lie across two pieces.
+        end = begin + width - 1 if begin > start else start
+    return start

@@ -1,0 +1,309 @@
+"""Decompression: which codec a file has, and its content as a stream.
+
+Every decoder is asked for no more than the caller wants, and is given no more than that takes: what
+is held is a window and a chunk, however much a file swells. Several members or frames in a row are
+one content, with zeros between them at most; anything else behind the last is an error, as is an
+end in the middle. Hadoop's own framing of snappy and LZ4, which Spark writes, is understood besides
+the standard ones. Not here: codecs inside block formats such as Parquet.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import pyarrow as pa
+from isal import igzip_lib
+
+from ....checkpoint_meta.documents.file_split import FileVersion
+from ....errors import MalformedDataError
+from ..options import Compression
+from .source_file import RandomAccess
+from .varints import read_varint
+
+__all__ = ["FAULTS", "Decoder", "Readable", "broken", "codec_of", "decompressed"]
+
+_SUFFIXES = {
+    ".gz": Compression.GZIP,
+    ".gzip": Compression.GZIP,
+    ".bz2": Compression.BZIP2,
+    ".zst": Compression.ZSTD,
+    ".zstd": Compression.ZSTD,
+    ".xz": Compression.XZ,
+    ".lz4": Compression.LZ4,
+    ".snappy": Compression.SNAPPY,
+    ".deflate": Compression.DEFLATE,
+}
+_CHUNK = 256 * 1024
+_LZ4_FRAME = b"\x04\x22\x4d\x18"
+_SNAPPY_FRAME = b"\xff\x06\x00\x00sNaPpY"
+_MAX_BLOCK = 128 * 1024 * 1024
+"""Largest block of snappy: the format decodes a block at once. Writers keep them at 256 KiB."""
+
+_MAX_LZ4 = 4 * 1024 * 1024
+"""Largest part of a block of Hadoop's LZ4, which is the largest that LZ4's own frames may have."""
+
+_MAX_WINDOW = 128 * 1024 * 1024
+"""Most memory that xz may take for its dictionary; `xz -9` takes 64 MiB."""
+
+
+def codec_of(path: str, option: Compression) -> Compression:
+    """The codec of the file at `path`: by option, else by suffix."""
+    if option is not Compression.AUTO:
+        return option
+    return _SUFFIXES.get(path[path.rfind(".") :].lower(), Compression.NONE)
+
+
+class Readable(Protocol):
+    """A stream of bytes."""
+
+    def read(self, count: int) -> bytes:
+        """At most `count` bytes; none only at the end."""
+
+
+class Decoder(Protocol):
+    """A decoder of one stream, as those of the standard library are."""
+
+    eof: bool
+    unused_data: bytes
+
+    @property
+    def needs_input(self) -> bool:
+        """True if nothing can come without more bytes."""
+
+    def decompress(self, data: bytes, count: int) -> bytes:
+        """At most `count` bytes of content."""
+
+
+@contextmanager
+def decompressed(
+    file: FileVersion,
+    source: RandomAccess,
+    codec: Compression,
+    start: int = 0,
+    begun: tuple[Decoder, bytes] | None = None,
+) -> Iterator[Readable]:
+    """The content of `source` as a stream; broken data raises `MalformedDataError`.
+
+    It begins at byte `start`: with a stream or frame, or else in the middle of a stream with a
+    decoder that knows how, and with bytes that it is given before the others.
+    """
+    raw = _Raw(source, start)
+    try:
+        yield _Checked(_open(codec, raw, raw.peek(10), begun), file, raw, codec)
+    except FAULTS as err:
+        raise broken(file, raw.position, codec, err) from err
+
+
+def _open(
+    codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, bytes] | None = None
+) -> Any:
+    if begun is not None:
+        return _Members(raw, _MEMBERS[codec], *begun)
+    if not head:
+        # Hadoop's empty compressed files have no bytes at all; so have ours.
+        return io.BytesIO()
+    if codec in _MEMBERS:
+        return _Members(raw, _MEMBERS[codec])
+    if codec is Compression.ZSTD:
+        return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+    if codec is Compression.LZ4 and head.startswith(_LZ4_FRAME):
+        return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "lz4")
+    if codec is Compression.LZ4:
+        return _Chunked(_hadoop_blocks(raw, _lz4_part))
+    if head.startswith(_SNAPPY_FRAME):
+        return _Chunked(_snappy_frames(raw))
+    return _Chunked(_hadoop_blocks(raw, _snappy_part))
+
+
+class _Raw(io.RawIOBase):
+    """The stored bytes in order."""
+
+    def __init__(self, source: RandomAccess, start: int) -> None:
+        super().__init__()
+        self._source = source
+        self.position = start
+
+    def readable(self) -> bool:
+        return True
+
+    def peek(self, count: int) -> bytes:
+        return self._source.read_at(self.position, count)
+
+    def read(self, count: int = -1) -> bytes:
+        data = self._source.read_at(self.position, _CHUNK if count < 0 else count)
+        self.position += len(data)
+        return data
+
+    def exactly(self, count: int) -> bytes:
+        data = self.read(count)
+        if len(data) < count:
+            raise EOFError("the data ends in the middle of a block")
+        return data
+
+
+_MEMBERS: dict[Compression, Callable[[], Any]] = {
+    # Both check the sums of their formats; isal is three times as fast as zlib.
+    Compression.GZIP: lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP),
+    Compression.DEFLATE: lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_ZLIB),
+    Compression.BZIP2: bz2.BZ2Decompressor,
+    Compression.XZ: lambda: lzma.LZMADecompressor(memlimit=_MAX_WINDOW),
+}
+
+
+class _Members:
+    """One or several compressed streams in a row, through decoders of the standard library's kind.
+
+    Such a decoder keeps what it was given and has not used. So it is given more only when it asks.
+    """
+
+    def __init__(
+        self,
+        raw: _Raw,
+        start: Callable[[], Any],
+        decoder: Decoder | None = None,
+        rest: bytes = b"",
+    ) -> None:
+        self._raw = raw
+        self._start = start
+        self._decoder: Any = decoder
+        self._rest = rest
+
+    def read(self, count: int) -> bytes:
+        while True:
+            if self._decoder is None and not self._begins():
+                return b""
+            data = b""
+            if self._decoder.needs_input:
+                data = self._rest or self._raw.read(_CHUNK)
+                if not data:
+                    raise EOFError("the compressed data ends before its end mark")
+                self._rest = b""
+            out: bytes = self._decoder.decompress(data, count)
+            if self._decoder.eof:
+                self._rest = self._decoder.unused_data
+                self._decoder = None
+            if out:
+                return out
+
+    def _begins(self) -> bool:
+        """Start the next member, behind any zeros; false at the end of the data."""
+        data = self._rest.lstrip(b"\0")
+        while not data:
+            data = self._raw.read(_CHUNK)
+            if not data:
+                return False
+            data = data.lstrip(b"\0")
+        self._rest, self._decoder = data, self._start()
+        return True
+
+
+class _Chunked:
+    """Decoded blocks handed out in the sizes asked for."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._block = memoryview(b"")
+
+    def read(self, count: int) -> bytes:
+        while not self._block:
+            block = next(self._blocks, None)
+            if block is None:
+                return b""
+            self._block = memoryview(block)
+        out, self._block = bytes(self._block[:count]), self._block[count:]
+        return out
+
+
+def _hadoop_blocks(raw: _Raw, decode: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Big-endian length of a block, then its parts, each with its compressed length."""
+    while head := raw.read(4):
+        if len(head) < 4:
+            raise EOFError("the data ends in the middle of a block")
+        left = struct.unpack(">I", head)[0]
+        while left:
+            size = struct.unpack(">I", raw.exactly(4))[0]
+            if size > 2 * _MAX_BLOCK:
+                raise ValueError(f"a block claims {size} compressed bytes")
+            data = decode(raw.exactly(size))
+            if not 0 < len(data) <= left:
+                raise ValueError(f"a part of {len(data)} bytes where {left} are left of its block")
+            yield data
+            left -= len(data)
+
+
+def _snappy_part(compressed: bytes) -> bytes:
+    size = _snappy_length(compressed)
+    data: bytes = pa.Codec("snappy").decompress(compressed, size, asbytes=True)
+    return data
+
+
+def _lz4_part(compressed: bytes) -> bytes:
+    # Hadoop does not say how long a part is that shares its block with others, and Arrow's codec
+    # for bare LZ4 has to know; within a frame of its own the part ends by itself.
+    if len(compressed) > _MAX_LZ4:
+        raise ValueError(f"a part of {len(compressed)} bytes; at most {_MAX_LZ4} are read")
+    frame = b"".join(
+        (_LZ4_FRAME, b"\x60\x70\x73", struct.pack("<I", len(compressed)), compressed, bytes(4))
+    )
+    with pa.CompressedInputStream(pa.BufferReader(frame), "lz4") as stream:
+        data: bytes = stream.read()
+    return data
+
+
+def _snappy_frames(raw: _Raw) -> Iterator[bytes]:
+    decoder = pa.Codec("snappy")
+    while head := raw.read(4):
+        if len(head) < 4:
+            raise EOFError("the data ends in the middle of a frame")
+        kind, body = head[0], raw.exactly(int.from_bytes(head[1:], "little"))
+        if kind == 0:
+            yield decoder.decompress(body[4:], _snappy_length(body[4:]), asbytes=True)
+        elif kind == 1:
+            yield body[4:]
+        elif kind < 0x80:
+            raise ValueError(f"frame of the unknown kind {kind}")
+
+
+def _snappy_length(data: bytes) -> int:
+    """The length that stands as a varint before every snappy block."""
+    try:
+        size, _ = read_varint(data[:5], 0)
+    except IndexError:
+        raise ValueError("a block without a length") from None
+    if size > _MAX_BLOCK:
+        raise ValueError(f"a block claims {size} bytes")
+    return size
+
+
+_GZIP_FAULT: type[Exception] = igzip_lib.error  # type: ignore[assignment]  # its stub names no class
+FAULTS = (_GZIP_FAULT, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError)
+
+
+class _Checked:
+    def __init__(self, inner: Any, file: FileVersion, raw: _Raw, codec: Compression) -> None:
+        self._inner, self._file, self._raw, self._codec = inner, file, raw, codec
+
+    def read(self, count: int) -> bytes:
+        try:
+            data: bytes = self._inner.read(count)
+        except FAULTS as err:
+            raise broken(self._file, self._raw.position, self._codec, err) from err
+        return data
+
+
+def broken(file: FileVersion, position: int, codec: str, err: Exception) -> MalformedDataError:
+    """The error for compressed bytes that do not decompress."""
+    return MalformedDataError(
+        f"compressed file cannot be decompressed as {codec}",
+        f"{file.path}, before byte {position} of {file.size}",
+        str(err).splitlines()[0] if str(err) else type(err).__name__,
+        f"whole {codec} data",
+        "Replace the file, name its codec with the compression option, "
+        "or set ignoreCorruptFiles to skip and count it.",
+    )

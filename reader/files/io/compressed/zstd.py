@@ -1,0 +1,69 @@
+"""Where the frames of a zstd file begin: each can be decompressed by itself.
+
+Found by walking from header to header, which decompresses nothing. A file of one frame, as the
+command `zstd` writes it, is one piece; `pzstd`, the seekable format and files that were put
+together have many. indexed_zstd 1.7 was tried: it takes paths only, no object store, and its
+offsets are those found here.
+"""
+
+from __future__ import annotations
+
+from ..source_file import RandomAccess
+
+_FRAME = b"\x28\xb5\x2f\xfd"
+_AHEAD = 64 * 1024
+
+
+def frames(source: RandomAccess, size: int) -> list[int]:
+    """The bytes at which frames begin, in order; skippable ones belong to the frame before.
+
+    Raises:
+        ValueError: the bytes are no frames of zstd, or end within one.
+    """
+    view = _Ahead(source)
+    found, at = list[int](), 0
+    while at < size:
+        magic = view.read(at, 4)
+        if magic == _FRAME:
+            found.append(at)
+            at = _behind_frame(view, at, size)
+        elif magic[1:] == b"\x2a\x4d\x18" and magic[0] >> 4 == 5:
+            at += 8 + int.from_bytes(view.read(at + 4, 4), "little")
+        elif not magic.strip(b"\0"):
+            at += len(magic)
+        else:
+            raise ValueError(f"no frame of zstd at byte {at}")
+    if at > size:
+        raise ValueError("the compressed data ends within a frame")
+    return found
+
+
+def _behind_frame(view: _Ahead, at: int, size: int) -> int:
+    flags = view.read(at + 4, 1)[0]
+    single = flags >> 5 & 1
+    content = (single, 2, 4, 8)[flags >> 6]
+    at += 5 + (not single) + (0, 1, 2, 4)[flags & 3] + content
+    while at < size:
+        head = int.from_bytes(view.read(at, 3), "little")
+        kind, length = head >> 1 & 3, head >> 3
+        if kind == 3:
+            raise ValueError(f"no block of zstd at byte {at}")
+        at += 3 + (1 if kind == 1 else length)
+        if head & 1:
+            return at + 4 * (flags >> 2 & 1)
+    raise ValueError("the compressed data ends within a frame")
+
+
+class _Ahead:
+    """Small reads out of larger ones."""
+
+    def __init__(self, source: RandomAccess) -> None:
+        self._source, self._at, self._data = source, 0, b""
+
+    def read(self, at: int, count: int) -> bytes:
+        if not self._at <= at <= self._at + len(self._data) - count:
+            self._at, self._data = at, self._source.read_at(at, _AHEAD)
+        found = self._data[at - self._at : at - self._at + count]
+        if not found:
+            raise ValueError("the compressed data ends within a frame")
+        return found

@@ -1,0 +1,107 @@
+"""Holds what is there against the version that was discovered, and names what differs.
+
+Not here: opening (`source_file.py`, `remote_file.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xxhash import xxh3_64_intdigest
+
+from ....checkpoint_meta.documents.file_split import (
+    MARKED_BYTES,
+    FileVersion,
+    GrowingMark,
+    growing_mark,
+)
+from ....errors import FileChangedError, FileVanishedError, SplitReadError
+
+
+class DirectoryMark(FileVanishedError):
+    """What was listed is no file: nobody misses it."""
+
+
+@contextmanager
+def naming(file: FileVersion) -> Iterator[None]:
+    """Turn what the operating system says into an error that names the file and the way out."""
+    try:
+        yield
+    except FileNotFoundError as err:
+        raise FileVanishedError(
+            "file vanished between discovery and reading",
+            file.path,
+            "no such file",
+            f"{file.size} bytes, as discovered",
+            "Put it back and restart, or set ignoreMissingFiles to skip and count it.",
+        ) from err
+    except OSError as err:
+        # Arrow reports torn data as an OSError without errno; that is for the format to name.
+        if err.errno is None:
+            raise
+        raise SplitReadError(
+            "file cannot be read",
+            file.path,
+            err.strerror or str(err),
+            "a readable file",
+            "Check permissions and the storage, then restart; nothing is lost meanwhile.",
+        ) from err
+
+
+def directory_mark(file: FileVersion) -> DirectoryMark:
+    """The error for an object that listings show as a file and that stands for a directory."""
+    found = "a key that ends in a slash: a directory, whatever its content"
+    return DirectoryMark("not a file", file.path, found, "an object that is a file")
+
+
+def check(file: FileVersion, size: int, modified: int) -> None:
+    """Raise unless these are the file's; -1 is an unknown time."""
+    if size != file.size:
+        raise changed(file, f"{size} bytes", f"{file.size} bytes")
+    if modified != file.modified and modified >= 0 and file.modified >= 0:
+        raise changed(file, f"modified at {modified} us", f"{file.modified} us, as discovered")
+
+
+def check_local(file: FileVersion, descriptor: int) -> None:
+    """Raise unless an open file is the version that was discovered, or has grown from it."""
+    status = os.fstat(descriptor)
+    mark = growing_mark(file.etag)
+    if mark is None:
+        check(file, status.st_size, status.st_mtime_ns // 1000)
+    elif status.st_size < file.size or mark_at(descriptor, mark.end) != mark:
+        raise replaced(file.path, mark.end)
+
+
+def mark_at(descriptor: int, end: int) -> GrowingMark:
+    """The mark of an open file that is appended to, taken up to `end`."""
+    begin = max(0, end - MARKED_BYTES)
+    data = os.pread(descriptor, end - begin, begin)
+    return GrowingMark(os.fstat(descriptor).st_ino, end, xxh3_64_intdigest(data))
+
+
+def replaced(path: str, end: int, found: str = "another inode, or other bytes") -> FileChangedError:
+    """The error for a file that is not the one that was taken up to `end`."""
+    return FileChangedError(
+        "a file that is only to be appended to was replaced",
+        path,
+        found,
+        f"the inode, and the bytes before byte {end}, of the file that was read up to there",
+        "Rotate by moving the file away and creating a new name; to go on with this one, set "
+        "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it). What a batch was "
+        "to read of the old one is given up with `sluice waive STATE`.",
+    )
+
+
+def changed(file: FileVersion, found: str, expected: str = "") -> FileChangedError:
+    """The error for a file that is there in another version than the one discovered."""
+    return FileChangedError(
+        "file changed since discovery",
+        file.path,
+        found,
+        expected or f"{file.size} bytes",
+        "A file that is read in parts, or while it is written, must not change: put the version "
+        "that was discovered back, with its modification time, and restart. If it is gone for "
+        "good, `sluice waive STATE` gives up what its batch cannot read.",
+    )

@@ -1,0 +1,273 @@
+"""Cuts a split into blocks of whole records, for formats whose records end at a separator.
+
+A record belongs to the split in which its first byte lies, so a split skips the record it starts
+in the middle of and reads its last record to the end, beyond its own. Not here: what a record
+means (`formats/`).
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....errors import MalformedDataError
+from ..options import Compression, ReaderOptions
+from .codecs import Readable, codec_of, decompressed
+from .compressed.splittable_codecs import entered
+from .memory_bounds import too_long
+from .source_file import RandomAccess, open_file
+from .whole_records import Content, Limit, records
+
+__all__ = [
+    "LineBlock",
+    "content",
+    "is_ascii_superset",
+    "line_blocks",
+    "place_of_byte",
+    "separator_of",
+    "without_mark",
+]
+
+_MOST_AT_ONCE = 1024 * 1024
+"""Bytes read at a time; no record may be limited to less."""
+
+_AT_FIRST = 64 * 1024
+
+_ASCII_SUPERSETS = ("utf-8", "ascii", "iso8859", "cp125", "latin", "koi8", "cp437", "cp85", "cp86")
+_MARKS = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Whole records of one file, in UTF-8."""
+
+    file: FileVersion
+    data: bytes
+    position: int
+    """Where the block starts in the file, or in its decompressed content."""
+
+    since: int = 0
+    """Byte of a compressed file from which on `position` counts its content."""
+
+
+def separator_of(options: ReaderOptions) -> bytes:
+    """The bytes at which a file may be cut: every default separator but a lone CR ends in LF."""
+    return options.line_sep.encode(options.encoding) if options.line_sep else b"\n"
+
+
+def without_mark(data: bytes) -> bytes:
+    """The bytes of a file from its beginning, in UTF-8, without a byte order mark."""
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+def is_ascii_superset(encoding: str) -> bool:
+    """True if a line feed byte is a line feed wherever it stands."""
+    return codecs.lookup(encoding).name.startswith(_ASCII_SUPERSETS)
+
+
+def line_blocks(split: FileSplit, options: ReaderOptions, step: int) -> Iterator[LineBlock]:
+    """Yield the records of `split` in order, in blocks of about `step` bytes, in UTF-8.
+
+    A byte order mark is left out, but for `wholetext`. Raises what opening, reading and
+    decompressing raise, and `MalformedDataError` for a record longer than `maxRecordBytes`.
+    """
+    with open_file(split.file, options.storage_options) as source:
+        codec = codec_of(split.file.path, options.compression)
+        if codec is not Compression.NONE and not split.is_whole_file:
+            with entered(split, source, codec, options) as found:
+                pieces = _records(split, found, separator_of(options), options, step)
+                yield from _numbered(split, _transcoded(pieces, split, options), options, found)
+        elif codec is not Compression.NONE or not is_ascii_superset(options.encoding):
+            with _stream(split, source, codec, options) as stream:
+                found = Content(_read(stream, step), iter(()), 0)
+                separator = options.line_sep.encode() or b"\n"
+                pieces = _records(split, found, separator, options, step)
+                yield from _numbered(split, pieces, options, found)
+        else:
+            separator = separator_of(options)
+            found = _in_place(split, source, len(separator), step)
+            pieces = _records(split, found, separator, options, step)
+            yield from _numbered(split, _transcoded(pieces, split, options), options, found)
+
+
+def _records(
+    split: FileSplit, found: Content, separator: bytes, options: ReaderOptions, step: int
+) -> Iterator[tuple[int, bytes]]:
+    since = split.start if found.position is None else 0
+
+    def error(within: int) -> Exception:
+        place = place_of_byte((found.position or 0) + within, since)
+        return too_long(split.file.path, place, options)
+
+    limit = Limit(options.max_record_bytes, error)
+    return records(found, separator, step, limit, is_first=split.start == 0)
+
+
+def place_of_byte(position: int, since: int) -> str:
+    """A position in a file, or in what is compressed from byte `since` on, for an error."""
+    place = f"byte {position}"
+    return f"{place} of what is compressed from byte {since} on" if since else place
+
+
+def _numbered(
+    split: FileSplit, pieces: Iterator[tuple[int, bytes]], options: ReaderOptions, found: Content
+) -> Iterator[LineBlock]:
+    since = split.start if found.position is None else 0
+    # A whole file as one text is all of it, as in Spark.
+    keeps_mark = options.wholetext
+    for within, data in pieces:
+        position = (found.position or 0) + within
+        content = data if position or since or keeps_mark else without_mark(data)
+        if content:
+            yield LineBlock(split.file, content, position + len(data) - len(content), since)
+
+
+def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> Content:
+    """The content of a split that is not compressed.
+
+    Its records are those whose first byte it has, so the separators before them begin earlier.
+    """
+    size = split.file.size
+    start = max(0, split.start - width)
+    border = size if split.end >= size else max(start, split.end - width)
+    step = min(step, _MOST_AT_ONCE)
+    # What follows is read for the end of one record.
+    beyond = _between(source, border, size, min(step, _AT_FIRST), step)
+    return Content(_between(source, start, border, step, step), beyond, start)
+
+
+def _between(
+    source: RandomAccess, position: int, end: int, step: int, largest: int
+) -> Iterator[bytes]:
+    while position < end:
+        data = source.read_at(position, min(step, end - position))
+        yield data
+        position += len(data)
+        step = min(2 * step, largest)
+
+
+def _read(stream: Readable, step: int) -> Iterator[bytes]:
+    while data := stream.read(min(step, _MOST_AT_ONCE)):
+        yield data
+
+
+def _transcoded(
+    pieces: Iterator[tuple[int, bytes]], split: FileSplit, options: ReaderOptions
+) -> Iterator[tuple[int, bytes]]:
+    encoding = options.encoding
+    if encoding == "utf-8":
+        yield from pieces
+        return
+    for position, data in pieces:
+        try:
+            yield position, data.decode(encoding).encode()
+        except UnicodeDecodeError as err:
+            raise _not_in(encoding, split.file, position + err.start) from err
+
+
+@contextmanager
+def _stream(
+    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions
+) -> Iterator[Readable]:
+    """All of a file, decompressed and in UTF-8."""
+    with ExitStack() as stack:
+        stream: Readable = _Sequential(source)
+        if codec is not Compression.NONE:
+            stream = stack.enter_context(decompressed(split.file, source, codec))
+        yield _decoded(stream, split, options)
+
+
+class _Sequential:
+    def __init__(self, source: RandomAccess) -> None:
+        self._source, self._position = source, 0
+
+    def read(self, count: int) -> bytes:
+        data = self._source.read_at(self._position, count)
+        self._position += len(data)
+        return data
+
+
+def _decoded(stream: Readable, split: FileSplit, options: ReaderOptions) -> Readable:
+    if options.encoding == "utf-8":
+        return stream
+    return _Decoder(stream, split.file, options.encoding)
+
+
+class _Decoder:
+    """A stream in another encoding, as UTF-8."""
+
+    def __init__(self, stream: Readable, file: FileVersion, encoding: str) -> None:
+        self._stream, self._file, self._encoding = stream, file, encoding
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._position = 0
+
+    def read(self, count: int) -> bytes:
+        while True:
+            data = self._stream.read(count)
+            try:
+                if self._decoder is None:
+                    while len(data) < 4 and (more := self._stream.read(count)):
+                        data += more
+                    self._decoder = _decoder(self._encoding, data)
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError as err:
+                position = self._position + err.start
+                raise _not_in(self._encoding, self._file, position) from err
+            self._position += len(data)
+            if text or not data:
+                return text.encode()
+
+
+def _decoder(encoding: str, beginning: bytes) -> codecs.IncrementalDecoder:
+    """As in Java UTF-16 and UTF-32 are big endian where no byte order mark says otherwise."""
+    if encoding in _MARKS and not beginning.startswith(_MARKS[encoding]):
+        encoding += "-be"
+    return codecs.getincrementaldecoder(encoding)()
+
+
+def content(file: FileVersion, options: ReaderOptions, step: int) -> Iterator[bytes]:
+    """All of a file in pieces of about `step` bytes, cut anywhere, decompressed and in UTF-8.
+
+    A byte order mark is left out, but for `wholetext`. Raises what opening, reading and
+    decompressing raise.
+    """
+    whole, codec = FileSplit(file, 0, file.size), codec_of(file.path, options.compression)
+    with (
+        open_file(file, options.storage_options) as source,
+        _stream(whole, source, codec, options) as stream,
+    ):
+        data = stream.read(step)
+        yield data if options.wholetext else without_mark(data)
+        while data := stream.read(step):
+            yield data
+
+
+def whole_content(file: FileVersion, options: ReaderOptions) -> bytes:
+    """All of a file, decompressed and in UTF-8, for records that may span lines.
+
+    Raises:
+        MalformedDataError: it is longer than `maxRecordBytes`.
+    """
+    parts, left = list[bytes](), options.max_record_bytes
+    for data in content(file, options, _MOST_AT_ONCE):
+        parts.append(data)
+        left -= len(data)
+        if left < 0:
+            raise too_long(file.path, "byte 0", options, what="document")
+    return b"".join(parts)
+
+
+def _not_in(encoding: str, file: FileVersion, position: int) -> MalformedDataError:
+    return MalformedDataError(
+        "text cannot be decoded",
+        f"{file.path}, byte {position}",
+        "bytes that are no characters",
+        f"text in {encoding}",
+        "Set the encoding option to that of the file, or set ignoreCorruptFiles.",
+    )

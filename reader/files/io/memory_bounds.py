@@ -1,0 +1,45 @@
+"""How much a reader may hold: the one place where that is said.
+
+A reader decodes about `batchBytes` at a time. What cannot be decoded in parts is held whole: a
+record of text, a JSON document that is one record, a row of a columnar file, a block of Avro, a
+record batch of Arrow. That may have `maxRecordBytes` bytes, decompressed, and is refused beyond.
+"""
+
+from __future__ import annotations
+
+from ....errors import MalformedDataError
+from ..options import ReaderOptions
+
+__all__ = ["HELD", "held_at_most", "too_long"]
+
+HELD = 6
+"""How many times over a reader may hold what it decodes: as bytes, as what parsers make of them, as
+Arrow. `make bench BENCH=memory` measures it for each format."""
+
+
+def held_at_most(options: ReaderOptions, longest: int = 0) -> int:
+    """Bytes that a reader holds at most besides Python, Arrow and their imports.
+
+    `longest` is the longest record, row or block that there is, where that is known.
+    """
+    unit = min(longest or options.max_record_bytes, options.max_record_bytes)
+    return HELD * (options.batch_bytes + unit)
+
+
+def too_long(
+    path: str, place: str, options: ReaderOptions, *, what: str = "record", found: str = ""
+) -> MalformedDataError:
+    """The error for what is longer than `maxRecordBytes`; `found` says how long it is, if known.
+
+    `place` says where it begins, such as `byte 17`.
+    """
+    most = options.max_record_bytes
+    return MalformedDataError(
+        f"a {what} is longer than maxRecordBytes",
+        f"{path}, {place}",
+        found or f"more than {most} bytes",
+        f"at most {most} bytes",
+        f"If it should be that long, set maxRecordBytes higher: a reader holds up to {HELD} times "
+        "as much. If not, check the file and options such as lineSep, quote, multiLine and "
+        "compression, or set ignoreCorruptFiles to skip and count the rest of the file.",
+    )

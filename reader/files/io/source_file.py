@@ -1,0 +1,151 @@
+"""Opens one version of one file, and says so when it is no longer that version.
+
+Local files are read with plain reads, never mapped: a mapped file that somebody truncates kills
+the process instead of raising an error. Not here: files that are not local (`remote_file.py`),
+decompression (`codecs.py`), formats.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.storage.urls import local_path
+from .file_version import changed, check, check_local, naming
+from .random_access import AsFile, RandomAccess
+from .remote_file import open_remote, remote_version
+
+__all__ = [
+    "RandomAccess",
+    "is_local",
+    "naming",
+    "open_file",
+    "open_native",
+    "place_of",
+    "present_version",
+    "read_each",
+    "read_whole",
+]
+
+_AT_ONCE: Final = 16
+"""Small remote files that are fetched at the same time: each is waiting, not work."""
+
+
+def is_local(path: str) -> bool:
+    """Absolute paths, and those quoted as `file:` URLs, are local; the rest is fsspec's."""
+    return "://" not in path or path.startswith("file://")
+
+
+def place_of(path: str) -> str:
+    """The path of a local file as the operating system knows it."""
+    return path if path.startswith("/") else local_path(path) or path
+
+
+def _place(file: FileVersion) -> str:
+    return place_of(file.path)
+
+
+@contextmanager
+def open_file(file: FileVersion, storage: Mapping[str, Any]) -> Iterator[RandomAccess]:
+    """Open `file` and check that it still is the version that was discovered.
+
+    Raises:
+        FileVanishedError: it is gone.
+        FileChangedError: its size or, on local disks, its modification time differ.
+    """
+    opened = _Local(file) if is_local(file.path) else open_remote(file, storage)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@contextmanager
+def open_native(file: FileVersion, storage: Mapping[str, Any]) -> Iterator[pa.NativeFile]:
+    """The same as an Arrow file, for decoders that seek by themselves."""
+    if is_local(file.path):
+        with naming(file), pa.OSFile(os.fsencode(_place(file)), "rb") as source:
+            check(file, source.size(), os.stat(_place(file)).st_mtime_ns // 1000)
+            yield source
+        return
+    with open_file(file, storage) as remote:
+        yield pa.PythonFile(AsFile(remote, file.size), mode="r")
+
+
+def present_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion:
+    """The version of `file` that is there now.
+
+    Raises:
+        FileVanishedError: it is gone.
+        FileChangedError: it is empty, so somebody is about to write it anew.
+    """
+    with naming(file):
+        if is_local(file.path):
+            status = os.stat(_place(file))
+            present = FileVersion(file.path, status.st_size, status.st_mtime_ns // 1000)
+        else:
+            present = remote_version(file, storage)
+    if present.size == 0:
+        raise changed(file, "an empty file")
+    return present
+
+
+def read_each(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[bytes]:
+    """All bytes of each of many small files, in order."""
+    if len(files) == 1 or is_local(files[0].path):
+        return [read_whole(file, storage) for file in files]
+    with ThreadPoolExecutor(min(_AT_ONCE, len(files))) as pool:
+        return list(pool.map(lambda file: read_whole(file, storage), files))
+
+
+def read_whole(file: FileVersion, storage: Mapping[str, Any]) -> bytes:
+    """All bytes of a file that is small enough for that."""
+    if is_local(file.path):
+        # Three system calls: this is what a tiny file costs, thousands of times over.
+        with naming(file):
+            descriptor = os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            try:
+                check_local(file, descriptor)
+                # One byte more than expected shows a file that grew meanwhile.
+                data = os.read(descriptor, file.size + 1)
+                if len(data) == file.size:
+                    return data
+            finally:
+                os.close(descriptor)
+    with open_file(file, storage) as opened:
+        return opened.read_at(0, file.size)
+
+
+class _Local:
+    def __init__(self, file: FileVersion) -> None:
+        self._file = file
+        with naming(file):
+            self._descriptor = os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            try:
+                check_local(file, self._descriptor)
+            except BaseException:
+                os.close(self._descriptor)
+                raise
+
+    def read_at(self, position: int, count: int) -> bytes:
+        count = min(count, self._file.size - position)
+        if count <= 0:
+            return b""
+        with naming(self._file):
+            data = os.pread(self._descriptor, count, position)
+            # Linux hands out at most 2 GiB at once, and signals may cut a read short.
+            while len(data) < count:
+                more = os.pread(self._descriptor, count - len(data), position + len(data))
+                if not more:
+                    raise changed(self._file, f"an end after {position + len(data)} bytes")
+                data += more
+        return data
+
+    def close(self) -> None:
+        os.close(self._descriptor)

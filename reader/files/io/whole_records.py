@@ -1,0 +1,175 @@
+"""Cuts content into pieces of whole records, looking at each byte once.
+
+A split has the records behind the first separator that begins in its own content, up to the first
+one that begins beyond it; so anyone who enters need not know what is before. The first split of a
+file begins with a record. Not here: where content comes from (`lines.py`, `compressed/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["Content", "Limit", "overlaps_itself", "records"]
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content of a split, and what follows it; each is taken once, in this order."""
+
+    own: Iterator[bytes]
+    beyond: Iterator[bytes]
+    position: int | None
+    """Where it begins in the content of the whole file, if that is known."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a record may be; more than what content comes in at a time."""
+
+    bytes: int
+    error: Callable[[int], Exception]
+    """Makes the error for a longer record, which begins at this byte of the split's content."""
+
+
+def overlaps_itself(separator: bytes) -> bool:
+    """True if occurrences may overlap; then where records start depends on where one looks."""
+    return any(separator.startswith(separator[i:]) for i in range(1, len(separator)))
+
+
+def records(
+    found: Content, separator: bytes, step: int, limit: Limit, *, is_first: bool
+) -> Iterator[tuple[int, bytes]]:
+    """Whole records of a split in pieces of about `step` bytes, each with where it begins.
+
+    Positions count from the beginning of the split's content.
+
+    Raises:
+        Exception: a record is longer than `limit` says; its own error.
+    """
+    held = _Held(separator, limit, begun=is_first)
+    for data in found.own:
+        held.add(data)
+        if held.size >= step:
+            yield from held.whole()
+    border = held.end
+    for data in found.beyond:
+        if held.add_beyond(data, border):
+            break
+    yield from held.rest()
+
+
+class _Held:
+    """Content that was not given out yet."""
+
+    def __init__(self, separator: bytes, limit: Limit, *, begun: bool) -> None:
+        self._separator = separator
+        self._overlaps = overlaps_itself(separator)
+        self._limit = limit
+        self._begun = begun
+        """True once the first record of the split begins where the held content does."""
+        self._parts = list[bytes]()
+        self._at = 0
+        """Where they begin in the split's content."""
+        self.end = 0
+        """Where they end."""
+        self._open = 0
+        """Where the record begins whose end was not seen yet."""
+        self._tail = b""
+        """The last bytes, in which a separator may begin that ends in the next ones."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that are held."""
+        return self.end - self._at
+
+    def add(self, data: bytes) -> None:
+        """Take more of the split's own content."""
+        window, start = self._taken(data)
+        first = window.find(self._separator)
+        if first >= 0:
+            self._ends(start + first)
+            self._open = start + self._last(window) + len(self._separator)
+        self._keep(window, start)
+
+    def add_beyond(self, data: bytes, border: int) -> bool:
+        """Take more of what follows; true once the records of the split have ended.
+
+        The own content ends at `border`.
+        """
+        window, start = self._taken(data)
+        at = window.find(self._separator)
+        while 0 <= at < border - start:
+            # It stands across the border, so what follows it still belongs to the split.
+            self._ends(start + at)
+            at = window.find(self._separator, at + len(self._separator))
+        if at >= 0 and self._begun:
+            self._ends(start + at)
+        self._keep(window, start)
+        is_over = at >= 0 or not (self._begun or self.end - len(self._tail) < border)
+        if is_over and self._begun:
+            self._cut(self._open)
+            self.end = self._open
+        return is_over
+
+    def whole(self) -> Iterator[tuple[int, bytes]]:
+        """The records that are whole, if there are any; they are held no longer."""
+        if self._open > self._at:
+            at, rest = self._at, self._cut(self._open)
+            data = b"".join(self._parts)
+            self._parts, self._at = rest, self._open
+            yield at, data
+
+    def rest(self) -> Iterator[tuple[int, bytes]]:
+        """All that is held; the last record may end without a separator."""
+        if self._begun and self.size:
+            self._check(self.end)
+            data = b"".join(self._parts)
+            self._parts.clear()
+            yield self._at, data
+
+    def _taken(self, data: bytes) -> tuple[bytes, int]:
+        """What has to be searched, and where it begins in the split's content."""
+        window, start = self._tail + data, self.end - len(self._tail)
+        self._parts.append(data)
+        self.end += len(data)
+        return window, start
+
+    def _last(self, window: bytes) -> int:
+        if self._overlaps:
+            return len(window) - len(window.split(self._separator)[-1]) - len(self._separator)
+        return window.rfind(self._separator)
+
+    def _ends(self, separator: int) -> None:
+        """Note that the open record ends at the separator there, and the next one follows it."""
+        end = separator + len(self._separator)
+        if not self._begun:
+            self._parts, self._at, self._begun = self._cut(end), end, True
+        else:
+            self._check(separator)
+        self._open = end
+
+    def _keep(self, window: bytes, start: int) -> None:
+        width = len(self._separator)
+        self._tail = window[max(len(window) - width + 1, self._open - start, 0) :]
+        if not self._begun:
+            # All of it belongs to the split before.
+            self._parts, self._at = [], self.end
+        else:
+            self._check(self.end - len(self._tail))
+
+    def _check(self, end: int) -> None:
+        if end - self._open > self._limit.bytes:
+            raise self._limit.error(self._open)
+
+    def _cut(self, end: int) -> list[bytes]:
+        """Keep the parts up to there; returns what follows."""
+        rest, left = list[bytes](), self.end - end
+        while left and left >= len(self._parts[-1]):
+            left -= len(self._parts[-1])
+            rest.append(self._parts.pop())
+        if left:
+            last = self._parts.pop()
+            self._parts.append(last[:-left])
+            rest.append(last[-left:])
+        return rest[::-1]

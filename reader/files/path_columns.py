@@ -1,0 +1,199 @@
+"""Columns that come from a file's place instead of its content: partitions and `_metadata`.
+
+Not here: anything in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.storage.input_paths import loaded_paths
+from ...checkpoint_meta.storage.urls import hadoop_url, scheme_of, shown_name, shown_path
+from ...errors import OptionError, SchemaMismatchError
+from .evolution.new_columns import NewColumnsSeen
+from .formats.record_format import METADATA
+from .options import ReaderOptions
+from .partition_values import unescaped, value_of
+
+__all__ = ["FileColumns", "bases_of", "parts_below"]
+
+_FIELDS = {
+    "file_path": pa.string(),
+    "file_name": pa.string(),
+    "file_size": pa.int64(),
+    "file_modification_time": pa.timestamp("us", "UTC"),
+    "split_start": pa.int64(),
+    "split_length": pa.int64(),
+    "file_block_start": pa.int64(),
+    "file_block_length": pa.int64(),
+    "row_index": pa.int64(),
+}
+
+
+class FileColumns:
+    """The columns of a schema that each file of a source has one value for."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        self.schema = schema
+        self._zone = options.time_zone or "UTC"
+        self._bases = bases_of(options)
+        self._schemes = _schemes_of(options)
+        self._metadata = _metadata_field(schema)
+        self._stops = options.mode_of_evolution.stops
+        self._names = {name.lower(): name for name in schema.names if name != METADATA}
+        # Thousands of files share a directory, and a directory decides.
+        self._of_directory = lru_cache(maxsize=4096)(self._parse)
+
+    @property
+    def asks_row_index(self) -> bool:
+        """True if the rows of a file are numbered."""
+        return self._metadata is not None and any(
+            child.name == "row_index" for child in self._metadata.type
+        )
+
+    def partition(self, path: str) -> Mapping[str, pa.Scalar]:
+        """Values of the schema's columns that stand as key=value in the path.
+
+        Raises:
+            SchemaMismatchError: a value is not of its column's type.
+            NewColumnsSeen: a key is no column, and that stops the query.
+        """
+        return self._of_directory(path.rpartition("/")[0])
+
+    def _parse(self, directory: str) -> Mapping[str, pa.Scalar]:
+        directory = shown_path(directory)
+        found: dict[str, pa.Scalar] = {}
+        for part in parts_below(self._bases, directory):
+            key, equals, text = part.partition("=")
+            name = self._names.get(unescaped(key).lower()) if equals else None
+            if name is None:
+                if equals and key and self._stops:
+                    raise NewColumnsSeen(f"{directory}/")
+                continue
+            if name in found:
+                raise _misfit(name, directory, "twice in the path", "once")
+            kind = self.schema.field(name).type
+            try:
+                found[name] = value_of(text, kind, self._zone)
+            except (ValueError, OverflowError, pa.ArrowException) as err:
+                raise _misfit(name, directory, repr(text), f"{kind} ({err})") from err
+        return found
+
+    def add(
+        self, batch: pa.RecordBatch, splits: Sequence[FileSplit], rows: Sequence[int], first: int
+    ) -> pa.RecordBatch:
+        """`batch` with the columns of its files; `rows` of each split, the first being `first`."""
+        if not len(self.schema):
+            return batch
+        arrays = []
+        given = self.partition(splits[0].file.path)
+        if not given and self._metadata is None and batch.schema.names == self.schema.names:
+            return batch
+        for field in self.schema:
+            if field.name == METADATA and self._metadata is not None:
+                arrays.append(self._metadata_array(splits, rows, first))
+            elif field.name in given:
+                scalars = [self.partition(split.file.path)[field.name] for split in splits]
+                arrays.append(_spread(scalars, rows, field.type))
+            else:
+                arrays.append(batch.column(field.name))
+        names = self.schema.names
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _metadata_array(
+        self, splits: Sequence[FileSplit], rows: Sequence[int], first: int
+    ) -> pa.Array:
+        assert self._metadata is not None
+        fields = list(self._metadata.type)
+        children = []
+        for child in fields:
+            if child.name == "row_index":
+                starts = [first] + [0] * (len(rows) - 1)
+                index = np.concatenate(
+                    [np.arange(s, s + n) for s, n in zip(starts, rows, strict=True)]
+                )
+                children.append(pa.array(index, pa.int64()).cast(child.type))
+                continue
+            kind = _FIELDS[child.name]
+            values = [pa.scalar(self._property(split, child.name), kind) for split in splits]
+            children.append(_spread(values, rows, kind).cast(child.type))
+        return pa.StructArray.from_arrays(children, fields=fields)
+
+    def _property(self, split: FileSplit, name: str) -> object:
+        file = split.file
+        if name in ("file_path", "file_name"):
+            url = hadoop_url(file.path, self._schemes.get(scheme_of(file.path), ""))
+            return url if name == "file_path" else url.rpartition("/")[2]
+        if name == "file_size":
+            return file.size
+        if name == "file_modification_time":
+            return file.modified if file.modified >= 0 else None
+        return split.start if name in ("split_start", "file_block_start") else split.length
+
+
+def _schemes_of(options: ReaderOptions) -> Mapping[str, str]:
+    """Name of a file system -> what the loaded paths call it, such as `s3a` for `s3`."""
+    paths = loaded_paths(str(getattr(options, "path", "") or ""))
+    return {scheme_of(path.base): scheme_of(path.given) for path in reversed(paths)}
+
+
+def _spread(values: list[pa.Scalar], rows: Sequence[int], kind: pa.DataType) -> pa.Array:
+    if len(values) == 1:
+        return pa.repeat(values[0], rows[0])
+    # Python's own dates end with the year 9999.
+    distinct = pa.array(values, kind)
+    return distinct.take(pa.array(np.repeat(np.arange(len(rows)), rows)))
+
+
+def _metadata_field(schema: pa.Schema) -> pa.Field | None:
+    index = schema.get_field_index(METADATA)
+    if index < 0 or not pa.types.is_struct(schema.field(index).type):
+        return None
+    field = schema.field(index)
+    wrong = [
+        f"{child.name} {child.type}"
+        for child in field.type
+        if child.name not in _FIELDS or child.type != _FIELDS[child.name]
+    ]
+    if wrong:
+        raise OptionError(
+            f"column {METADATA} has fields that are not known",
+            found=", ".join(wrong),
+            expected="some of " + ", ".join(f"{name} {kind}" for name, kind in _FIELDS.items()),
+        )
+    return field
+
+
+def bases_of(options: ReaderOptions) -> Sequence[str] | None:
+    """The fixed parts of all loaded paths, as file paths begin; None if no part is a column."""
+    if options.recursive_file_lookup:
+        return None
+    text = options.base_path or str(getattr(options, "path", "") or "")
+    return [shown_name(path.base).rstrip("/") for path in loaded_paths(text)]
+
+
+def parts_below(bases: Sequence[str] | None, directory: str) -> Sequence[str]:
+    """The names of the directories between a base and what is in `directory`.
+
+    Of bases within each other the outermost counts: no value is lost by naming a part as well.
+    """
+    if bases is None:
+        return ()
+    inside = directory + "/"
+    outermost = min((base for base in bases if inside.startswith(base + "/")), key=len, default="")
+    return directory[len(outermost) :].split("/")
+
+
+def _misfit(name: str, directory: str, found: str, expected: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"partition column {name!r} does not fit the schema",
+        directory,
+        found,
+        expected,
+        "Correct the type in .schema(...), or move the directory out of the source.",
+    )

@@ -1,0 +1,108 @@
+"""Looks at the metadata of a file for columns that the schema does not have, before it is read.
+
+For formats that say what their columns are; JSON and CSV find out while they parse.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from typing_extensions import override
+
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ..evolution.known_fields import KnownFields, written
+from ..evolution.new_columns import NewColumnsSeen
+from ..evolution.type_growth import aligned, grown, news
+from ..formats.api import Decoded, FileFormat, Splittability
+from ..formats.registry import make_format
+from ..options import ReaderOptions
+from ..values.column_fitter import ColumnFitter
+
+
+class ColumnWatch:
+    """Decides how a file is decoded that may have more columns than the schema."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._mode = options.mode_of_evolution
+        rescues = options.rescued_data_column in schema.names
+        self._watches = self._mode.stops or rescues
+        self._known: tuple[pa.DataType, pa.Schema, FileFormat | None] | None = None
+
+    def format_for(self, file: FileVersion, plain: FileFormat, data: pa.Schema) -> FileFormat:
+        """The decoder of `file`: `plain`, or one that keeps what else is in it.
+
+        Args:
+            file: about to be read.
+            plain: the decoder of `data`.
+            data: the columns of the schema that do not stand in the file's path.
+
+        Raises:
+            NewColumnsSeen: the file has more columns, and that stops the query.
+        """
+        if not (self._watches and plain.says_columns):
+            return plain
+        found = plain.columns_of(file, self._options, 0)
+        # Files of one source mostly have the same columns.
+        if self._known is None or self._known[:2] != (found, data):
+            self._known = found, data, self._keeping(file, found, data)
+        return self._known[2] or plain
+
+    def _keeping(self, file: FileVersion, found: pa.DataType, data: pa.Schema) -> FileFormat | None:
+        if found.num_fields and all(field.name.startswith("_col") for field in found):
+            return None  # Columns of Hive's ORC go by their place.
+        columns = pa.schema(list(aligned(found, pa.struct(list(self._schema)))))
+        if not news(self._schema, columns, widen=self._mode.widens):
+            return None
+        if self._mode.stops:
+            raise NewColumnsSeen(file.path)
+        return _KeepingFormat(columns, data, self._options)
+
+
+class _KeepingFormat(FileFormat):
+    """Decodes all that a file has; what the schema does not have goes into one column, as JSON."""
+
+    def __init__(self, found: pa.Schema, data: pa.Schema, options: ReaderOptions) -> None:
+        super().__init__(data, options)
+        self._rescued = options.rescued_data_column
+        kept = pa.schema([field for field in data if field.name != self._rescued])
+        whole = grown(kept, found, widen=False)
+        self._inner = make_format(options, whole)
+        self._more = [
+            field.name
+            for field in whole
+            if field.name not in kept.names or kept.field(field.name).type != field.type
+        ]
+        self._known = KnownFields(pa.struct(list(kept)))
+        self._fitter = ColumnFitter(data, options.time_zone or "UTC")
+
+    @override
+    def splittability(self, file: FileVersion) -> Splittability:
+        return self._inner.splittability(file)
+
+    @override
+    def decode(self, split: FileSplit) -> Iterator[Decoded]:
+        for decoded in self._inner.decode(split):
+            rows = decoded.batch.select(self._more).to_pylist()
+            texts = [_text(self._known.unknown_part(row)) for row in rows]
+            batch = self._fitter.fit(decoded.batch, split.file.path)
+            index = batch.schema.get_field_index(self._rescued)
+            rescued = pa.array(texts, pa.string())
+            yield Decoded(batch.set_column(index, self._rescued, rescued), decoded.dropped_records)
+
+
+def _text(part: Any) -> str | None:
+    return None if part is None else written(part, _leaf)
+
+
+def _leaf(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

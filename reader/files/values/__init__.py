@@ -1,0 +1,1 @@
+"""From what files hold to values of Spark's types: one rule for every format."""

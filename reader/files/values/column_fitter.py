@@ -1,0 +1,140 @@
+"""Fits decoded columns to the user's schema: by name, in its order, with casts that lose nothing.
+
+Conversion of one column is in `convert.py`; reading of any format is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from .convert import Convert, Misfit, converter, find_name, require_nullable, same
+from .map_nested import Path
+from .variant.shredded_variants import is_variant
+
+_ROWS = 65_536
+
+
+class ColumnFitter:
+    """Turns batches in any file's schema into batches in the target schema.
+
+    The plan for a file's schema is kept, because thousands of files in a row have the same one.
+    """
+
+    def __init__(self, schema: pa.Schema, zone: str = "UTC") -> None:
+        """`zone` is where the wall clock of zoneless timestamps hangs, for columns of instants."""
+        self.schema = schema
+        self._zone = zone
+        self._planned_for: pa.Schema | None = None
+        self._plan: list[tuple[int, Convert]] = []
+        self._fits_already = False
+        """True if what was planned for is the target schema, with nothing to convert."""
+
+    def wanted(self, found: pa.Schema, path: str) -> list[int]:
+        """Indices of the file's columns that the target schema needs, in the file's order.
+
+        Raises:
+            SchemaMismatchError: a column cannot be fitted, whatever its values are.
+        """
+        return sorted({index for index, _ in self._plan_for(found, path) if index >= 0})
+
+    def paths(self, found: pa.Schema, path: str) -> list[Path]:
+        """The same as paths of names, which leave out unwanted fields of structs as well."""
+        plan = self._plan_for(found, path)
+        wanted: dict[Path, None] = {}
+        for (index, _), field in zip(plan, self.schema, strict=True):
+            if index >= 0:
+                wanted |= dict.fromkeys(_struct_paths(found.field(index), field.type))
+        return list(wanted)
+
+    def source_of(self, column: str, found: pa.Schema) -> pa.Field | None:
+        """The file's field that a column of the target schema is read from."""
+        index = find_name(found.names, column)
+        return found.field(index) if index >= 0 else None
+
+    def fit(self, batch: pa.RecordBatch, path: str, first_row: int = -1) -> pa.RecordBatch:
+        """`batch` in the target schema; `first_row` is its first row in the file, if known.
+
+        Raises:
+            SchemaMismatchError: a column is missing, or a value would change in the cast.
+        """
+        plan = self._plan_for(batch.schema, path)
+        if self._fits_already:
+            return batch
+        columns = []
+        for (index, convert), field in zip(plan, self.schema, strict=True):
+            try:
+                columns.append(
+                    pa.nulls(batch.num_rows, field.type)
+                    if index < 0
+                    else convert(batch.column(index))
+                )
+            except Misfit as misfit:
+                where = path if first_row < 0 else f"{path}, rows from {first_row}"
+                raise misfit.in_file(where) from misfit.__cause__
+        if not columns:
+            return empty_columns(self.schema, batch.num_rows)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _plan_for(self, found: pa.Schema, path: str) -> list[tuple[int, Convert]]:
+        if self._planned_for is None or not found.equals(self._planned_for):
+            try:
+                names = found.names
+                self._plan = [_plan_column(found, names, f, self._zone) for f in self.schema]
+            except Misfit as misfit:
+                self._planned_for = None
+                raise misfit.in_file(path) from None
+            self._planned_for = found
+            self._fits_already = found.equals(self.schema) and all(c is same for _, c in self._plan)
+        return self._plan
+
+
+def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """`rows` rows of nulls; also the one way to say a row count with no columns at all."""
+    if len(schema):
+        arrays = [pa.nulls(rows, field.type) for field in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    nothing = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
+    return pa.RecordBatch.from_struct_array(nothing)
+
+
+def columns_of(table: pa.Table) -> dict[str, pa.Array]:
+    """Name -> column of what was parsed at once."""
+    batches = table.to_batches()
+    if len(batches) != 1:
+        # Which copies, and would copy a single chunk as well.
+        batches = table.combine_chunks().to_batches()
+    if not batches:
+        return {field.name: pa.array([], field.type) for field in table.schema}
+    return dict(zip(table.column_names, batches[0].columns, strict=True))
+
+
+def _struct_paths(found: pa.Field, target: pa.DataType) -> list[Path]:
+    both = pa.types.is_struct(found.type) and pa.types.is_struct(target)
+    if not both or is_variant(target):
+        return [(found.name,)]
+    names = [found.type.field(i).name for i in range(found.type.num_fields)]
+    below: list[Path] = []
+    for field in target:
+        index = find_name(names, field.name)
+        if index >= 0:
+            below += _struct_paths(found.type.field(index), field.type)
+    # With none of its fields wanted, the struct is still read to know where it is null.
+    return [(found.name, *path) for path in below] or [(found.name,)]
+
+
+def _plan_column(
+    found: pa.Schema, names: Sequence[str], field: pa.Field, zone: str
+) -> tuple[int, Convert]:
+    index = find_name(names, field.name)
+    if index >= 0:
+        return index, converter(found.field(index).type, field, field.name, zone)
+    require_nullable(field, field.name)
+    return -1, same
+
+
+def only_rows(rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches without columns, which only say how many rows there are."""
+    for start in range(0, rows, _ROWS):
+        yield empty_columns(pa.schema([]), min(_ROWS, rows - start))

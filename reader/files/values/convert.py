@@ -1,0 +1,251 @@
+"""Converts one decoded column, with all that is nested in it, to one column of the schema.
+
+Which simple type may stand for which is in `casts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....errors import SchemaMismatchError
+from .casts import castable, plain
+from .variant.shredded_variants import is_shredded, is_variant, reassembler
+
+Convert = Callable[[pa.Array], pa.Array]
+
+_REMEDY = "Correct the type in .schema(...), or move the file out of the source directory."
+
+
+class Misfit(Exception):
+    """A column that does not fit, before the file's name is known."""
+
+    def __init__(self, column: str, found: str, expected: str) -> None:
+        super().__init__(column, found, expected)
+        self.column = column
+        self.found = found
+        self.expected = expected
+
+    def in_file(self, path: str) -> SchemaMismatchError:
+        """The same as the error a user sees."""
+        return SchemaMismatchError(
+            f"column {self.column!r} does not fit the schema",
+            path,
+            self.found,
+            self.expected,
+            _REMEDY,
+        )
+
+
+def find_name(names: Sequence[str], wanted: str, within: str = "") -> int:
+    """Index of `wanted` in `names`, -1 if absent: exact first, then as Spark does, without case.
+
+    Raises:
+        Misfit: several names match equally well.
+    """
+    if names.count(wanted) == 1:
+        return names.index(wanted)
+    hits = [i for i, name in enumerate(names) if name == wanted]
+    if not hits:
+        folded = wanted.lower()
+        hits = [i for i, name in enumerate(names) if name.lower() == folded]
+    if len(hits) > 1:
+        found = f"{len(hits)} columns of that name: {', '.join(names[i] for i in hits)}"
+        raise Misfit(within + wanted, found, "exactly one")
+    return hits[0] if hits else -1
+
+
+def require_nullable(field: pa.Field, column: str) -> None:
+    """Refuse a missing column where nulls cannot take its place."""
+    if not field.nullable:
+        raise Misfit(column, "no such column", f"{field.type}, not null")
+
+
+def same(array: pa.Array) -> pa.Array:
+    """No conversion at all."""
+    return array
+
+
+def converter(found: pa.DataType, field: pa.Field, column: str, zone: str) -> Convert:
+    """The conversion from `found` to the field's type and nullability.
+
+    Raises:
+        Misfit: no value of `found` can be meant for a column of this type.
+    """
+    convert = _type_converter(found, field.type, column, zone)
+    return convert if field.nullable else _not_null(convert, field, column)
+
+
+def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Convert:
+    if found == target:
+        return _checked(column, target) if _holds_decimals(found) else same
+    simple, unwrap = plain(found)
+    if unwrap is not None:
+        inner = _type_converter(simple, target, column, zone)
+        return lambda array: inner(unwrap(array))
+    if pa.types.is_null(found):
+        return lambda array: pa.nulls(len(array), target)
+    if is_variant(target) and is_shredded(found):
+        return _variant_converter(found, target, column)
+    if pa.types.is_struct(target) and pa.types.is_struct(found):
+        return _struct_converter(found, target, column, zone)
+    if pa.types.is_map(target) and pa.types.is_map(found):
+        return _map_converter(found, target, column, zone)
+    if pa.types.is_list(target) and _is_listlike(found):
+        return _list_converter(found, target, column, zone)
+    return _leaf_converter(found, target, column, zone)
+
+
+def _holds_decimals(kind: pa.DataType) -> bool:
+    children = (kind.field(at).type for at in range(kind.num_fields))
+    return pa.types.is_decimal(kind) or any(map(_holds_decimals, children))
+
+
+def _checked(column: str, target: pa.DataType) -> Convert:
+    """Decimals of more digits than their type: Arrow decodes them, and Spark names no file."""
+
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as err:
+            raise Misfit(column, str(err).splitlines()[0], f"values of {target}") from err
+        return array
+
+    return convert
+
+
+def _is_listlike(found: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(found)
+        or types.is_large_list(found)
+        or types.is_fixed_size_list(found)
+        or types.is_list_view(found)
+        or types.is_large_list_view(found)
+    )
+
+
+def _not_null(convert: Convert, field: pa.Field, column: str) -> Convert:
+    def check(array: pa.Array) -> pa.Array:
+        fitted = convert(array)
+        if fitted.null_count:
+            first = pc.index(fitted.is_null(), True).as_py()
+            raise Misfit(column, f"null in row {first} of the batch", f"{field.type}, not null")
+        return fitted
+
+    return check
+
+
+def _leaf_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Convert:
+    cast = castable(found, target, zone)
+    if cast is None:
+        raise Misfit(column, str(found), str(target))
+
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return cast(array)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as err:
+            reason = str(err).splitlines()[0]
+            raise Misfit(column, f"{found} ({reason})", f"{target}, without loss") from err
+
+    return convert
+
+
+def _variant_converter(found: pa.StructType, target: pa.StructType, column: str) -> Convert:
+    expected = "a variant of types that Spark knows"
+    try:
+        reassemble = reassembler(found, target)
+    except ValueError as err:
+        raise Misfit(column, str(err), expected) from err
+
+    def convert(array: pa.StructArray) -> pa.StructArray:
+        try:
+            return reassemble(array)
+        except ValueError as err:
+            raise Misfit(column, str(err), expected) from err
+
+    return convert
+
+
+def _struct_converter(
+    found: pa.StructType, target: pa.StructType, column: str, zone: str
+) -> Convert:
+    names = [found.field(i).name for i in range(found.num_fields)]
+    plan: list[tuple[int, Convert]] = []
+    for field in target:
+        name = f"{column}.{field.name}"
+        index = find_name(names, field.name, f"{column}.")
+        if index < 0:
+            require_nullable(field, name)
+            plan.append((-1, same))
+        else:
+            # A null below a null struct is no value, so nullness is judged with the parent's.
+            plan.append((index, _type_converter(found.field(index).type, field.type, name, zone)))
+
+    def convert(array: pa.StructArray) -> pa.StructArray:
+        nulls = array.is_null()
+        children = []
+        for (index, inner), field in zip(plan, target, strict=True):
+            if index < 0:
+                children.append(pa.nulls(len(array), field.type))
+                continue
+            child = inner(array.field(index))
+            if not field.nullable and child.null_count:
+                _refuse_nulls(child, nulls, field, f"{column}.{field.name}")
+            children.append(child)
+        if not children:
+            return pa.StructArray.from_buffers(target, len(array), [None])
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=nulls)
+
+    return convert
+
+
+def _refuse_nulls(child: pa.Array, parent_nulls: pa.Array, field: pa.Field, column: str) -> None:
+    if pc.any(pc.and_not(child.is_null(), parent_nulls)).as_py():
+        raise Misfit(column, "null", f"{field.type}, not null")
+
+
+def _list_converter(found: pa.DataType, target: pa.ListType, column: str, zone: str) -> Convert:
+    inner = converter(found.value_type, target.value_field, f"{column}.element", zone)
+
+    def convert(array: pa.Array) -> pa.ListArray:
+        # flatten() leaves out what lies under null lists, so the offsets are built anew.
+        lengths = pc.if_else(array.is_null(), 0, pc.list_value_length(array).cast(pa.int64()))
+        values = inner(array.flatten())
+        return pa.ListArray.from_arrays(
+            _offsets(lengths, column), values, type=target, mask=_mask(array)
+        )
+
+    return convert
+
+
+def _offsets(lengths: pa.Array, column: str) -> pa.Array:
+    ends = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
+    if ends[-1].as_py() > 2**31 - 1:
+        raise Misfit(column, f"{ends[-1]} elements in one batch", "fewer than 2^31")
+    return ends.cast(pa.int32())
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str) -> Convert:
+    keys_of = converter(found.key_type, target.key_field, f"{column}.key", zone)
+    items_of = converter(found.item_type, target.item_field, f"{column}.value", zone)
+
+    def convert(array: pa.MapArray) -> pa.MapArray:
+        offsets = array.offsets
+        start = offsets[0].as_py() if len(offsets) else 0
+        length = (offsets[-1].as_py() if len(offsets) else 0) - start
+        return pa.MapArray.from_arrays(
+            pc.subtract(offsets, pa.scalar(start, pa.int32())),
+            keys_of(array.keys.slice(start, length)),
+            items_of(array.items.slice(start, length)),
+            type=target,
+            mask=_mask(array),
+        )
+
+    return convert

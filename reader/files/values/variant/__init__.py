@@ -1,0 +1,1 @@
+"""Spark's `variant`: its encoding, and its columns in Parquet."""

@@ -1,0 +1,148 @@
+"""Checkpoint documents: what goes in comes out, or an error says why not."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import (
+    Checkpoint,
+    CheckpointHeader,
+    QuarantinedSplit,
+)
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+from pyspark_sluice.errors import StateCorruptError, StateVersionError
+
+PATHS = st.text(min_size=1, max_size=20).filter(lambda text: text.isprintable())
+FILES = st.builds(FileVersion, PATHS, st.integers(0, 2**60), st.integers(-1, 2**60), PATHS)
+SPLITS = st.builds(FileSplit, FILES, st.integers(0, 2**60), st.integers(0, 2**60))
+SERIALIZER = FileSplitSerializer()
+
+
+def checkpoint(assigned=(), state=(), **header):
+    batches = [(reader, SERIALIZER.serialize(splits)) for reader, splits in assigned]
+    rows = [SERIALIZER.serialize(state)]
+    schema = rows[0].schema
+    fields = {
+        "kind": "delta",
+        "checkpoint": 7,
+        "epoch": 2,
+        "parent_checkpoint": 6,
+        "parent_epoch": 1,
+        "enumerator": "files",
+        "split_version": 1,
+        "state_version": 1,
+        "created": 1_700_000_000_000_000,
+        "assigned_splits": sum(len(splits) for _, splits in assigned),
+        "state_rows": len(state),
+    }
+    return Checkpoint(CheckpointHeader(**{**fields, **header}), schema, schema, batches, rows)
+
+
+def a_checkpoint():
+    file = FileVersion("/data/a.json", 100, 5, "etag")
+    return checkpoint(
+        [(0, [FileSplit(file, 0, 50)]), (3, [FileSplit(file, 50, 100)])],
+        [FileSplit(FileVersion("/data/b.json", 9, 6), 0, 9)],
+        attempts={"x": 2},
+        events={"3": [{"a": 1}]},
+        waiting={"1": ["later"]},
+        quarantined=[QuarantinedSplit(split_id="y", reason="gone", attempts=3, checkpoint=5)],
+    )
+
+
+@given(
+    assigned=st.lists(
+        st.tuples(st.integers(0, 9), st.lists(SPLITS, min_size=1, max_size=3)), max_size=3
+    ),
+    state=st.lists(SPLITS, max_size=3),
+    events=st.dictionaries(st.sampled_from("012"), st.lists(PATHS, max_size=2), max_size=2),
+)
+def test_what_goes_in_comes_out(assigned, state, events):
+    written = checkpoint(assigned, state, events=events)
+    read = Checkpoint.from_bytes(written.to_bytes(), "here")
+    assert read.header.model_copy(update={"checksum": ""}) == written.header.model_copy(
+        update={"checksum": ""}
+    )
+    assert [(r, list(SERIALIZER.read(1, b))) for r, b in read.assigned] == assigned
+    assert [s for batch in read.state for s in SERIALIZER.read(1, batch)] == state
+
+
+def test_equal_checkpoints_give_equal_bytes():
+    assert a_checkpoint().to_bytes() == a_checkpoint().to_bytes()
+
+
+@pytest.mark.parametrize("text", ["0" * 64, "0" * 200])
+def test_a_name_that_looks_like_a_checksum_survives(text):
+    file = FileVersion(f"/data/{text}", 1, 1)
+    written = checkpoint([(0, [FileSplit(file, 0, 1)])], attempts={text: 1})
+    read = Checkpoint.from_bytes(written.to_bytes(), "here")
+    assert read.header.attempts == {text: 1}
+    assert SERIALIZER.read(1, read.assigned[0][1])[0].file == file
+
+
+def test_every_single_damaged_byte_is_noticed():
+    data = a_checkpoint().to_bytes()
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x55
+        with pytest.raises((StateCorruptError, StateVersionError)):
+            Checkpoint.from_bytes(bytes(damaged), "here")
+
+
+@pytest.mark.parametrize("length", [0, 1, 8, 100, -1])
+def test_a_file_cut_short_is_noticed_and_named(length):
+    data = a_checkpoint().to_bytes()[:length]
+    with pytest.raises(StateCorruptError, match=r"a checkpoint is damaged: /ck/7\.arrow"):
+        Checkpoint.from_bytes(data, "/ck/7.arrow")
+
+
+def rewritten(change):
+    """The file of a checkpoint with another header; the checksum is left as it is."""
+    data = a_checkpoint().to_bytes()
+    with pa.ipc.open_file(pa.BufferReader(data)) as reader:
+        table = reader.read_all()
+    metadata = dict(table.schema.metadata)
+    header = json.loads(metadata[b"sluice"])
+    metadata[b"sluice"] = json.dumps(change(header)).encode()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema.with_metadata(metadata)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_a_newer_version_is_refused_with_both_versions_named_whatever_else_it_holds():
+    data = rewritten(lambda header: {"format": 5, "all": "is different"})
+    expected = "found format version 5; expected at most format version 1"
+    with pytest.raises(StateVersionError, match=expected):
+        Checkpoint.from_bytes(data, "here")
+
+
+def test_a_wrong_checksum_is_named_with_the_right_one():
+    data = rewritten(lambda header: {**header, "checksum": "a" * 64})
+    with pytest.raises(StateCorruptError, match=r"found checksum [0-9a-f]{64}; expected checksum"):
+        Checkpoint.from_bytes(data, "here")
+
+
+@pytest.mark.parametrize("header", [None, [], 7, {"format": "one"}, {}])
+def test_an_arrow_file_that_is_no_checkpoint_is_refused(header):
+    with pytest.raises(StateCorruptError, match=re.escape("a JSON header under the key 'sluice'")):
+        Checkpoint.from_bytes(rewritten(lambda _: header), "here")
+
+
+def test_a_checkpoint_can_be_read_with_any_arrow_tool():
+    with pa.ipc.open_file(pa.BufferReader(a_checkpoint().to_bytes())) as reader:
+        rows = reader.read_all().to_pylist()
+    assert [(row["section"], row["reader"]) for row in rows] == [
+        ("assigned", 0),
+        ("assigned", 3),
+        ("state", None),
+    ]
+    assert rows[1]["split"]["start"] == 50
+    assert rows[2]["state"]["path"] == "/data/b.json"

@@ -1,0 +1,156 @@
+"""Who owns a state directory, and in which format it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.epochs import (
+    KEPT,
+    check_not_fenced,
+    claim_epoch,
+    open_format,
+)
+from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, MemoryStateStore
+from pyspark_sluice.errors import FencedError, StateCorruptError, StateError, StateVersionError
+from pyspark_sluice.tests.patience import PATIENCE
+
+
+@pytest.fixture
+def store():
+    return MemoryStateStore("/ck/sluice")
+
+
+def test_a_new_directory_gets_its_format_and_keeps_it(store):
+    for _ in range(2):
+        open_format(store)
+        assert store.objects == {"FORMAT": b'{"format": 1}\n'}
+
+
+def test_a_directory_of_a_newer_release_is_refused_with_both_versions_named(store):
+    store.publish("FORMAT", b'{"format": 4}\n')
+    with pytest.raises(StateVersionError, match=r"found format version 4; expected at most .* 1"):
+        open_format(store)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{}", b"null", b'{"format": "x"}', b"\xff"])
+def test_a_damaged_format_is_named(store, content):
+    store.publish("FORMAT", content)
+    with pytest.raises(StateCorruptError, match="/ck/sluice/FORMAT"):
+        open_format(store)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"form', b'{"format": 1}'])
+def test_a_format_that_is_cut_short_does_not_stop_a_restart(store, content, caplog):
+    store.publish("FORMAT", content)
+    open_format(store)
+    assert "/ck/sluice/FORMAT is cut short" in caplog.text
+
+
+def test_epochs_count_from_one_and_say_who_claimed_them(store):
+    assert [claim_epoch(store) for _ in range(3)] == [1, 2, 3]
+    owner = json.loads(store.read("epochs/0000000003.json"))
+    assert owner["pid"] == os.getpid()
+    assert owner["epoch"] == 3
+
+
+def test_an_epoch_is_claimed_by_one_only(store):
+    claimed: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: claimed.append(claim_epoch(store))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(claimed) == list(range(1, 9))
+
+
+def test_superseded_claims_go_and_the_superseded_still_find_out(store):
+    for number in range(1, 41):
+        assert claim_epoch(store) == number
+    assert len(store.list("epochs")) == KEPT
+    with pytest.raises(FencedError, match="epoch 40 claimed"):
+        check_not_fenced(store, 1)
+
+
+def test_a_number_that_is_free_only_because_it_was_deleted_is_not_claimed(store):
+    for _ in range(5):
+        claim_epoch(store)
+
+    class Sleeper(MemoryStateStore):
+        """Falls asleep between the listing and the claim, while forty others come and go."""
+
+        def __init__(self):
+            super().__init__(store.location)
+            self.objects = store.objects
+            self.slept = False
+
+        def publish(self, name, data):
+            if not self.slept:
+                self.slept = True
+                for _ in range(40):
+                    claim_epoch(store)
+            super().publish(name, data)
+
+    assert claim_epoch(Sleeper()) == 46
+
+
+@pytest.mark.parametrize("name", ["lost+found", "0000000009.json.tmp", "x.json", "²"])
+def test_what_does_not_belong_into_the_directory_of_epochs_is_no_epoch(store, name):
+    store.publish(f"epochs/{name}", b"")
+    assert claim_epoch(store) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b'{"host": "a', b"[]", b"{}", b"\xff"])
+def test_a_torn_claim_supersedes_all_the_same_and_blocks_nobody(store, content):
+    first = claim_epoch(store)
+    store.publish("epochs/0000000002.json", content)
+    with pytest.raises(FencedError, match="epoch 2 claimed by somebody whose claim cannot be"):
+        check_not_fenced(store, first)
+    assert claim_epoch(store) == 3
+
+
+def test_a_store_that_creates_twice_is_refused_at_the_first_claim(store):
+    class Careless(MemoryStateStore):
+        """A server that ignores the condition of a write."""
+
+        def publish(self, name, data):
+            self.objects[name] = data
+
+    with pytest.raises(StateError, match=r"let an object be created twice.*If-None-Match"):
+        claim_epoch(Careless())
+
+
+def test_two_threads_never_take_one_another_s_claim_for_their_own(store):
+    retrying = RetryingStateStore(store)
+    claimed: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: claimed.append(claim_epoch(retrying))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(claimed) == list(range(1, 9))
+
+
+def test_the_newest_is_not_fenced_and_every_other_is_with_both_epochs_named(store):
+    first = claim_epoch(store)
+    check_not_fenced(store, first)
+    second = claim_epoch(store)
+    check_not_fenced(store, second)
+    with pytest.raises(FencedError, match=r"found epoch 2 claimed by process \d+ on .*epoch 1"):
+        check_not_fenced(store, first)
+
+
+def test_a_claim_whose_answer_was_lost_claims_the_next_epoch(store):
+    faulty = FaultyStateStore(store)
+    faulty.fault = Fault("error after", verb="publish")
+    with pytest.raises(OSError, match="no answer"):
+        claim_epoch(faulty)
+    assert claim_epoch(faulty) == 2

@@ -1,0 +1,126 @@
+"""The first acknowledgement of a reader wins, and is what it was for ever."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
+    ReaderCommit,
+    ReaderCommits,
+    ReturnedSplit,
+    UnfinishedSplit,
+)
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.errors import StateCorruptError, StateVersionError
+
+REF = CheckpointRef(7, 2)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+def commit(**more):
+    fields = {
+        "checkpoint": 7,
+        "epoch": 2,
+        "reader": 3,
+        "attempt": 0,
+        "rows": [5, 0],
+        "input_bytes": [50, 0],
+        "microseconds": [1, 1],
+    }
+    return ReaderCommit(**{**fields, **more})
+
+
+@pytest.fixture
+def store():
+    return MemoryStateStore("/ck/sluice")
+
+
+@given(events=st.lists(st.tuples(st.text(max_size=5), JSON), max_size=3))
+def test_what_goes_in_comes_out(events):
+    written = commit(
+        events=events,
+        returned=[ReturnedSplit(index=1, reason="gone")],
+        unfinished=[UnfinishedSplit(index=0, remainder={"start": [5]})],
+        dropped_records={0: 2},
+        skipped={1: "too old"},
+    )
+    read = ReaderCommit.from_bytes(written.to_bytes(), "here")
+    assert read.to_bytes() == written.to_bytes()
+    assert [tuple(event) for event in read.events] == events
+    assert read.first_difference(written) is None
+
+
+def test_the_document_is_canonical_json():
+    data = commit().to_bytes()
+    assert data.endswith(b"}\n")
+    assert data == (json.dumps(json.loads(data), sort_keys=True) + "\n").encode()
+
+
+def test_the_first_commit_wins(store):
+    commits = ReaderCommits(store)
+    assert commits.find(REF, 3) is None
+    first = commits.publish(commit(attempt=0))
+    second = commits.publish(commit(attempt=1, rows=[9, 9]))
+    assert (first.attempt, second.attempt) == (0, 0)
+    found = commits.find(REF, 3)
+    assert found is not None
+    assert list(found.rows) == [5, 0]
+
+
+def test_the_readers_of_a_checkpoint_are_listed_in_order(store):
+    commits = ReaderCommits(store)
+    for reader in (10, 2, 0):
+        commits.publish(commit(reader=reader))
+    commits.publish(commit(reader=1, epoch=1))
+    assert commits.readers(REF) == [0, 2, 10]
+    assert [found.reader for found in commits.of(REF)] == [0, 2, 10]
+
+
+@pytest.mark.parametrize(
+    ("other", "index"),
+    [
+        ({}, None),
+        ({"attempt": 4, "microseconds": [9, 9], "input_bytes": [1, 1]}, None),
+        ({"rows": [5, 1]}, 1),
+        ({"returned": [ReturnedSplit(index=1, reason="gone")]}, 1),
+        ({"unfinished": [UnfinishedSplit(index=0, remainder={"start": [5]})]}, 0),
+    ],
+)
+def test_a_difference_is_one_of_verdicts_and_never_of_figures(other, index):
+    assert commit().first_difference(commit(**other)) == index
+
+
+def test_the_reason_of_a_return_is_no_difference():
+    one = commit(returned=[ReturnedSplit(index=1, reason="gone")])
+    two = commit(returned=[ReturnedSplit(index=1, reason="vanished")])
+    assert one.first_difference(two) is None
+
+
+def test_a_newer_commit_is_refused_with_both_versions_named(store):
+    with pytest.raises(StateVersionError, match=r"found format version 2; expected at most .* 1"):
+        ReaderCommit.from_bytes(b'{"format": 2}', "here")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[1]", b'{"format": 1}', b"\xff", b'{"format": "a"}']
+)
+def test_a_damaged_commit_is_named(data):
+    with pytest.raises(StateCorruptError, match="a reader commit is damaged: /ck/readers/1"):
+        ReaderCommit.from_bytes(data, "/ck/readers/1")
+
+
+def test_unknown_keys_are_kept():
+    document = json.loads(commit().to_bytes())
+    document["from_the_future"] = [1]
+    read = ReaderCommit.from_bytes(sealed(document), "here")
+    assert json.loads(read.to_bytes())["from_the_future"] == [1]

@@ -1,0 +1,80 @@
+"""Versions of a schema: created once, in order, whoever else does so at the same time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
+from pyspark_sluice.checkpoint_meta.stores.testing import (
+    Fault,
+    FaultyStateStore,
+    MemoryStateStore,
+    SimulatedCrash,
+)
+from pyspark_sluice.errors import StateCorruptError, StateVersionError
+
+
+def adding(*names):
+    def change(before):
+        known = [] if before is None else before.schema["fields"]
+        return {"fields": [*known, *(n for n in names if n not in known)]}, "a test"
+
+    return change
+
+
+def test_a_version_is_stored_only_where_it_makes_a_difference():
+    history = SchemaHistory(MemoryStateStore())
+    assert history.latest() is None
+    assert history.grow(adding("a")).version == 0
+    assert history.grow(adding("b")).version == 1
+    assert history.grow(adding("a", "b")).version == 1
+    assert history.latest() == history.grow(adding("b"))
+
+
+class RacingStore(MemoryStateStore):
+    """Somebody else stores a version just before each of the first publications."""
+
+    def __init__(self, others):
+        super().__init__()
+        self.others = list(others)
+
+    def publish(self, name, data):
+        if self.others:
+            SchemaHistory(self).grow(adding(self.others.pop()))
+        super().publish(name, data)
+
+
+def test_columns_that_several_tasks_find_at_once_are_all_kept():
+    store = RacingStore("xyz")
+    made = SchemaHistory(store).grow(adding("mine"))
+    assert sorted(made.schema["fields"]) == ["mine", "x", "y", "z"]
+    assert [json.loads(data)["version"] for _, data in sorted(store.objects.items())] == [
+        0,
+        1,
+        2,
+        3,
+    ]
+
+
+@pytest.mark.parametrize("kind", ["crash before", "crash half-way", "crash after"])
+def test_a_crash_around_the_publication_leaves_a_version_or_none(kind):
+    disk = MemoryStateStore()
+    SchemaHistory(disk).grow(adding("a"))
+    store = FaultyStateStore(disk)
+    store.fault = Fault(kind, verb="publish")
+    with pytest.raises(SimulatedCrash):
+        SchemaHistory(store).grow(adding("b"))
+    assert SchemaHistory(disk).latest().version == (1 if kind == "crash after" else 0)
+    assert SchemaHistory(disk).grow(adding("b")).version == 1
+
+
+def test_a_newer_format_and_a_damaged_object_are_refused_by_name():
+    store = MemoryStateStore()
+    store.publish("schemas/0000000003.json", b'{"format": 2}')
+    with pytest.raises(StateVersionError, match=r"0000000003\.json.*format 2.*at most 1"):
+        SchemaHistory(store).latest()
+    store.publish("schemas/0000000004.json", b'{"format"')
+    with pytest.raises(StateCorruptError, match=r"0000000004\.json"):
+        SchemaHistory(store).latest()

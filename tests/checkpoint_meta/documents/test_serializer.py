@@ -1,0 +1,29 @@
+"""Splits as columns, however much text their paths are."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+
+PATHS = st.lists(st.text("aé\U0001f600", max_size=20), max_size=30)
+
+
+@given(paths=PATHS, most=st.integers(1, 100))
+def test_text_that_is_too_much_for_one_column_goes_into_several_batches(paths, most):
+    splits = [FileSplit(FileVersion(path, i, i, path[:3]), 0, i) for i, path in enumerate(paths)]
+    serializer = FileSplitSerializer(most)
+    batches = serializer.serialize_all(splits)
+    assert [s for batch in batches for s in serializer.deserialize(1, batch)] == splits
+    assert len({str(batch.schema) for batch in batches}) == 1
+    for batch in batches:
+        held = [len(text.encode()) for text in batch.column("path").to_pylist()]
+        assert sum(held) <= most or len(held) == 1
+    assert batches[1:] == [] or all(batch.num_rows for batch in batches)
+
+
+def test_what_fits_stays_one_batch_even_if_it_is_nothing():
+    serializer = FileSplitSerializer()
+    assert [batch.num_rows for batch in serializer.serialize_all([])] == [0]

@@ -1,0 +1,377 @@
+"""What every store keeps to, and what each does about faults."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import uuid
+
+import fsspec
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
+from pyspark_sluice.checkpoint_meta.storage import exclusive_rename
+from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
+from pyspark_sluice.checkpoint_meta.stores import local
+from pyspark_sluice.checkpoint_meta.stores.open_store import (
+    BucketStateStore,
+    LocalStateStore,
+    ObjectStateStore,
+    RetryingStateStore,
+    open_store,
+)
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, MemoryStateStore
+from pyspark_sluice.errors import StateError
+from pyspark_sluice.tests.patience import PATIENCE
+
+
+class StateStoreSuite:
+    """The contract. Subclasses make a store and read its objects behind its back."""
+
+    def make(self, tmp_path):
+        raise NotImplementedError
+
+    def raw(self, store, name):
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, tmp_path):
+        return self.make(tmp_path)
+
+    def test_what_is_published_can_be_read_and_stands_there_as_it_is(self, store):
+        store.publish("a/b/1.json", b"one")
+        assert store.read("a/b/1.json") == b"one"
+        assert self.raw(store, "a/b/1.json") == b"one"
+
+    def test_a_second_publication_of_a_name_fails_and_changes_nothing(self, store):
+        store.publish("a/1", b"first")
+        with pytest.raises(FileExistsError):
+            store.publish("a/1", b"second")
+        assert store.read("a/1") == b"first"
+
+    def test_reading_what_is_not_there_raises_file_not_found(self, store):
+        with pytest.raises(FileNotFoundError):
+            store.read("a/1")
+
+    def test_a_part_is_read_without_the_rest(self, store):
+        store.publish("a/1", b"0123456789")
+        assert store.read_part("a/1", 3, 4) == b"3456"
+        assert store.read_part("a/1", 8, 4) == b"89"
+        assert store.read_part("a/1", 10, 4) == b""
+        with pytest.raises(FileNotFoundError):
+            store.read_part("a/2", 0, 4)
+
+    def test_refreshing_changes_nothing(self, store):
+        store.publish("d/1", b"a")
+        store.refresh("d")
+        store.refresh("nowhere")
+        assert store.list("d") == ["1"]
+        assert store.list("nowhere") == []
+
+    def test_a_listing_is_sorted_and_of_one_directory_only(self, store):
+        for name in ("d/2", "d/10", "d/1", "d/sub/3", "e/4", "top"):
+            store.publish(name, b"")
+        assert store.list("d") == ["1", "10", "2", "sub"]
+        assert store.list("d/sub") == ["3"]
+        assert store.list("nowhere") == []
+
+    def test_an_object_or_a_whole_directory_can_be_deleted_twice(self, store):
+        for name in ("d/1", "d/2", "d/sub/3"):
+            store.publish(name, b"")
+        for _ in range(2):
+            store.delete("d/1")
+            store.delete("d/sub")
+        assert store.list("d") == ["2"]
+
+    def test_a_deleted_name_can_be_published_again(self, store):
+        store.publish("d/1", b"a")
+        store.delete("d/1")
+        store.publish("d/1", b"b")
+        assert store.read("d/1") == b"b"
+
+    def test_a_new_handle_sees_everything(self, store, tmp_path):
+        store.publish("d/1", b"a")
+        assert store.list("d") == ["1"]
+        assert store.location
+
+
+class TestLocalStateStore(StateStoreSuite):
+    def make(self, tmp_path):
+        return LocalStateStore(str(tmp_path / "deep" / "state"))
+
+    def raw(self, store, name):
+        with open(os.path.join(store.location, name), "rb") as file:
+            return file.read()
+
+    def test_a_torn_publication_is_seen_by_nobody_and_does_not_block_the_name(self, store):
+        store.publish("d/1", b"a")
+        leftover = os.path.join(store.location, "d", f".2.{uuid.uuid4().hex}.tmp")
+        with open(leftover, "wb") as file:
+            file.write(b"hal")
+        assert store.list("d") == ["1"]
+        store.publish("d/2", b"whole")
+        assert store.read("d/2") == b"whole"
+
+    def test_publishing_leaves_no_temporary_file_even_when_the_name_is_taken(self, store):
+        store.publish("d/1", b"a")
+        with pytest.raises(FileExistsError):
+            store.publish("d/1", b"b")
+        assert os.listdir(os.path.join(store.location, "d")) == ["1"]
+
+
+class TestObjectStateStore(StateStoreSuite):
+    def make(self, tmp_path):
+        return ObjectStateStore(f"memory://{tmp_path.name}-{uuid.uuid4().hex}/state", {})
+
+    def raw(self, store, name):
+        return fsspec.filesystem("memory").cat_file(f"{store.location}/{name}")
+
+
+class TestBucketStateStore(StateStoreSuite):
+    @pytest.fixture(autouse=True)
+    def _on(self, server, bucket):
+        self.server, self.bucket = server, bucket
+
+    def make(self, tmp_path):
+        url = f"s3://{self.bucket}/state"
+        opened = open_bucket(url, self.server.options)
+        assert opened is not None
+        return BucketStateStore(url, *opened)
+
+    def raw(self, store, name):
+        found = self.server.client().get_object(Bucket=self.bucket, Key=f"state/{name}")
+        return found["Body"].read()
+
+
+class TestMemoryStateStore(StateStoreSuite):
+    def make(self, tmp_path):
+        return MemoryStateStore()
+
+    def raw(self, store, name):
+        return store.objects[name]
+
+
+class TestRetryingStateStore(StateStoreSuite):
+    def make(self, tmp_path):
+        return RetryingStateStore(MemoryStateStore(), sleep=lambda _: None)
+
+    def raw(self, store, name):
+        return store._inner.objects[name]
+
+
+class TestFaultyStateStoreWithoutFault(TestMemoryStateStore):
+    def make(self, tmp_path):
+        return FaultyStateStore(MemoryStateStore())
+
+    def raw(self, store, name):
+        return store._inner.objects[name]
+
+
+@pytest.fixture
+def faulty():
+    memory = MemoryStateStore("s3://bucket/state")
+    memory.publish("d/1", b"one")
+    return FaultyStateStore(memory)
+
+
+def test_a_passing_fault_is_retried_with_growing_delays(faulty):
+    delays = []
+    store = RetryingStateStore(faulty, attempts=4, first_delay=0.1, sleep=delays.append)
+    faulty.fault = Fault("error before", times=3)
+    assert store.read("d/1") == b"one"
+    assert delays == [pytest.approx(0.75 * most, rel=1 / 3) for most in (0.1, 0.3, 0.9)]
+
+
+@pytest.mark.parametrize(
+    ("verb", "call"),
+    [
+        ("read", lambda store: store.read("d/1")),
+        ("list", lambda store: store.list("d")),
+        ("delete", lambda store: store.delete("d/1")),
+        ("publish", lambda store: store.publish("d/2", b"")),
+    ],
+)
+def test_a_lasting_fault_is_raised_with_its_verb_its_place_and_its_cause(faulty, verb, call):
+    store = RetryingStateStore(faulty, attempts=3, sleep=lambda _: None)
+    faulty.fault = Fault("error before", times=99)
+    with pytest.raises(StateError, match=f"failed to {verb} 3 times in a row: s3://bucket") as e:
+        call(store)
+    assert isinstance(e.value.__cause__, OSError)
+    assert faulty.operations == 3
+
+
+def test_a_publication_whose_answer_was_lost_succeeds(faulty):
+    store = RetryingStateStore(faulty, sleep=lambda _: None)
+    faulty.fault = Fault("error after")
+    store.publish("d/2", b"mine")
+    assert store.read("d/2") == b"mine"
+
+
+def test_a_publication_that_another_one_won_meanwhile_loses(faulty):
+    store = RetryingStateStore(faulty, sleep=lambda _: faulty._inner.publish("d/2", b"theirs"))
+    faulty.fault = Fault("error before")
+    with pytest.raises(FileExistsError):
+        store.publish("d/2", b"mine")
+    assert faulty._inner.read("d/2") == b"theirs"
+
+
+def test_what_is_not_there_is_no_fault_and_is_not_retried(faulty):
+    store = RetryingStateStore(faulty, sleep=lambda _: None)
+    with pytest.raises(FileNotFoundError):
+        store.read("d/9")
+    with pytest.raises(FileExistsError):
+        store.publish("d/1", b"two")
+    assert faulty.operations == 3
+
+
+def test_our_own_success_that_comes_back_as_exists_is_a_success(faulty):
+    class Repeating(MemoryStateStore):
+        """A client that repeats a request whose answer was lost, and says nothing."""
+
+        def publish(self, name, data):
+            super().publish(name, data)
+            super().publish(name, data)
+
+    store = RetryingStateStore(Repeating(), sleep=lambda _: None)
+    store.publish("d/2", b"mine")
+    with pytest.raises(FileExistsError):
+        store.publish("d/2", b"theirs")
+    assert store.read("d/2") == b"mine"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "hdfs://namenode/state",
+        "webhdfs://namenode:9870/state",
+        "ftp://host/state",
+        "sftp://host/state",
+        "smb://host/share/state",
+        "oss://bucket/state",
+        "adl://store/state",
+        "memory://state",
+        "simplecache::s3://bucket/state",
+        "dbfs:/state",
+    ],
+)
+def test_a_file_system_whose_create_is_not_atomic_is_refused_by_name(url):
+    with pytest.raises(StateError, match="its create is not known to be atomic") as error:
+        open_store(url)
+    assert f"found the file system '{url.partition(':')[0]}'" in str(error.value)
+    assert "a local path or one of s3, gs, gcs, abfs, az" in str(error.value)
+
+
+def test_a_failed_precondition_of_any_server_means_that_the_object_is_there():
+    class Answer(Exception):
+        def __init__(self):
+            self.response = {"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 412}}
+
+    class Server:
+        def pipe_file(self, path, data, mode):
+            raise OSError(22, "At least one of the pre-conditions did not hold") from Answer()
+
+    store = ObjectStateStore("memory://any", {})
+    store._fs = Server()
+    with pytest.raises(FileExistsError):
+        store.publish("a/1", b"")
+
+
+def test_what_a_client_calls_a_fault_in_its_own_words_is_retried():
+    class HttpError(Exception):
+        pass
+
+    class Server:
+        calls = 0
+
+        def cat_file(self, path):
+            self.calls += 1
+            if self.calls < 3:
+                raise HttpError("503")
+            return b"at last"
+
+    store = ObjectStateStore("memory://any", {})
+    store._fs = Server()
+    assert RetryingStateStore(store, sleep=lambda _: None).read("a/1") == b"at last"
+
+
+# Local file systems of all kinds ------------------------------------------------------------
+
+
+def without_hard_links(monkeypatch):
+    def link(source, target):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+
+
+def test_without_hard_links_a_file_is_renamed_and_never_replaced(monkeypatch, tmp_path):
+    without_hard_links(monkeypatch)
+    store = LocalStateStore(str(tmp_path / "state"))
+    store.publish("d/1", b"first")
+    with pytest.raises(FileExistsError):
+        store.publish("d/1", b"second")
+    assert store.read("d/1") == b"first"
+    assert os.listdir(tmp_path / "state" / "d") == ["1"]
+
+
+def test_without_hard_links_one_of_many_wins(monkeypatch, tmp_path):
+    without_hard_links(monkeypatch)
+    claimed: list[int] = []
+
+    def claim():
+        claimed.append(claim_epoch(LocalStateStore(str(tmp_path / "state"))))
+
+    threads = [threading.Thread(target=claim) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(claimed) == list(range(1, 9))
+
+
+def test_a_mount_that_can_neither_link_nor_rename_exclusively_is_refused(monkeypatch, tmp_path):
+    without_hard_links(monkeypatch)
+    monkeypatch.setattr(exclusive_rename, "_system_call", lambda: None)
+    store = LocalStateStore(str(tmp_path / "state"))
+    with pytest.raises(StateError, match="no hard links, and the system has no exclusive rename"):
+        store.publish("d/1", b"first")
+    assert os.listdir(tmp_path / "state" / "d") == []
+
+
+def test_every_directory_that_is_made_is_durable_in_its_parent(monkeypatch, tmp_path):
+    synced: list[str] = []
+    monkeypatch.setattr(local, "_sync_directory", lambda d: synced.append(str(d)))
+    root = tmp_path / "checkpoint" / "sluice" / "source"
+    LocalStateStore(str(root)).publish("d/1", b"")
+    expected = [tmp_path, root.parent.parent, root.parent, root, root / "d"]
+    assert set(map(str, expected)) <= set(synced)
+
+
+def test_a_directory_made_by_a_process_that_died_is_made_durable_too(monkeypatch, tmp_path):
+    root = tmp_path / "checkpoint" / "sluice" / "source"
+    (root / "d").mkdir(parents=True)
+    synced: list[str] = []
+    monkeypatch.setattr(local, "_sync_directory", lambda d: synced.append(str(d)))
+    LocalStateStore(str(root)).publish("d/1", b"")
+    assert {str(root.parent.parent), str(root.parent), str(root), str(root / "d")} <= set(synced)
+
+
+def test_a_path_or_a_url_opens_the_right_store(tmp_path):
+    assert isinstance(open_store(str(tmp_path))._inner, LocalStateStore)
+    assert isinstance(open_store(tmp_path.as_uri())._inner, LocalStateStore)
+    assert isinstance(open_store("s3a://bucket/x")._inner, BucketStateStore)
+    by_fsspec = {"client": "fsspec", "anon": True}
+    assert isinstance(open_store("s3a://bucket/x", by_fsspec)._inner, ObjectStateStore)
+
+
+def test_a_file_system_without_conditional_creation_is_refused_by_name(tmp_path):
+    store = ObjectStateStore("memory://plain", {})
+
+    class Plain:
+        def pipe_file(self, path, data):
+            raise AssertionError
+
+    store._fs = Plain()
+    with pytest.raises(StateError, match="only if it is absent"):
+        store.publish("d/1", b"")

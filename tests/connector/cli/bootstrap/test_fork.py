@@ -1,0 +1,248 @@
+"""`sluice fork`: what a new query reads that begins in a state made of another one's checkpoint."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.errors import SluiceError, StateError
+from pyspark_sluice.tests.connector.queries import Query
+
+
+@pytest.fixture
+def query(tmp_path):
+    """Three batches of a file each, with an index beside its bases; then a file in no batch."""
+    made = Query(tmp_path)
+    made.settings["deltas_per_base"] = 2
+    made.restart()
+    for at, name in enumerate(("a", "b", "c")):
+        made.land(f"{name}.json", text=f'{{"id": {at}}}\n')
+        made.batch()
+        if at == 1:
+            made.await_base()
+    made.coordinator.close()
+    made.land("d.json", text='{"id": 3}\n')
+    return made
+
+
+def forked(query, capsys, *arguments, name="new"):
+    """The record of the command, and a query in the state that it made."""
+    new = query.data.parent / name
+    assert main(["fork", str(query.location), str(new), *arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    return told, Query(query.data.parent, state=str(new / "sluice" / "source"))
+
+
+def drained(query):
+    """Everything that the query still finds, batch by batch, until nothing more comes."""
+    found = []
+    query.coordinator.close()
+    query.start()
+    query.coordinator.prepare_available_now()
+    while (ref := query.coordinator.latest(query.done)) != query.done:
+        found += query.read(ref)
+        query.done = ref
+    query.coordinator.close()
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("at", "ids"), [("1", [1, 2, 3]), ("2", [2, 3]), ("3", [3])])
+def test_a_fork_reads_what_the_checkpoint_had_not_assigned(query, capsys, at, ids):
+    before = sorted(p for p in query.location.rglob("*") if p.is_file())
+    told, new = forked(query, capsys, "--at", at, "--yes")
+    assert told["written"]
+    assert told["known_to_be_complete"]
+    assert told["counts"]["files_seen"] == int(at)
+    assert sorted(p for p in query.location.rglob("*") if p.is_file()) == before
+    # It needs nothing of the other one.
+    query.location.rename(query.location.with_name("gone"))
+    assert drained(new) == ids
+    assert main(["verify", new.state]) == 0
+    assert drained(new) == []
+
+
+def test_by_default_it_begins_after_the_newest_checkpoint_whose_readers_are_through(query, capsys):
+    query.start()
+    query.read(query.plan(), readers=())  # Cut, and never read.
+    query.coordinator.close()
+    told, new = forked(query, capsys, "--yes")
+    assert (told["checkpoint"], told["counts"]["pending_splits"]) == (3, 0)
+    assert drained(new) == [3]
+
+
+def test_what_was_assigned_and_never_read_is_pending_again_and_that_is_said(query, capsys):
+    query.start()
+    ref = query.plan()
+    query.coordinator.close()
+    told, new = forked(query, capsys, "--at", str(ref.checkpoint), "--yes")
+    assert not told["known_to_be_complete"]
+    assert told["counts"]["assigned_and_pending_again"] == 1
+    assert [row["path"] for row in told["pending"]] == [str(query.data / "d.json")]
+    assert drained(new) == [3]
+
+
+def test_a_time_names_the_newest_checkpoint_that_was_cut_by_then(query, capsys):
+    assert main(["checkpoints", str(query.location), "--json"]) == 0
+    cut = {row["checkpoint"]: row["planned"] for row in json.loads(capsys.readouterr().out)}
+    told, _ = forked(query, capsys, "--at-time", cut[2])
+    assert told["checkpoint"] == 2
+    new = str(query.data.parent / "new")
+    assert main(["fork", str(query.location), new, "--at-time", "2001-01-01"]) == 2
+    assert "none that was cut before 2001-01-01" in capsys.readouterr().err
+    assert main(["fork", str(query.location), new, "--at-time", "noon"]) == 2
+
+
+def test_only_what_matches_is_read_and_the_rest_of_what_is_known_counts_as_seen(query, capsys):
+    query.start()
+    query.batch()
+    query.coordinator.close()
+    query.land("e.json", text='{"id": 4}\n')
+    told, new = forked(query, capsys, "--at", "1", "--matching", "*/[bd].json", "--yes")
+    assert told["counts"]["left_out_files"] == 1
+    # c is known and does not match; e is news to everybody.
+    assert drained(new) == [1, 3, 4]
+
+
+def test_pending_ranges_that_do_not_match_count_as_seen(tmp_path, capsys):
+    query = Query(tmp_path)
+    query.settings["limits"] = BatchLimits(files=1)
+    query.restart()
+    query.land("a.json", "b.json", "c.json", rows=1)
+    query.batch()
+    query.coordinator.close()
+    told, new = forked(query, capsys, "--at", "1", "--matching", "*c.json", "--yes")
+    assert told["counts"]["pending_splits"] == told["counts"]["left_out_splits"] == 1
+    assert drained(new) == [0]
+
+
+def test_without_yes_nothing_is_written(query, capsys):
+    told, _ = forked(query, capsys)
+    assert not told["written"]
+    assert not (query.data.parent / "new").exists()
+    assert main(["fork", str(query.location), str(query.data.parent / "new")]) == 0
+    assert "nothing was written: add --yes" in capsys.readouterr().out
+
+
+def test_a_place_that_is_in_use_is_refused_by_name(query, capsys):
+    forked(query, capsys, "--yes")
+    for new, found in [
+        (query.data.parent / "new", "a state that `sluice fork` has prepared"),
+        (query.location, "the state of a query"),
+        (query.data, "a.json"),
+    ]:
+        assert main(["fork", str(query.location), str(new), "--yes"]) == 2
+        assert found in capsys.readouterr().err
+
+
+def test_the_record_says_who_made_it_of_what(query, capsys):
+    _, new = forked(query, capsys, "--at", "2", "--matching", "*", "--yes")
+    seed = find_seed(new.store)
+    assert (seed.purpose, seed.ref) == ("fork", CheckpointRef(1, 1))
+    assert seed.origin["state"] == query.state
+    assert seed.origin["checkpoint"] == 2
+    assert seed.host
+    assert main(["status", new.state]) == 0
+    said = capsys.readouterr().out
+    assert "claimed by the command line, for no query" in said
+    assert f"sluice fork of {query.state}" in said
+    assert main(["status", new.state, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seed"] == seed.model_dump(mode="json")
+
+
+# Beginning in it ------------------------------------------------------------------------------
+
+
+def test_a_query_that_dies_before_its_first_batch_runs_begins_after_the_seed_again(query, capsys):
+    _, new = forked(query, capsys, "--at", "1", "--yes")
+    for _ in range(3):
+        assert new.plan() != NO_CHECKPOINT
+        new.restart()
+    assert drained(new) == [1, 2, 3]
+
+
+def test_spark_replays_a_first_batch_that_began_after_a_seed(query, capsys):
+    _, new = forked(query, capsys, "--at", "2", "--yes")
+    ref = new.plan()
+    new.restart()
+    assert sorted(new.read(ref)) == [2, 3]
+    new.done = ref
+    assert drained(new) == []
+
+
+def test_while_nothing_is_there_a_seeded_query_stays_where_spark_is(query, capsys):
+    for name in "abcd":
+        (query.data / f"{name}.json").unlink()
+    _, new = forked(query, capsys, "--at", "3", "--yes")
+    new.coordinator.prepare_available_now()
+    assert new.coordinator.latest(NO_CHECKPOINT) == NO_CHECKPOINT
+    new.coordinator.close()
+
+
+def test_a_seed_and_a_savepoint_are_one_too_many(query, capsys):
+    _, new = forked(query, capsys, "--yes")
+    new.settings["starting_state"] = lambda: StartingState(query.store, CheckpointRef(1, 1))
+    new.restart()
+    with pytest.raises(StateError, match="two states that this query could begin from"):
+        new.coordinator.latest(NO_CHECKPOINT)
+
+
+def test_a_state_that_was_read_from_is_not_begun_again_for_its_seed(query, capsys):
+    _, new = forked(query, capsys, "--at", "2", "--yes")
+    new.batch()
+    new.done = NO_CHECKPOINT
+    new.restart()
+    with pytest.raises(StateError, match="everything would be ingested again"):
+        new.plan()
+
+
+def test_who_means_it_ingests_everything_where_there_is_a_seed(query, capsys):
+    _, new = forked(query, capsys, "--yes")
+    new.settings["ingest_again"] = True
+    assert drained(new) == [0, 1, 2, 3]
+
+
+def test_a_query_in_a_half_prepared_state_is_refused_by_name(tmp_path, capsys):
+    query = Query(tmp_path)
+    claim_epoch(query.store, "fork")
+    query.land("a.json")
+    with pytest.raises(StateError, match="did not come to its end"):
+        query.plan()
+    query.settings["ingest_again"] = True
+    query.restart()
+    assert query.batch() == [0, 1, 2]
+    query.coordinator.close()
+
+
+def test_a_damaged_seed_stops_the_query_and_is_found(query, capsys):
+    _, new = forked(query, capsys, "--yes")
+    seed = query.data.parent / "new" / "sluice" / "source" / "seed.json"
+    whole = seed.read_bytes()
+    for at in range(0, len(whole), 7):
+        seed.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert main(["verify", new.state]) == 1
+        with pytest.raises(SluiceError):
+            new.coordinator.latest(NO_CHECKPOINT)
+        new.restart()
+    seed.unlink()
+    capsys.readouterr()
+    assert main(["verify", new.state]) == 1
+    assert "seed.json" in capsys.readouterr().out
+    with pytest.raises(StateError, match="did not come to its end"):
+        new.coordinator.latest(NO_CHECKPOINT)
+
+
+def test_it_goes_from_a_directory_into_a_bucket_and_back(query, server, bucket, capsys):
+    url, options = f"s3://{bucket}/fork", json.dumps(server.options)
+    arguments = ["--storage-options", options, "--yes"]
+    assert main(["fork", str(query.location), url, "--at", "1", *arguments]) == 0
+    assert find_seed(open_store(f"{url}/sluice/source", server.options)).purpose == "fork"
+    back = query.data.parent / "back"
+    assert main(["fork", url, str(back), *arguments]) == 0
+    assert drained(Query(query.data.parent, state=str(back / "sluice" / "source"))) == [1, 2, 3]

@@ -1,0 +1,275 @@
+"""A state that is prepared for a query, attacked: kills, races, retention, cleaning up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.checkpoint_meta.stores.testing import (
+    Fault,
+    FaultyStateStore,
+    MemoryStateStore,
+    SimulatedCrash,
+)
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.bootstrap.fork import chosen_fork
+from pyspark_sluice.connector.cli.bootstrap.new_state import Target, write_seed
+from pyspark_sluice.connector.cli.verify.verification import verified
+from pyspark_sluice.enumerator import BatchLimits
+from pyspark_sluice.enumerator.coordinator.restore import RestoredState
+from pyspark_sluice.enumerator.files.offline_source import StandingFiles
+from pyspark_sluice.enumerator.offline.bootstrap_checkpoint import standing_state
+from pyspark_sluice.errors import FencedError, OptionError, StateError
+from pyspark_sluice.reader.files.gzip_index import object_of
+from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
+from pyspark_sluice.tests.connector.cli.commands.test_compact import in_memory
+from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.patience import PATIENCE
+
+GOLDEN = Path(__file__).parents[3] / "checkpoint_meta" / "golden"
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory):
+    """Three batches with bases and runs, a stored schema, then two files in no batch."""
+    query = Query(tmp_path_factory.mktemp("old"))
+    query.settings |= {"deltas_per_base": 2, "limits": BatchLimits(files=1)}
+    query.restart()
+    for at in range(3):
+        query.land(f"{at}.json", text=f'{{"id": {at}}}\n')
+        query.batch()
+    query.await_base()
+    SchemaHistory(query.store).grow(lambda _: ({"type": "struct", "fields": []}, "inferred"))
+    query.coordinator.close()
+    query.land("3.json", text='{"id": 3}\n')
+    query.land("4.json", text='{"id": 4}\n')
+    return query
+
+
+def fork_into(old, store):
+    """After checkpoint 2: 2, 3 and 4 are to be read."""
+    chosen_fork(old.store, "2", "", "").write(Target("unused", store))
+
+
+def begun(old, store):
+    """A query in a state of a test, stopped."""
+    query = Query(old.data.parent, state="unused")
+    query.coordinator.close()
+    query.store = store
+    query.start()
+    return query
+
+
+def test_a_fork_that_is_killed_at_any_change_is_whole_or_none(old):
+    at, is_through, seeded = 0, False, 0
+    while not is_through:
+        for kind in ("crash before", "crash half-way", "crash after"):
+            inner = MemoryStateStore()
+            store = FaultyStateStore(inner)
+            store.fault = Fault(kind, after=at, verb="publish")
+            try:
+                fork_into(old, store)
+                is_through = True
+                continue
+            except SimulatedCrash:
+                pass
+            if find_seed(inner) is None:
+                if inner.list("epochs"):
+                    with pytest.raises(StateError, match="did not come to its end"):
+                        begun(old, inner).coordinator.latest(NO_CHECKPOINT)
+                fork_into(old, inner)
+            else:
+                seeded += 1
+            assert find_seed(inner).purpose == "fork"
+            assert verified(inner)["findings"] == []
+        at += 1
+    assert at > 5
+    assert seeded == 1
+    assert drained(begun(old, inner)) == [2, 3, 4]
+
+
+def test_a_query_that_is_killed_at_any_operation_of_its_first_batch_reads_each_row_once(old):
+    planted = MemoryStateStore()
+    fork_into(old, planted)
+    at, is_through = 0, False
+    while not is_through:
+        inner = MemoryStateStore()
+        inner.objects = dict(planted.objects)
+        query = begun(old, FaultyStateStore(inner))
+        query.store.fault = Fault("crash after", after=at)
+        delivered, logged = [], None
+        try:
+            logged = query.plan()
+            delivered = query.read(logged)
+            is_through = query.store.fault is not None
+        except SimulatedCrash:
+            pass
+        query.coordinator.close()
+        query = begun(old, inner)
+        if logged is not None:
+            # Spark replays the batch, and its sink drops what it has.
+            replayed = query.read(logged)
+            assert not delivered or replayed == delivered
+            delivered, query.done = replayed, logged
+        assert sorted([*delivered, *drained(query)]) == [2, 3, 4], at
+        at += 1 + at // 8
+    assert at > 10
+
+
+def test_of_two_that_prepare_one_place_the_later_one_counts(old):
+    store = MemoryStateStore()
+    target = Target("unused", store)
+
+    def slow(attachments):
+        fork_into(old, store)
+        return standing_state(StandingFiles(), RestoredState())
+
+    with pytest.raises(FencedError):
+        write_seed(target, "import-spark", {}, {}, slow)
+    seed = find_seed(store)
+    assert (seed.purpose, seed.ref) == ("fork", CheckpointRef(1, 2))
+    assert drained(begun(old, store)) == [2, 3, 4]
+    with pytest.raises(OptionError, match="the place for the new query is in use"):
+        write_seed(target, "fork", {}, {}, lambda _: standing_state(
+            StandingFiles(), RestoredState()
+        ))  # fmt: skip
+
+
+def test_a_query_that_begins_while_its_place_is_prepared_stops_that(old):
+    store = MemoryStateStore()
+    query = begun(old, store)
+    query.settings["ingest_again"] = True
+    query.start()
+
+    def slow(attachments):
+        query.plan()
+        return standing_state(StandingFiles(), RestoredState())
+
+    with pytest.raises(FencedError):
+        write_seed(Target("unused", store), "fork", {}, {}, slow)
+    assert find_seed(store) is None
+    query.coordinator.close()
+    query.settings["ingest_again"] = False
+    query.start()
+    assert drained(query) == [0, 1, 2, 3, 4]
+
+
+def test_a_fork_takes_the_schema_and_the_points_of_cut_files_along(tmp_path):
+    query = Query(tmp_path)
+    query.settings["limits"] = BatchLimits(bytes=20)
+    query.restart()
+    query.land("a.json", rows=10)
+    query.batch()
+    query.coordinator.close()
+    (_, assigned), *_ = CheckpointHistory(query.store).load(query.done).assigned
+    (split, *_) = query.source.split_serializer.read(1, assigned)
+    query.store.publish(f"points/{object_of(split.file)}", b"points")
+    query.store.publish("points/other.arrow", b"of another file")
+    grown = SchemaHistory(query.store).grow(lambda _: ({"type": "struct", "fields": []}, "x"))
+    store = MemoryStateStore()
+    chosen_fork(query.store, "1", "", "").write(Target("unused", store))
+    assert store.list("points") == [object_of(split.file)]
+    assert SchemaHistory(store).latest() == grown
+
+
+WHOLE = sorted(path.name for path in GOLDEN.iterdir() if (path / "FORMAT").exists())
+"""Others have a single checkpoint, which has lost its parent."""
+
+
+def test_what_a_reader_has_sent_back_is_pending_and_its_attempts_are_counted(tmp_path):
+    query = Query(tmp_path, onSplitError="return")
+    query.land("a.json", rows=1)
+    query.land("bad.json", text="no json\n")
+    query.batch()
+    query.coordinator.close()
+    fork = chosen_fork(query.store, "1", "", "")
+    assert fork.is_complete
+    store = MemoryStateStore()
+    told = fork.write(Target("unused", store))
+    assert told["counts"]["pending_splits"] == 1
+    assert told["pending"][0]["path"].endswith("bad.json")
+    header = CheckpointHistory(store).load(CheckpointRef(1, 1)).header
+    assert list(header.attempts.values()) == [1]
+
+
+@pytest.mark.parametrize("version", WHOLE)
+def test_a_state_of_every_released_version_can_be_forked(version, tmp_path, capsys):
+    shutil.copytree(GOLDEN / version, tmp_path / "old")
+    newest = max(CheckpointHistory(open_store(str(tmp_path / "old"))).checkpoints())
+    new = tmp_path / "new"
+    at = ["--at", f"{newest.checkpoint}-{newest.epoch}"]
+    assert main(["fork", str(tmp_path / "old"), str(new), *at, "--yes", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["counts"]["files_seen"] > 0
+    assert main(["verify", str(new)]) == 0
+    capsys.readouterr()
+    assert main(["status", str(new), "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert status["files_seen"] == told["counts"]["files_seen"]
+    assert status["pending"]["splits"] == told["counts"]["pending_splits"]
+    for command in ("files", "checkpoints"):
+        assert main([command, str(new)]) == 0
+
+
+def test_retention_lets_a_seed_go_when_a_base_stands_for_it(old, tmp_path):
+    store = open_store(str(tmp_path / "new"))
+    fork_into(old, store)
+    query = Query(tmp_path, state=str(tmp_path / "new"))
+    query.settings |= {"deltas_per_base": 2, "retained_checkpoints": 2}
+    query.restart()
+    deadline, at = time.monotonic() + PATIENCE, 0
+    while CheckpointRef(1, 1) in CheckpointHistory(store).checkpoints():
+        assert time.monotonic() < deadline
+        query.land(f"more-{at}.json", rows=1)
+        query.batch()
+        query.coordinator.commit(query.done)
+        at += 1
+        time.sleep(0.05)
+    query.coordinator.close()
+    assert verified(store)["findings"] == []
+    assert drained(query) == []
+
+
+def test_what_a_seed_has_for_read_is_never_cleaned_up_by_its_query(tmp_path, capsys):
+    first = Query(tmp_path)
+    first.land("a.json", "b.json")
+    first.batch()
+    first.coordinator.close()
+    assert main(["fork", str(first.location), str(tmp_path / "new"), "--yes"]) == 0
+    options = {"cleanSource": "delete", "cleanSourceWhileRetained": "true"}
+    query = Query(tmp_path, state=str(tmp_path / "new" / "sluice" / "source"), **options)
+    query.settings |= {"clean_while_retained": True}
+    query.restart()
+    for name in ("c.json", "d.json"):
+        query.land(name, rows=1)
+        assert query.batch() == [0]
+        query.coordinator.commit(query.done)
+    deadline = time.monotonic() + PATIENCE
+    while (first.data / "c.json").exists():
+        assert time.monotonic() < deadline
+        query.coordinator.latest(query.done)
+        time.sleep(0.05)
+    query.coordinator.close()
+    assert (first.data / "a.json").exists()
+    assert (first.data / "b.json").exists()
+
+
+def test_a_fork_of_what_was_cleaned_up_is_refused_by_name(old, tmp_path, capsys):
+    store = open_store(str(tmp_path / "old"))
+    for name, data in in_memory(old).objects.items():
+        store.publish(name, data)
+    CleanedMarks(store, 1).publish(CheckpointRef(2, 2), {})
+    arguments = [str(tmp_path / "old"), str(tmp_path / "new")]
+    assert main(["fork", *arguments, "--at", "1", "--yes"]) == 2
+    assert "have been cleaned up" in capsys.readouterr().err
+    assert main(["fork", *arguments, "--at", "3"]) == 0

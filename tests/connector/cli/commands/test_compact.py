@@ -1,0 +1,198 @@
+"""`sluice compact`: little is left, and whatever Spark asks for next is what it was."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed
+from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
+from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.testing import (
+    Fault,
+    FaultyStateStore,
+    MemoryStateStore,
+    SimulatedCrash,
+)
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.commands import compact_plan as compacting
+from pyspark_sluice.connector.cli.commands.compact_plan import compact_plan
+from pyspark_sluice.connector.cli.verify.verification import verified
+from pyspark_sluice.enumerator import BatchLimits
+from pyspark_sluice.enumerator.coordinator.restore import restore
+from pyspark_sluice.enumerator.files.offline_source import StandingFiles, files_known
+from pyspark_sluice.enumerator.offline.compaction import Compaction
+from pyspark_sluice.errors import FencedError
+from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
+from pyspark_sluice.tests.connector.queries import Query
+
+RETAINED = 4
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Twelve batches and several bases with runs; the last one handed out and not read."""
+    query = Query(tmp_path_factory.mktemp("state"))
+    query.settings |= {"deltas_per_base": 3, "limits": BatchLimits(files=1)}
+    query.restart()
+    for at in range(12):
+        query.land(f"{at:02}.json", text=f'{{"id": {at}}}\n')
+        query.batch()
+        if at % 3 == 2:
+            query.await_base((at + 1) // 3)
+        if at == 6:
+            query.restart()
+    query.land("12.json", "13.json", text='{"id": 12}\n')
+    query.running = query.plan()
+    query.coordinator.close()
+    assert len(query.store.list("bases")) > 1
+    return query
+
+
+def in_memory(made):
+    store = MemoryStateStore()
+    root = made.location / "sluice" / "source"
+    for path in root.rglob("*"):
+        if path.is_file():
+            store.objects[path.relative_to(root).as_posix()] = path.read_bytes()
+    return store
+
+
+def states(store, refs):
+    """What a restore of each checkpoint knows: pending ranges, files in their versions."""
+    found = {}
+    for ref in refs:
+        read = Attachments(store, 0)
+        restored = restore(CheckpointHistory(store), ref, StandingFiles(), read)
+        assert restored.state is not None
+        pending = sorted(split for batch in restored.state.changes for split in splits_in(batch))
+        seen = {
+            (row["path"], row["size"], row["modified"], row["end"])
+            for batch in files_known(restored.state, read)
+            for row in batch.to_pylist()
+        }
+        found[ref] = (pending, seen, restored.counted, restored.quarantined)
+    return found
+
+
+def retained(store):
+    """Those that Spark may ask for, and those that are promised."""
+    return list(CheckpointHistory(store).checkpoints())[-RETAINED - 3 :]
+
+
+def compacted(store):
+    compact_plan(store, RETAINED, 0.0).run()
+
+
+def test_two_bases_and_a_short_index_are_left(made):
+    store = in_memory(made)
+    kept = retained(store)
+    before, states_before = compacting.sizes(store), states(store, kept)
+    assert before["objects"] == len(store.objects)
+    assert before["bytes"] == sum(map(len, store.objects.values()))
+    compacted(store)
+    after = compacting.sizes(store)
+    assert after["checkpoints"] == len(kept) < before["checkpoints"]
+    assert (after["bases"], after["index_objects"]) == (2, 4)
+    assert before["index_objects"] > 4
+    assert after["bytes"] < before["bytes"]
+    assert states(store, kept) == states_before
+    assert verified(store)["findings"] == []
+    written = {name: data for name, data in store.objects.items() if "epochs" not in name}
+    compacted(store)
+    assert {n: d for n, d in store.objects.items() if "epochs" not in n} == written
+
+
+@pytest.mark.parametrize(("more", "seconds"), [(1, 0.0), (100, 0.0), (0, 7 * 86_400.0)])
+def test_more_may_be_asked_to_stay_than_is_there(made, more, seconds):
+    store = in_memory(made)
+    kept = retained(store)
+    expected = states(store, kept)
+    compacted(store)
+    compact_plan(store, RETAINED + more, seconds).run()
+    assert states(store, kept) == expected
+    assert verified(store)["findings"] == []
+
+
+@pytest.mark.parametrize("verb", ["publish", "delete"])
+def test_killed_at_every_change_it_leaves_what_spark_asks_for(made, verb):
+    """What is only looked at between two changes makes no difference."""
+    kept = retained(in_memory(made))
+    expected = states(in_memory(made), kept)
+    at, is_through = 0, False
+    while not is_through:
+        for kind in ("crash before", "crash half-way"):
+            inner = in_memory(made)
+            store = FaultyStateStore(inner)
+            store.fault = Fault(kind, after=at, verb=verb)
+            try:
+                compacted(store)
+                is_through = True
+            except SimulatedCrash:
+                assert states(inner, kept) == expected, (kind, at)
+                if at % 3 == 0:
+                    compacted(inner)
+                    assert states(inner, kept) == expected, (kind, at)
+                    assert compacting.sizes(inner)["bases"] == 2
+        at += 1
+    assert at > 5
+
+
+def test_a_query_goes_on_after_it_as_if_nothing_had_been(made, tmp_path):
+    compacted_store = in_memory(made)
+    compacted(compacted_store)
+    for name, data in compacted_store.objects.items():
+        target = tmp_path / "ck" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    query = Query(made.data.parent, state=str(tmp_path / "ck"))
+    query.done = made.done
+    # Spark had the last offset in its log, and replays it.
+    assert query.read(made.running) == [12]
+    query.done = made.running
+    assert drained(query) == [12]
+
+
+def test_a_query_that_begins_meanwhile_stops_it(made):
+    store = in_memory(made)
+    before = states(store, retained(store))
+    plan = compact_plan(store, RETAINED, 0.0)
+    epoch = claim_epoch(store, "compact")
+    claim_epoch(store)
+    with pytest.raises(FencedError):
+        Compaction(store, StandingFiles(), epoch).run(plan.newest, 5)
+    assert states(store, list(before)) == before
+
+
+def test_without_yes_nothing_is_written_and_while_a_query_runs_it_is_refused(tmp_path, capsys):
+    query = Query(tmp_path)
+    query.land("a.json")
+    assert main(["compact", str(query.location)]) == 3
+    query.plan()
+    assert main(["compact", str(query.location)]) == 2
+    assert "nothing to compact" in capsys.readouterr().err
+    query.restart()
+    query.batch()
+    place = str(query.location)
+    assert main(["compact", place]) == 0
+    assert "add --yes" in capsys.readouterr().out
+    # This process holds the epoch, and runs.
+    assert main(["compact", place, "--yes"]) == 4
+    assert "a query holds this state" in capsys.readouterr().err
+    assert query.store.list("bases") == []
+    query.coordinator.close()
+    claim = {"format": 1, "host": f"not-{socket.gethostname()}", "pid": 1, "nonce": "x", "epoch": 3}
+    query.store.publish("epochs/0000000003.json", sealed(claim))
+    assert main(["compact", place, "--yes"]) == 4
+    assert main(["compact", place, "--yes", "--force", "--retain-for", "7d", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["before"]["bases"], told["after"]["bases"]) == (0, 1)
+    assert main(["compact", place, "--retain-for", "soon"]) == 2
+    query.start()
+    query.land("b.json", rows=1)
+    assert query.batch() == [0]
+    query.coordinator.close()

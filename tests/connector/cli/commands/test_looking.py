@@ -1,0 +1,166 @@
+"""The commands that look: what they print is what was ingested, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.commands.watch import Backlog
+from pyspark_sluice.connector.cli.view_filter import matching_pattern
+from pyspark_sluice.tests.connector.queries import Query
+
+
+@pytest.fixture(scope="module")
+def query(tmp_path_factory):
+    made = Query(tmp_path_factory.mktemp("query"))
+    made.land("a.json", "b.json", rows=3)
+    made.batch()
+    made.land("c.json", rows=2)
+    made.batch()
+    yield made
+    made.coordinator.close()
+
+
+def told(capsys, *arguments, code=0):
+    assert main(list(arguments)) == code
+    return capsys.readouterr()
+
+
+def documents(capsys, *arguments):
+    return json.loads(told(capsys, *arguments, "--json").out)
+
+
+def test_the_status_tells_who_what_and_how_much(query, capsys):
+    found = documents(capsys, "status", str(query.location))
+    assert found["state"] == query.state
+    assert found["owner"] == {
+        "epoch": 1,
+        "host": os.uname().nodename,
+        "pid": os.getpid(),
+        "runs": "running",
+    }
+    assert (found["newest"]["checkpoint"], found["files_seen"]) == (2, 3)
+    assert found["pending"] == {"splits": 0, "bytes": 0, "oldest_modified_seconds": None}
+    assert (found["rate"]["rows"], found["rate"]["checkpoints"]) == (8, 2)
+    assert found["rate"]["rows_per_second"] > 0
+    text = told(capsys, "status", str(query.location)).out
+    assert "2 of epoch 1" in text
+    assert "it runs" in text
+
+
+def test_the_directory_itself_the_location_above_and_its_name_mean_the_same(query, capsys):
+    places = (query.state, str(query.location), str(query.location / "sluice"))
+    assert len({told(capsys, "checkpoints", place, "--json").out for place in places}) == 1
+
+
+def test_files_are_filtered_by_state_and_pattern(query, capsys):
+    rows = documents(capsys, "files", query.state)
+    assert {row["path"].rpartition("/")[2] for row in rows} == {"a.json", "b.json", "c.json"}
+    (row,) = documents(capsys, "files", query.state, "--matching", "*/c.*")
+    assert (row["state"], row["rows"]) == ("read", 2)
+    assert documents(capsys, "files", query.state, "--in-state", "pending") == []
+    assert len(documents(capsys, "files", query.state, "--limit", "2")) == 2
+    assert "c.json" in told(capsys, "files", query.state, "--view", "splits").out
+    error = told(capsys, "files", query.state, "--view", "schemas", "--in-state", "x", code=2).err
+    assert "--in-state has no meaning for this view; found schemas" in error
+
+
+def test_a_pattern_means_what_the_shell_means_by_it():
+    import re
+    from fnmatch import fnmatchcase
+
+    paths = ("/in/a.json", "/in/[b].json", "/in/deep/c.json", "/in/a.json\n", "s3://b/a.json")
+    for pattern in ("*.json", "/in/?.json", "/in/[[]b].json", "/in/*", "*[!a].json", "", "*"):
+        found = [path for path in paths if re.search(matching_pattern(pattern), path)]
+        # A name that ends with a line break is the one thing that `$` takes for its end here.
+        assert [p for p in found if "\n" not in p] == [
+            p for p in paths if fnmatchcase(p, pattern) and "\n" not in p
+        ]
+
+
+def test_a_checkpoint_is_shown_whole(query, capsys):
+    found = documents(capsys, "inspect", query.state, "1")
+    assert (found["state"], found["header"]["assigned_splits"]) == ("complete", 2)
+    assert sum(row["rows"] for row in found["splits"]) == 6
+    assert documents(capsys, "inspect", query.state, "1-1") == found
+    text = told(capsys, "inspect", query.state, "2").out
+    assert "2 of epoch 1: running" in text
+    assert "c.json" in text
+    error = told(capsys, "inspect", query.state, "9", code=2).err
+    assert "found '9'; expected an id from 1 to 2" in error
+
+
+def test_the_difference_of_two_checkpoints_is_what_lies_between(query, capsys):
+    for pair in (("1", "2"), ("2", "1")):
+        rows = documents(capsys, "diff", query.state, *pair)
+        assert {(row["change"], row["path"].rpartition("/")[2]) for row in rows} == {
+            ("assigned", "c.json")
+        } | {(row["change"], "c.json") for row in rows}
+    assert documents(capsys, "diff", query.state, "2", "2") == []
+
+
+def test_watching_ends_after_as_many_looks_as_were_asked_for(query, capsys):
+    lines = told(capsys, "watch", query.state, "--count", "2", "--interval", "0.1", "--json").out
+    assert [json.loads(line)["files_seen"] for line in lines.splitlines()] == [3, 3]
+    assert "100%" in told(capsys, "watch", query.state, "--count", "1").out
+
+
+def test_progress_is_of_the_largest_backlog_that_was_seen():
+    backlog = Backlog()
+    assert [backlog.done(left) for left in (100, 75, 0)] == [0.0, 0.25, 1.0]
+    assert [backlog.done(left) for left in (200, 50)] == [0.0, 0.75]
+
+
+def test_where_there_is_no_state_the_places_that_were_looked_at_are_named(tmp_path, capsys):
+    found = told(capsys, "status", str(tmp_path), code=3)
+    assert found.out == ""
+    assert f"nothing at {tmp_path}, {tmp_path}/sluice/source" in found.err
+    assert "Traceback" not in found.err
+
+
+def test_several_sources_are_told_apart_by_name(query, tmp_path, capsys):
+    other = Query(tmp_path, state=str(tmp_path / "ck" / "sluice" / "flights"))
+    other.land("x.json")
+    other.batch()
+    other.coordinator.close()
+    error = told(capsys, "status", str(tmp_path / "ck"), code=3).err
+    assert "Say --source-name, one of: flights" in error
+    found = documents(capsys, "status", str(tmp_path / "ck"), "--source-name", "flights")
+    assert found["files_seen"] == 1
+
+
+def test_damage_is_code_3_and_a_message_alone(query, tmp_path, capsys):
+    import shutil
+
+    state = tmp_path / "state"
+    shutil.copytree(query.state, state)
+    newest = max((state / "checkpoints").iterdir())
+    newest.write_bytes(newest.read_bytes()[:-1])
+    error = told(capsys, "status", str(state), code=3).err
+    assert error.startswith("StateCorruptError: a checkpoint is damaged")
+    assert error.count("\n") == 1
+
+
+def test_storage_options_that_do_not_parse_are_not_repeated(query, capsys):
+    error = told(capsys, "status", query.state, "--storage-options", "{secret", code=2).err
+    assert "a JSON object" in error
+    assert "secret" not in error
+
+
+def test_it_starts_without_spark(query):
+    program = (
+        "import sys; from pyspark_sluice.connector.cli.app import main; "
+        f"code = main(['status', {query.state!r}, '--json']); "
+        "sys.exit(code or 'pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    command = [sys.executable, "-m", "pyspark_sluice", "--help"]
+    shown = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert shown.returncode == 0
+    assert "status" in shown.stdout

@@ -1,0 +1,192 @@
+"""`sluice doctor` finds what would keep a query from starting, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.doctor.interpreters import _LEAST
+from pyspark_sluice.connector.cli.doctor.storage import raced, tried
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture(autouse=True)
+def java(tmp_path_factory, monkeypatch):
+    """Whatever the machine has: some Java that says its release."""
+    home = tmp_path_factory.mktemp("jdk")
+    made = java_home(home, "echo 'openjdk version \"17.0.1\" 2021-10-19' >&2")
+    monkeypatch.setenv("JAVA_HOME", made)
+
+
+def java_home(home, script):
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text(f"#!/bin/sh\n{script}\n")
+    (home / "bin" / "java").chmod(0o755)
+    return str(home)
+
+
+def looked(capsys, *arguments, code=0):
+    assert main(["doctor", *arguments, "--json"]) == code
+    report = json.loads(capsys.readouterr().out)
+    assert report["ill"] == sum(each["verdict"] == "ill" for each in report["findings"])
+    return {each["what"]: each for each in report["findings"]}
+
+
+def in_a_process(*arguments, before="", **environment):
+    program = (
+        f"{before}\nimport sys\nfrom pyspark_sluice.connector.cli.app import main\n"
+        f"sys.exit(main(['doctor', '--json', *{list(arguments)!r}]))"
+    )
+    surroundings = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=False, env={**surroundings, **environment},
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert done.returncode == (1 if report["ill"] else 0)
+    return {each["what"]: each for each in report["findings"]}
+
+
+def test_what_is_expected_is_what_the_package_asks_for():
+    packaging = configparser.ConfigParser()
+    packaging.read(ROOT / "setup.cfg")
+    lines = packaging["options"]["install_requires"].split("\n")
+    asked = dict(line.strip().split(">=") for line in lines if ">=" in line and "#" not in line)
+    del asked["typing_extensions"]
+    assert asked == _LEAST
+
+
+def test_places_that_are_well_are_left_as_they_were(tmp_path, capsys):
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    (landing / "a.json").write_text("{}")
+    found = looked(capsys, str(tmp_path / "new" / "ck"), "--path", str(landing))
+    looks = ("state from the driver", "create only once, from the driver", "files of the path")
+    assert [found[what]["verdict"] for what in looks] == ["well"] * 3
+    assert found["java"]["verdict"] == found["pyarrow"]["verdict"] == "well"
+    assert found["state from the driver"]["found"].endswith("/new/ck/sluice/source")
+    assert "a.json" in found["files of the path"]["found"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["landing"]
+    assert main(["doctor", str(tmp_path)]) == 0
+    assert "create only once" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["landing"]
+
+
+def test_places_that_are_ill_are_named_with_the_way_out(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    found = looked(capsys, str(tmp_path / "file"), "--path", str(tmp_path / "none"), code=1)
+    state, path = found["state from the driver"], found["files of the path"]
+    assert (state["verdict"], path["verdict"]) == ("ill", "ill")
+    assert "stateLocation" in state["way_out"]
+    assert str(tmp_path / "none") in path["found"]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert looked(capsys, "--path", str(empty))["files of the path"]["verdict"] == "doubtful"
+    assert main(["doctor", str(tmp_path / "file")]) == 1
+    assert "way out:" in capsys.readouterr().out
+    assert main(["doctor", "--option", "nonsense"]) == 2
+    assert "NAME=VALUE" in capsys.readouterr().err
+
+
+def test_a_store_that_lets_an_object_be_created_twice_is_found():
+    class Careless(MemoryStateStore):
+        def publish(self, name, data):
+            self.objects[name] = data
+
+    class Forgetful(MemoryStateStore):
+        def list(self, directory):
+            return []
+
+    class Top(MemoryStateStore):
+        def list(self, directory):
+            return sorted(self.objects)
+
+    assert "1 of 8" in raced(MemoryStateStore())
+    assert "written" in tried(Top())
+    with pytest.raises(AssertionError, match="8 of 8 were told that they had created it"):
+        raced(Careless())
+    with pytest.raises(AssertionError, match="a listing does not show it"):
+        tried(Forgetful())
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict"),
+    [
+        ("echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "ill"),
+        ("echo 'java version \"1.8.0_402\"' >&2", "ill"),
+        ("echo 'openjdk version \"21\" 2023-09-19' >&2", "well"),
+        ("exit 3", "ill"),
+    ],
+)
+def test_the_release_of_java_is_looked_at(tmp_path, capsys, monkeypatch, script, verdict):
+    monkeypatch.setenv("JAVA_HOME", java_home(tmp_path / "java", script))
+    code = 1 if verdict == "ill" else 0
+    assert looked(capsys, code=code)["java"]["verdict"] == verdict
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    assert looked(capsys, code=1)["java"]["verdict"] == "ill"
+
+
+def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    python = str(bare / "bin" / "python")
+    found = in_a_process(PYSPARK_PYTHON=python)["python of Spark"]
+    assert found["verdict"] == "ill"
+    assert "No module named 'pyspark_sluice'" in found["found"]
+    assert "PYSPARK_PYTHON" in found["way_out"]
+    # The package is there, and Spark is not.
+    away = in_a_process(PYSPARK_PYTHON=python, PYTHONPATH=str(ROOT / ".venv" / "typing"))
+    if (ROOT / ".venv" / "typing" / "pyspark_sluice").exists():
+        assert "No module named 'pyspark'" in away["python of Spark"]["found"]
+    gone = in_a_process(PYSPARK_DRIVER_PYTHON=str(tmp_path / "none"))["python of Spark"]
+    assert gone["verdict"] == "ill"
+    assert "cannot be run" in gone["found"]
+    # Nothing is named: the program's own, and what others would come by.
+    shadow = tmp_path / "path"
+    shadow.mkdir()
+    (shadow / "python3").symlink_to(python)
+    found = in_a_process(PATH=f"{shadow}:{os.environ['PATH']}")
+    assert found["python of Spark"]["verdict"] != "ill"
+    assert found["python3 of the PATH"]["verdict"] == "doubtful"
+
+
+def test_it_starts_where_spark_is_not_installed_well(tmp_path):
+    found = in_a_process(before="import sys; sys.modules['pyspark'] = None")
+    assert found["python"]["verdict"] == "well"
+    assert "pyspark" in found
+
+
+def test_packages_that_places_and_options_need_are_looked_for():
+    blocked = "import sys; sys.modules['obstore'] = None; sys.modules['fastavro'] = None"
+    found = in_a_process(
+        "s3://bucket/ck", "--path", "s3a://bucket/in", "--option", "fileFormat=avro", before=blocked
+    )
+    client = found["client for s3://"]
+    assert (client["verdict"], client["found"]) == ("ill", "not installed: obstore")
+    assert "pyspark-sluice[s3]" in client["way_out"]
+    assert "pyspark-sluice[avro]" in found["fileFormat=avro"]["way_out"]
+    # What cannot work is not tried.
+    assert "state from the driver" not in found
+    other = in_a_process("nosuch://host/ck")
+    assert other["client for nosuch://"]["verdict"] == "ill"
+    assert in_a_process("hdfs://host/ck")["state from the driver"]["verdict"] == "ill"
+
+
+def test_a_bucket_is_tried_like_a_directory(server, bucket, capsys):
+    server.client().put_object(Bucket=bucket, Key="in/a.json", Body=b"{}")
+    options = ["--storage-options", json.dumps(server.options)]
+    found = looked(capsys, f"s3://{bucket}/ck", "--path", f"s3://{bucket}/in", *options)
+    looks = ("client for s3://", "state from the driver", "create only once, from the driver")
+    assert [found[what]["verdict"] for what in (*looks, "files of the path")] == ["well"] * 4
+    left = server.client().list_objects_v2(Bucket=bucket)["Contents"]
+    assert [each["Key"] for each in left] == ["in/a.json"]

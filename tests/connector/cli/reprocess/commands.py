@@ -1,0 +1,62 @@
+"""What the tests of orders share: the command line, and a query driven to its end."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.spark.offsets import to_offset
+from pyspark_sluice.tests.patience import PATIENCE
+
+
+def run(capsys, *arguments, code=0):
+    assert main([*arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def states(capsys, query):
+    rows = run(capsys, "files", query.state)
+    return {row["path"].rpartition("/")[2]: (row["state"], row["reason"]) for row in rows}
+
+
+def drained(query, batches=20):
+    """Everything there is, to the end: ids that were read."""
+    query.coordinator.close()
+    query.start()
+    query.coordinator.prepare_available_now()
+    found = []
+    for _ in range(batches):
+        ref = query.coordinator.latest(query.done)
+        if ref == query.done:
+            return sorted(found)
+        found += query.read(ref)
+        query.done = ref
+    raise AssertionError
+
+
+def land(query, **files):
+    for name, row in files.items():
+        query.land(f"{name}.json", text=json.dumps({"id": row}) + "\n")
+
+
+def await_checkpoint(query, number):
+    deadline = time.monotonic() + PATIENCE
+    while not any(leaf.startswith(f"{number:010d}") for leaf in query.store.list("checkpoints")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def spark_knows(query, ref):
+    """Spark's offset log ends with this checkpoint."""
+    offsets = query.location / "offsets"
+    offsets.mkdir(exist_ok=True)
+    text = json.dumps(to_offset(ref))
+    (offsets / str(ref.checkpoint)).write_text(f"v1\n{{}}\n{text}\n")
+
+
+def quarantine(query, **files):
+    query.options |= {"onSplitError": "return", "mode": "FAILFAST"}
+    for name in files:
+        query.land(f"{name}.json", text="{ this is no json\n")
+    assert drained(query) == []

@@ -1,0 +1,234 @@
+"""Orders beside everything else that a state can go through."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.orders import Orders
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.cli.reprocess.file_check import as_present
+from pyspark_sluice.enumerator import StartingState
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.errors import StateVersionError
+from pyspark_sluice.tests.connector.cli.reprocess.commands import drained, land, quarantine, run
+from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.patience import PATIENCE
+
+
+def test_orders_do_not_travel_with_a_savepoint(query, tmp_path, capsys):
+    land(query, a=1)
+    drained(query)
+    before = query.done
+    run(capsys, "requeue", query.state, "--matching", "*", "--yes")
+    assert drained(query) == [1]
+    query.coordinator.close()
+    for ref in (before, query.done):
+        other = Query(tmp_path / f"other{ref.checkpoint}")
+        other.options["path"] = str(query.data)
+        other.settings["starting_state"] = lambda ref=ref: StartingState(query.store, ref)
+        assert 1 not in drained(other)
+        land(query, **{f"new{ref.checkpoint}": 7})
+        assert drained(other)[-1:] == [7]
+        # Its own orders begin at 1, and are done.
+        run(capsys, "requeue", other.state, "--matching", "*/a.json", "--yes")
+        assert drained(other) == [1]
+        header = CheckpointHistory(other.store).load(other.done).header
+        assert header.orders == 1
+        other.coordinator.close()
+
+
+def test_a_query_that_ingests_everything_again_does_not_do_old_orders(query, capsys):
+    land(query, a=1, b=2)
+    drained(query)
+    run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
+    assert drained(query) == [1]
+    again = Orders(query.store).read(1)
+    Orders(query.store).publish(again.model_copy(update={"action": "forget", "nonce": "2"}))
+    query.done = NO_CHECKPOINT
+    query.settings["ingest_again"] = True
+    assert drained(query) == [1, 2]
+    assert CheckpointHistory(query.store).load(query.done).header.orders == 2
+    run(capsys, "requeue", query.state, "--matching", "*/b*", "--yes")
+    assert drained(query) == [2]
+
+
+def test_an_order_of_a_newer_release_is_refused_by_both_versions(query, capsys):
+    land(query, a=1)
+    drained(query)
+    run(capsys, "requeue", query.state, "--matching", "*", "--yes")
+    name = "orders/0000000001.json"
+    order = unsealed(query.store.read(name))
+    query.store.delete(name)
+    query.store.publish(name, sealed({**order, "format": 2}))
+    with pytest.raises(StateVersionError, match=r"format version 2.*at most format version 1"):
+        drained(query)
+
+
+def test_cleaning_up_waits_until_a_file_was_read_once_more(query, capsys):
+    query.settings |= {"retained_checkpoints": 2}
+    query.settings["limits"] = BatchLimits(files=1)
+    cleaning = {"cleanSource": "delete", "cleanSourceRetention": "0s"}
+    query.options |= {**cleaning, "fileOrder": "newestFirst"}
+    for at in range(6):
+        land(query, **{f"more{at}": 10 + at})
+        os.utime(query.data / f"more{at}.json", (1000 + at, 1000 + at))
+    land(query, a=1)
+    query.start()
+    assert query.batch() == [1]
+    query.coordinator.close()
+    run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
+    # It comes last, and long before that the checkpoint that has read it first is due.
+    query.options["fileOrder"] = "mtime"
+    query.start()
+    for at in range(6):
+        assert query.batch() == [10 + at]
+        query.coordinator.commit(query.done)
+    await_gone(query, "more2.json")
+    assert (query.data / "a.json").exists()
+    assert query.batch() == [1]
+    # A crash, and the mark that was made says nothing of it either.
+    query.restart()
+    for at in range(3):
+        land(query, **{f"last{at}": 20 + at})
+        assert query.batch() == [20 + at]
+        query.coordinator.commit(query.done)
+    await_gone(query, "a.json")
+    assert query.coordinator.report()["cleaned"]["gone"] == 0
+
+
+def await_gone(query, name):
+    deadline = time.monotonic() + PATIENCE
+    while (query.data / name).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_state_that_is_made_small_keeps_what_is_ordered(query, capsys):
+    for at, name in enumerate("abc"):
+        land(query, **{name: at})
+        assert drained(query) == [at]
+    run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
+    assert drained(query) == [0]
+    run(capsys, "requeue", query.state, "--matching", "*/b*", "--yes")
+    run(capsys, "compact", query.state, "--yes")
+    assert drained(query) == [1]
+    run(capsys, "compact", query.state, "--yes")
+    assert drained(query) == []
+    assert [row["state"] for row in run(capsys, "orders", query.state)] == ["done", "done"]
+    assert run(capsys, "verify", query.state)["findings"] == []
+
+
+def test_a_fork_begins_with_what_is_ordered_and_carried_out_and_with_orders_of_its_own(
+    query, tmp_path, capsys
+):
+    query.settings["limits"] = BatchLimits(files=1)
+    land(query, a=1, b=2)
+    assert drained(query) == [1, 2]
+    run(capsys, "requeue", query.state, "--matching", "*", "--yes")
+    query.coordinator.close()
+    query.start()
+    query.coordinator.prepare_available_now()
+    first = query.batch()
+    query.coordinator.close()
+    run(capsys, "requeue", query.state, "--matching", "*", "--yes")
+    run(capsys, "fork", query.state, str(tmp_path / "new" / "ck"), "--yes")
+    other = Query(tmp_path / "new")
+    other.options["path"] = str(query.data)
+    # The rest of the first order; the second one stays where it is.
+    assert drained(other) == sorted({1, 2} - set(first))
+    assert other.store.list("orders") == []
+    run(capsys, "requeue", other.state, "--matching", "*/b*", "--yes")
+    assert drained(other) == [2]
+    assert drained(query) == [1, 2]
+    other.coordinator.close()
+
+
+def test_a_query_that_lost_sparks_checkpoint_and_begins_in_its_own_state_does_what_is_ordered(
+    query, capsys
+):
+    land(query, a=1, b=2)
+    drained(query)
+    run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
+    assert drained(query) == [1]
+    run(capsys, "requeue", query.state, "--matching", "*/b*", "--yes")
+    stood, query.done = query.done, NO_CHECKPOINT
+    same = open_store(f"{query.state}/")
+    query.settings["starting_state"] = lambda: StartingState(same, stood)
+    # The first order is in that checkpoint, the second one is not.
+    assert drained(query) == [2]
+    assert drained(query) == []
+
+
+def test_orders_in_a_bucket_and_about_objects(query, server, bucket, capsys):
+    land(query, a=1)
+    drained(query)
+    url, options = f"s3://{bucket}/ck/sluice/source", json.dumps(server.options)
+    root = query.location / "sluice" / "source"
+    store = open_store(url, server.options)
+    for path in root.rglob("*"):
+        if path.is_file():
+            store.publish(path.relative_to(root).as_posix(), path.read_bytes())
+    where = [f"s3://{bucket}/ck", "--storage-options", options]
+    assert run(capsys, "requeue", *where, "--matching", "*", "--yes")["order"] == 1
+    assert run(capsys, "rewind", *where, "--to", "1", "--yes", code=1)["order"] is None
+    assert [row["state"] for row in run(capsys, "orders", *where)] == ["waiting"]
+    assert run(capsys, "verify", *where)["findings"] == []
+    client = server.client()
+    client.put_object(Bucket=bucket, Key="in/a.json", Body=b"0123456789")
+    found = client.head_object(Bucket=bucket, Key="in/a.json")
+    modified = int(found["LastModified"].timestamp() * 1_000_000)
+    there = FileVersion(f"s3://{bucket}/in/a.json", 10, modified, found["ETag"])
+    replaced, gone = there._replace(size=7, etag="x"), there._replace(path=f"s3://{bucket}/in/b")
+    splits = [FileSplit(there, 2, 5), FileSplit(replaced, 0, 7), FileSplit(gone, 0, 10)]
+    present = as_present(splits, server.options, skip_missing=True)
+    assert present.missing == [gone.path]
+    assert present.splits[0] == splits[0]
+    assert (present.splits[1].start, present.splits[1].end) == (0, 10)
+
+
+def test_a_file_that_grows_is_read_again_as_far_as_it_was_and_goes_on_growing(query, capsys):
+    query.options["onOverwrite"] = "appendTail"
+    path = query.data / "a.json"
+
+    def append(*ids):
+        with path.open("a") as file:
+            file.writelines(json.dumps({"id": each}) + "\n" for each in ids)
+
+    append(1, 2)
+    assert drained(query) == [1, 2]
+    append(3)
+    assert drained(query) == [3]
+    run(capsys, "requeue", query.state, "--matching", "*", "--yes")
+    append(4)
+    assert drained(query) == [1, 2, 3, 4]
+    run(capsys, "rewind", query.state, "--to", "1", "--yes")
+    append(5)
+    # What the order has read once more is in the rewound part, too: bytes are read once an order.
+    assert set(drained(query)) == {1, 2, 3, 4, 5}
+    append(6)
+    assert drained(query) == [6]
+
+
+def test_a_repaired_file_is_read_once_though_it_is_found_as_a_new_version_as_well(query, capsys):
+    query.options["onOverwrite"] = "reprocess"
+    quarantine(query, bad=1)
+    land(query, bad=1)
+    run(capsys, "requeue", query.state, "--quarantined", "--yes")
+    assert drained(query) == [1]
+    assert drained(query) == []
+    # And once it was found and read by itself, nothing is left to be read.
+    quarantine(query, worse=2)
+    land(query, worse=2)
+    assert drained(query) == [2]
+    done = run(capsys, "requeue", query.state, "--quarantined", "--yes")
+    assert (done["files"], done["released"]) == (0, 1)
+    assert drained(query) == []
+    assert run(capsys, "files", query.state, "--view", "quarantine") == []

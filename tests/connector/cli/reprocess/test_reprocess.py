@@ -1,0 +1,184 @@
+"""requeue, rewind, forget: rows are delivered as often as was ordered, whatever happens."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from datetime import UTC, datetime
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.tests.connector.cli.reprocess.commands import (
+    await_checkpoint,
+    drained,
+    land,
+    run,
+    spark_knows,
+    states,
+)
+from pyspark_sluice.tests.connector.queries import Query
+
+
+def test_a_file_is_read_once_more_and_not_again_after_that(query, capsys):
+    land(query, a=1, b=2)
+    assert drained(query) == [1, 2]
+    shown = run(capsys, "requeue", query.state, "--matching", "*/a.json")
+    assert (shown["files"], shown["order"], shown["bytes"]) == (1, None, 10)
+    assert query.store.list("orders") == []
+    assert drained(query) == []
+    written = run(
+        capsys, "requeue", query.state, "--matching", "*/a.json", "--yes", "--reason", "x"
+    )
+    assert written["order"] == 1
+    assert run(capsys, "status", query.state)["orders_waiting"] == 1
+    assert drained(query) == [1]
+    assert run(capsys, "status", query.state)["orders_waiting"] == 0
+    assert drained(query) == []
+    assert states(capsys, query) == {"a.json": ("read", None), "b.json": ("read", None)}
+    (record,) = run(capsys, "orders", query.state)
+    assert (record["action"], record["state"], record["reason"]) == ("requeue", "done", "x")
+    assert main(["orders", query.state]) == 0
+    assert "requeue" in capsys.readouterr().out
+    assert run(capsys, "verify", query.state)["findings"] == []
+
+
+def test_nothing_chosen_is_said_and_nothing_is_written(query, capsys):
+    land(query, a=1)
+    drained(query)
+    for command, *said in (
+        ("requeue", "--matching", "*/none*"),
+        ("forget", "--matching", "*/none*"),
+        ("rewind", "--to", "1"),
+    ):
+        found = run(capsys, command, query.state, *said, "--yes", code=1)
+        assert (found["order"], found["files"]) == (None, 0)
+    assert main(["requeue", query.state, "--matching", "none"]) == 1
+    assert "nothing was chosen" in capsys.readouterr().out
+    assert query.store.list("orders") == []
+    for command in ("requeue", "forget", "rewind"):
+        assert main([command, query.state]) == 2
+        assert "expected" in capsys.readouterr().err
+
+
+def test_a_query_that_runs_is_not_interfered_with(tmp_path, capsys):
+    query = Query(tmp_path)
+    land(query, a=1)
+    assert query.batch() == [1]
+    again = ["requeue", query.state, "--matching", "*"]
+    # It may be looked at.
+    assert run(capsys, *again)["files"] == 1
+    assert main([*again, "--yes", "--force"]) == 4
+    assert "FencedError: a query holds this state" in capsys.readouterr().err
+    (leaf,) = query.store.list("epochs")
+    claim = unsealed(query.store.read(f"epochs/{leaf}"))
+    query.store.delete(f"epochs/{leaf}")
+    query.store.publish(f"epochs/{leaf}", sealed({**claim, "host": "elsewhere"}))
+    assert main([*again, "--yes"]) == 4
+    assert "add --force" in capsys.readouterr().err
+    assert query.store.list("orders") == []
+    # Whoever is wrong about it loses nothing: the order is done at the next start.
+    assert run(capsys, *again, "--yes", "--force")["order"] == 1
+    land(query, b=2)
+    assert query.batch() == [2]
+    assert drained(query) == [1]
+    query.coordinator.close()
+
+
+def test_everything_after_a_checkpoint_is_read_again(query, capsys):
+    for at, name in enumerate("abc"):
+        land(query, **{name: at})
+        assert drained(query) == [at]
+    first = query.done.checkpoint - 2
+    shown = run(capsys, "rewind", query.state, "--to", str(first))
+    assert {row["path"][-6:] for row in shown["first"]} == {"b.json", "c.json"}
+    assert main(["rewind", query.state, "--to", str(first)]) == 0
+    text = capsys.readouterr().out
+    assert "delivered once more" in text
+    assert "add --yes" in text
+    run(capsys, "rewind", query.state, "--to", str(first), "--matching", "*/b*", "--yes")
+    assert drained(query) == [1]
+    run(capsys, "rewind", query.state, "--to", str(first), "--yes")
+    land(query, d=3)
+    assert drained(query) == [1, 2, 3]
+    assert main(["rewind", query.state, "--to-time", "2020-01-01"]) == 2
+    assert "cut by then" in capsys.readouterr().err
+    links = CheckpointHistory(query.store).between(NO_CHECKPOINT, query.done)
+    moment = datetime.fromtimestamp(links[0].header.created / 1e6 + 1e-3, UTC).isoformat()
+    assert run(capsys, "rewind", query.state, "--to-time", moment)["files"] == 3
+    assert main(["rewind", query.state, "--to-time", "soon"]) == 2
+    assert main(["rewind", query.state, "--to", "99"]) == 2
+    assert drained(query) == []
+
+
+def test_what_was_being_read_after_all_is_not_forgotten(query, capsys):
+    land(query, b=2)
+    ref = query.plan()
+    # Its tasks run, and nobody knows of it yet.
+    run(capsys, "forget", query.state, "--matching", "*", "--yes")
+    query.restart()
+    assert query.read(ref) == [2]
+    query.done = ref
+    land(query, c=3)
+    assert drained(query) == [3]
+    assert states(capsys, query)["b.json"] == ("read", None)
+
+
+def test_nothing_is_planned_before_orders_are_carried_out(query, capsys):
+    query.settings["limits"] = BatchLimits(files=1)
+    land(query, b=2, c=3)
+    query.coordinator.close()
+    query.start()
+    query.coordinator.prepare_available_now()
+    ref = query.plan()
+    query.coordinator.close()
+    spark_knows(query, ref)
+    assert run(capsys, "forget", query.state, "--matching", "*/c*", "--yes")["ranges"] == 1
+    query.start()
+    query.coordinator.prepare_available_now()
+    # Spark replays the batch that was under way; the background has time to plan the next one.
+    assert query.read(ref) == [2]
+    time.sleep(0.5)
+    query.done = ref
+    assert query.read(query.plan()) == []
+
+
+def test_what_is_forgotten_is_never_read_and_says_so(query, capsys):
+    query.settings |= {"deltas_per_base": 3, "limits": BatchLimits(files=1)}
+    land(query, a=1)
+    assert drained(query) == [1]
+    land(query, b=2, c=3)
+    query.coordinator.close()
+    query.start()
+    # One listing finds both, or the checkpoint would not know of the other.
+    query.coordinator.prepare_available_now()
+    ref = query.plan()
+    assert query.read(ref) == [2]
+    query.done, left = ref, "c"
+    await_checkpoint(query, ref.checkpoint + 1)
+    # It was cut ahead, and may have begun; but Spark's log says that it has not.
+    begun = {"only if its batch has not begun": 1}
+    assert run(capsys, "forget", query.state, "--matching", "*/c.json")["left_out"] == begun
+    spark_knows(query, ref)
+    assert run(capsys, "forget", query.state, "--matching", "*/c.json")["left_out"] == {}
+    run(capsys, "forget", query.state, "--matching", "*/[bc].json", "--yes", "--reason", "junk")
+    assert drained(query) == []
+    assert states(capsys, query)[f"{left}.json"] == ("forgotten", "junk")
+    assert run(capsys, "status", query.state)["pending"]["splits"] == 0
+    # Spark's log is that of a copy from here on: it is not written any more.
+    shutil.rmtree(query.location / "offsets")
+    rows = run(capsys, "diff", query.state, str(ref.checkpoint), str(query.done.checkpoint))
+    assert [row["change"] for row in rows] == ["forgotten"]
+    shown = run(capsys, "inspect", query.state, str(query.done.checkpoint))
+    assert (shown["became_pending"], len(shown["forgotten"])) == ([], 1)
+    assert shown["forgotten"][0]["end"] == 10
+    for number in range(4):
+        land(query, **{f"more{number}": 10 + number})
+        assert drained(query) == [10 + number]
+    assert states(capsys, query)[f"{left}.json"] == ("forgotten", "junk")
+    # Second thoughts.
+    run(capsys, "requeue", query.state, "--in-state", "forgotten", "--yes")
+    assert drained(query) == [3]
+    assert states(capsys, query)[f"{left}.json"][0] == "read"

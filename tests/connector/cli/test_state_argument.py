@@ -1,0 +1,81 @@
+"""Where a state is looked for: buckets as well as directories, and Spark's log above it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.spark_offset_log import offsets_referred
+from pyspark_sluice.tests.connector.queries import Query
+
+
+@pytest.fixture
+def query(tmp_path):
+    made = Query(tmp_path)
+    made.land("a.json", "b.json")
+    made.batch()
+    made.coordinator.close()
+    return made
+
+
+def copied(query, store):
+    for path in (query.location / "sluice" / "source").rglob("*"):
+        if path.is_file():
+            name = path.relative_to(query.location / "sluice" / "source").as_posix()
+            store.publish(name, path.read_bytes())
+
+
+@pytest.mark.parametrize("command", ["status", "files", "checkpoints", "verify"])
+def test_a_state_in_a_bucket_is_told_of_as_one_in_a_directory(
+    query, server, bucket, command, capsys
+):
+    url, options = f"s3://{bucket}/ck", json.dumps(server.options)
+    copied(query, open_store(f"{url}/sluice/source", server.options))
+
+    def told(*arguments):
+        assert main([command, *arguments, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        return found if isinstance(found, list) else {k: found[k] for k in found if k in STABLE}
+
+    local = told(str(query.location))
+    for place in (url, f"{url}/", f"{url}/sluice/source", f"{url}/sluice"):
+        assert told(place, "--storage-options", options) == local
+    assert main([command, f"{url}/sluice/x", "--storage-options", options]) == 3
+    assert main([command, url, "--source-name", "x", "--storage-options", options]) == 3
+    assert "one of: source" in capsys.readouterr().err
+
+
+STABLE = {"files_seen", "newest", "quarantined", "retained", "objects", "findings", "restorable"}
+
+
+def write_offsets(query, *batches):
+    log = query.location / "offsets"
+    log.mkdir()
+    for at, offsets in enumerate(batches):
+        lines = ["v1", '{"batchWatermarkMs":0}', *map(json.dumps, offsets)]
+        (log / str(at)).write_text("\n".join(lines))
+
+
+def offset(checkpoint, epoch=1):
+    return {"checkpoint": checkpoint, "epoch": epoch, "version": 1}
+
+
+def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
+    write_offsets(query, [offset(1)], [offset(2)])
+    found = offsets_referred(str(query.location), query.store, {})
+    assert found == [CheckpointRef(1, 1), CheckpointRef(2, 1)]
+    assert main(["verify", str(query.location), "--json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["object"] == f"checkpoints/{CheckpointRef(2, 1).name}.arrow"
+    # The state alone does not say that there was another.
+    assert main(["verify", query.state]) == 0
+
+
+def test_of_a_query_with_several_sources_nobody_knows_whose_an_offset_is(query):
+    write_offsets(query, [offset(1), offset(7)])
+    assert offsets_referred(str(query.location), query.store, {}) == []
+    assert main(["verify", str(query.location)]) == 0

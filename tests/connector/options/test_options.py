@@ -1,0 +1,196 @@
+"""The options: one frozen model, one error that lists everything."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
+from pyspark_sluice.connector.options.model import SluiceOptions, option_names, parse_options
+from pyspark_sluice.connector.options.modification_times import instant
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.errors import OptionError
+from pyspark_sluice.reader.files.options import FileFormatName
+
+GOOD = {"path": "/in", "checkpointlocation": "/ck"}
+
+
+def test_options_arrive_in_any_case_and_are_typed():
+    options = parse_options(
+        {**GOOD, "MAXFILESPERTRIGGER": "7", "maxbytespertrigger": "2m", "fileFormat": "CSV"},
+        streaming=True,
+    )
+    assert (options.max_files_per_trigger, options.max_bytes_per_trigger) == (7, 2 * 1024 * 1024)
+    assert options.file_format == "csv"
+    assert options.parallelism is None
+
+
+def test_all_problems_are_listed_at_once_each_with_option_found_and_expected():
+    given = {
+        "path": "/in",
+        "maxfilespertrigger": "many",
+        "discoveryinterval": "soon",
+        "onspliterror": "ignore",
+        "maxFilePerTrigger": "3",
+    }
+    with pytest.raises(OptionError) as caught:
+        parse_options(given, streaming=True)
+    text = str(caught.value)
+    assert re.search(r"maxFilesPerTrigger: found 'many'; expected: .*integer", text)
+    assert re.search(r"discoveryInterval: found 'soon'; expected: .*duration", text)
+    assert re.search(r"onSplitError: found 'ignore'; expected: .*'fail' or 'return'", text)
+    assert "maxFilePerTrigger: there is no such option; did you mean maxFilesPerTrigger?" in text
+    assert "checkpointLocation: found nothing; expected the same path as in writeStream" in text
+
+
+def test_a_missing_checkpoint_location_says_why_it_is_needed():
+    with pytest.raises(OptionError, match="Spark does not tell a Python source where"):
+        parse_options({"path": "/in"}, streaming=True)
+    parse_options({"path": "/in"}, streaming=False)
+    parse_options({"path": "/in", "statelocation": "/state"}, streaming=True)
+
+
+def test_a_missing_path_is_named():
+    with pytest.raises(OptionError, match=r"path: found nothing; expected .*\.load\(path\)"):
+        parse_options({"checkpointlocation": "/ck"}, streaming=True)
+
+
+def test_the_model_is_frozen():
+    options = parse_options(GOOD, streaming=True)
+    with pytest.raises(ValidationError):
+        setattr(options, "path", "/other")  # noqa: B010 - a type checker refuses it, too
+
+
+def test_secrets_show_neither_in_the_model_nor_in_an_error():
+    options = parse_options({**GOOD, "storageoptions": '{"secret": "hunter2"}'}, streaming=True)
+    assert options.storage_options["secret"] == "hunter2"
+    assert "hunter2" not in repr(options)
+    with pytest.raises(OptionError) as caught:
+        parse_options({**GOOD, "storageoptions": "hunter2"}, streaming=True)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_every_option_has_a_type_and_one_sentence():
+    for name, field in SluiceOptions.model_fields.items():
+        assert field.annotation is not None, name
+        assert field.description, name
+        assert field.description.endswith("."), name
+
+
+def test_no_two_options_share_a_spelling():
+    names = option_names()
+    assert len({name.lower() for name in names}) == len(names)
+    assert names["delimiter"] == "delimiter"
+    assert names["sep"] == "sep"
+
+
+def test_the_model_pickles():
+    options = parse_options(GOOD, streaming=True)
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_a_filter_is_checked_against_the_whole_schema_before_anything_runs():
+    schema = pa.schema([("id", pa.int64()), ("_metadata", pa.struct([("row_index", pa.int64())]))])
+    bad = parse_options({**GOOD, "filter": "idd > 3"}, streaming=True)
+    with pytest.raises(OptionError, match="idd"):
+        FileSource(bad, schema)
+    numbered = parse_options({**GOOD, "filter": "id > 3"}, streaming=True)
+    with pytest.raises(OptionError, match="cannot be numbered"):
+        FileSource(numbered, schema)
+    FileSource(numbered, pa.schema([("id", pa.int64())]))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"maxcolumns": "5"},
+        {"locale": "de-DE"},
+        {"locale": "en-GB"},
+        {"locale": "en"},
+        {"unescapedquotehandling": "SKIP_VALUE"},
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(given):
+    with pytest.raises(OptionError, match=f"(?i){next(iter(given))}"):
+        parse_options({**GOOD, **given}, streaming=True)
+
+
+@pytest.mark.parametrize("name", ["feather", "IPC", "Arrow"])
+def test_arrow_files_go_by_all_their_names(name):
+    options = parse_options({**GOOD, "fileformat": name}, streaming=True)
+    assert options.file_format == FileFormatName.ARROW
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "text", "binaryFile"])
+def test_a_limit_on_rows_is_refused_where_files_do_not_count_them(name):
+    given = {**GOOD, "fileformat": name, "maxrowspertrigger": "5"}
+    with pytest.raises(OptionError, match=f"maxRowsPerTrigger: found 5 with fileFormat={name}"):
+        parse_options(given, streaming=True)
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc", "avro", "arrow"])
+def test_a_limit_on_rows_is_taken_where_files_count_them(name):
+    given = {**GOOD, "fileformat": name, "maxrowspertrigger": "5"}
+    assert parse_options(given, streaming=True).max_rows_per_trigger == 5
+
+
+def test_several_paths_are_one_text_whichever_way_they_are_given():
+    for given in (
+        {"path": r"/a\,b,/c"},
+        {"paths": '["/a,b", "/c"]'},
+        {"path": r"/a\,b", "paths": '["/c"]'},
+    ):
+        options = parse_options({"checkpointlocation": "/ck", **given}, streaming=True)
+        assert [path.base for path in loaded_paths(options.path)] == ["/a,b", "/c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"paths": "/a"}, "paths: found '/a'; expected: "),
+        ({"path": "/a/[b"}, r"path: an open \[ in '\[b'"),
+        ({"path": "s3://b*/c"}, "path: 's3://b.*' has a wildcard where only a name can be"),
+        ({"modifiedafter": "soon"}, "modifiedAfter: found 'soon'; expected a time such as"),
+        ({"modifiedbefore": "2026-01-31"}, "modifiedBefore: found .* names no zone; .* timeZone"),
+        ({"readymarker": "a/b"}, "readyMarker: found 'a/b'; expected: .*no file name"),
+        ({"minfilesize": "much"}, "minFileSize: found 'much'"),
+        ({"maxfileage": "0s"}, "maxFileAge: found '0s'"),
+        ({"ignorednamesregex": "("}, "is not a regular expression"),
+    ],
+)
+def test_what_discovery_cannot_do_is_named_with_its_option(given, told):
+    with pytest.raises(OptionError, match=told):
+        parse_options({**GOOD, **given}, streaming=True)
+
+
+def test_times_of_files_are_moments_in_the_zone_that_is_named():
+    for text, zone in (
+        ("2026-01-31T12:00:00Z", ""),
+        ("2026-01-31 13:00:00+01:00", "Asia/Tokyo"),
+        ("2026-01-31T13:00:00", "Europe/Berlin"),
+        ("2026-01-31 12:00", "UTC"),
+    ):
+        given = {**GOOD, "modifiedafter": text, "timezone": zone}
+        options = parse_options({k: v for k, v in given.items() if v}, streaming=True)
+        assert instant(options.modified_after, options.time_zone) == 1_769_860_800_000_000
+
+
+def test_names_of_spark_and_of_the_reference_are_one_option():
+    for name in ("ignoredPathSegmentRegex", "ignoredNamesRegex"):
+        options = parse_options({**GOOD, name: "^tmp"}, streaming=True)
+        assert options.ignored_path_segment_regex == "^tmp"
+
+
+def test_local_paths_are_listed_more_often_unless_the_user_says_otherwise():
+    def interval(path, **more):
+        given = {"path": path, "checkpointlocation": "/ck", **more}
+        return parse_options(given, streaming=True).discovery_interval
+
+    assert interval("/a,file:///b") == 250
+    assert interval("/a,s3://b/c") == 1000
+    assert interval("/a", discoveryinterval="2s") == 2000
+    assert interval("/a", source="my:Source") == 1000

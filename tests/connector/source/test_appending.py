@@ -1,0 +1,255 @@
+"""Files that grow are read on, through the coordinator and the reader, without Spark."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.errors import FileChangedError, OptionError
+from pyspark_sluice.reader.api import ReaderContext
+from pyspark_sluice.reader.files.io.appended_records import whole_records
+
+
+class Query:
+    """One AvailableNow run after another over one state."""
+
+    def __init__(self, directory, **options):
+        self.given = {"path": str(directory), "onOverwrite": "appendTail", **options}
+        self.store = MemoryStateStore()
+        self.ref = NO_CHECKPOINT
+
+    def run(self, batches=100, deltas=2):
+        options = parse_options(self.given, streaming=False)
+        source = FileSource(options, pa.schema([("value", pa.string())]))
+        settings = CoordinatorSettings(
+            limits=BatchLimits(files=1), parallelism=1, commit_patience=0.0, deltas_per_base=deltas
+        )
+        coordinator = Coordinator(source, self.store, settings)
+        coordinator.prepare_available_now()
+        rows = []
+        for _ in range(batches):
+            if (end := coordinator.latest(self.ref)) == self.ref:
+                break
+            for checkpoint in coordinator.assignments(self.ref, end):
+                for reader, batch in checkpoint.assigned:
+                    splits = source.split_serializer.read(1, batch)
+                    made = source.create_reader(ReaderContext(end.checkpoint, reader, 0))
+                    for item in made.read(splits):
+                        if isinstance(item, pa.RecordBatch):
+                            rows += item.column("value").to_pylist()
+                    made.close()
+            self.ref = end
+        coordinator.close()
+        return rows
+
+
+def append(path, text):
+    with open(path, "ab") as file:
+        file.write(text.encode())
+
+
+@pytest.mark.parametrize("separator", ["\n", "\r\n"])
+def test_whole_lines_are_read_once_however_the_file_grows(tmp_path, separator):
+    query = Query(tmp_path, fileFormat="text")
+    log = tmp_path / "app.log"
+    pieces = ["one", separator, "tw", "o" + separator + "three", separator + "fo", "", "ur"]
+    read = []
+    for piece in pieces:
+        append(log, piece)
+        read += query.run()
+    assert read == ["one", "two", "three"]
+    append(log, separator)
+    assert query.run() == ["four"]
+    assert query.run() == []
+
+
+def test_a_file_that_grows_between_discovery_and_reading_is_the_same_still(tmp_path):
+    query = Query(tmp_path, fileFormat="text")
+    log = tmp_path / "app.log"
+    append(log, "a\nb\n")
+    options = parse_options(query.given, streaming=False)
+    source = FileSource(options, pa.schema([("value", pa.string())]))
+    coordinator = Coordinator(source, query.store, CoordinatorSettings(parallelism=1))
+    coordinator.prepare_available_now()
+    end = coordinator.latest(NO_CHECKPOINT)
+    append(log, "c\n")
+    ((_, batch),) = coordinator.assignments(NO_CHECKPOINT, end)[0].assigned
+    made = source.create_reader(ReaderContext(1, 0, 0))
+    items = list(made.read(source.split_serializer.read(1, batch)))
+    rows = [x for i in items if isinstance(i, pa.RecordBatch) for x in i.column(0).to_pylist()]
+    assert rows == ["a", "b"]
+    coordinator.close()
+    query.ref = end
+    assert query.run() == ["c"]
+
+
+def test_a_file_that_was_cut_short_is_named(tmp_path):
+    query = Query(tmp_path, fileFormat="text")
+    log = tmp_path / "app.log"
+    append(log, "one\ntwo\n")
+    assert query.run() == ["one", "two"]
+    log.write_text("x\n")
+    with pytest.raises(FileChangedError, match=r"cut short or replaced: .*app\.log; found 2 bytes"):
+        query.run()
+
+
+def test_a_file_that_was_replaced_by_a_longer_one_is_named(tmp_path):
+    query = Query(tmp_path, fileFormat="text")
+    log = tmp_path / "app.log"
+    append(log, "one\ntwo\n")
+    assert query.run() == ["one", "two"]
+    log.write_text("a longer line than both of them\n")
+    with pytest.raises(FileChangedError, match=r"was replaced: .*no end of a record before byte 8"):
+        query.run()
+
+
+def test_a_rotated_file_is_read_no_more_and_the_new_one_under_its_name_is_noticed(tmp_path):
+    query = Query(tmp_path, fileFormat="text", pathGlobFilter="*.log")
+    log = tmp_path / "app.log"
+    append(log, "one\n")
+    assert query.run() == ["one"]
+    os.rename(log, tmp_path / "app.log.1")
+    assert query.run() == []
+    append(log, "2\n")
+    with pytest.raises(FileChangedError, match=r"cut short or replaced: .*app\.log; found 2 bytes"):
+        query.run()
+
+
+def line(number):
+    """All of one width, as logs often are: a line ends wherever one ended before."""
+    return f"{number:015}\n"
+
+
+def lines(*numbers):
+    return "".join(map(line, numbers))
+
+
+def renamed_and_made_anew(log):
+    os.rename(log, log.with_suffix(".1"))
+    append(log, lines(11, 12, 13))
+
+
+def copied_and_truncated(log):
+    log.with_suffix(".1").write_bytes(log.read_bytes())
+    os.truncate(log, 0)
+    append(log, lines(11, 12, 13))
+
+
+def replaced_by_a_renamed_file(log):
+    new = log.with_suffix(".new")
+    append(new, lines(11, 12, 13))
+    os.replace(new, log)
+
+
+ROTATIONS = [renamed_and_made_anew, copied_and_truncated, replaced_by_a_renamed_file]
+
+
+@pytest.mark.parametrize("rotate", ROTATIONS)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_longer_file_in_the_place_of_one_with_lines_of_the_same_width_is_named(
+    tmp_path, rotate, restarted
+):
+    query = Query(tmp_path, fileFormat="text", pathGlobFilter="*.log")
+    log = tmp_path / "app.log"
+    append(log, lines(1, 2))
+    assert len(query.run()) == 2
+    if restarted:
+        append(tmp_path / "other.log", lines(3))
+        assert len(query.run()) == 1
+    rotate(log)
+    with pytest.raises(FileChangedError, match=r"was replaced: .*app\.log; found another inode"):
+        query.run()
+
+
+def test_a_file_replaced_by_an_equal_beginning_is_another_file_still(tmp_path):
+    query = Query(tmp_path, fileFormat="text", pathGlobFilter="*.log")
+    log = tmp_path / "app.log"
+    append(log, lines(1, 2))
+    query.run()
+    os.rename(log, tmp_path / "app.log.1")
+    append(log, lines(1, 2, 3))
+    with pytest.raises(FileChangedError, match="was replaced"):
+        query.run()
+
+
+@pytest.mark.parametrize("rotate", ROTATIONS)
+def test_a_file_that_is_replaced_between_assignment_and_reading_is_named(tmp_path, rotate):
+    query = Query(tmp_path, fileFormat="text", pathGlobFilter="*.log")
+    log = tmp_path / "app.log"
+    append(log, lines(1, 2))
+    options = parse_options(query.given, streaming=False)
+    source = FileSource(options, pa.schema([("value", pa.string())]))
+    coordinator = Coordinator(source, query.store, CoordinatorSettings(parallelism=1))
+    coordinator.prepare_available_now()
+    end = coordinator.latest(NO_CHECKPOINT)
+    rotate(log)
+    ((_, batch),) = coordinator.assignments(NO_CHECKPOINT, end)[0].assigned
+    made = source.create_reader(ReaderContext(1, 0, 0))
+    with pytest.raises(FileChangedError, match=r"was replaced: .*app\.log"):
+        list(made.read(source.split_serializer.read(1, batch)))
+    coordinator.close()
+
+
+def test_a_file_found_with_half_a_line_is_read_on_though_a_restart_comes_before_any_base(tmp_path):
+    """The end that is restored is the one up to which there were lines, not the file's size."""
+    query = Query(tmp_path, fileFormat="text")
+    first, log = tmp_path / "a.log", tmp_path / "b.log"
+    append(first, "first\n")
+    append(log, "whole\nha")
+    os.utime(first, (1, 1))
+    assert query.run(batches=1, deltas=100) == ["first"]
+    assert query.run(deltas=100) == ["whole"]
+    append(log, "lf\nlast\n")
+    assert query.run(deltas=100) == ["half", "last"]
+    assert query.run(deltas=100) == []
+
+
+def test_compressed_files_are_not_read_on(tmp_path):
+    (tmp_path / "a.log.gz").write_bytes(b"\x1f\x8b")
+    with pytest.raises(FileChangedError, match=r"not made of lines.*: .*a\.log\.gz"):
+        Query(tmp_path, fileFormat="text").run()
+
+
+@pytest.mark.parametrize(
+    "options", [{"fileFormat": "parquet"}, {"fileFormat": "csv", "multiLine": "true"}]
+)
+def test_formats_that_are_not_of_lines_are_refused(tmp_path, options):
+    given = {"path": str(tmp_path), "onOverwrite": "appendTail", **options}
+    with pytest.raises(OptionError, match="onOverwrite: found appendTail with fileFormat="):
+        parse_options(given, streaming=False)
+
+
+def test_the_last_separator_is_found_across_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("pyspark_sluice.reader.files.io.appended_records._STEP", 4)
+    path = tmp_path / "f"
+    given = {"path": "x", "fileFormat": "text", "lineSep": "\r\n"}
+    options = parse_options(given, streaming=False)
+    data = b"ab\r\ncdefgh\r\nijklmnopq"
+    path.write_bytes(data)
+    for size in range(len(data) + 1):
+        whole = data[:size].rfind(b"\r\n")
+        found = whole_records(str(path), 0, size, np.uint64(0), options)
+        assert found.end == (whole + 2 if whole >= 0 else 0)
+
+
+def test_a_file_without_a_last_line_end_that_was_read_whole_before_is_no_error_until_it_grows(
+    tmp_path,
+):
+    query = Query(tmp_path, fileFormat="text", onOverwrite="ignore")
+    log = tmp_path / "app.log"
+    append(log, "one\ntwo")
+    assert query.run() == ["one", "two"]
+    query.given["onOverwrite"] = "appendTail"
+    assert query.run() == []
+    append(log, "\nthree\n")
+    with pytest.raises(FileChangedError, match="no end of a record before byte 7"):
+        query.run()

@@ -1,0 +1,179 @@
+"""What a reader met, as the next version of the schema: stored before the query stops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import StructType
+
+from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.options.model import SluiceOptions
+from pyspark_sluice.connector.source.arrow_schema import arrow_schema
+from pyspark_sluice.connector.source.schemas import evolved
+from pyspark_sluice.reader.files.evolution.evolution_options import EvolutionMode
+from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
+from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.testing import CONTEXT, cut
+
+AT = pa.struct([("zip", pa.string())])
+MORE = pa.struct([("zip", pa.string()), ("city", pa.string())])
+ID = pa.schema([("id", pa.int64())])
+
+
+def resolved_options(path: Path, **options: Any) -> SluiceOptions:
+    mode = EvolutionMode(options.pop("schema_evolution_mode", "addNewColumns"))
+    update = {"schema_evolution_mode": mode, "base_path": str(path.parent), **options}
+    return SluiceOptions(path=str(path.parent)).model_copy(update=update).for_inferred_schema()
+
+
+def read(path: Path, schema: pa.Schema, borders=(), **options: Any) -> list[dict[str, Any]]:
+    reader = FileSplitReader(schema, resolved_options(path, **options), CONTEXT)
+    items = list(reader.read(cut(path, borders)))
+    return [row for item in items if isinstance(item, pa.RecordBatch) for row in item.to_pylist()]
+
+
+def after(
+    path: Path, schema: pa.Schema, borders=(), files: list[Path] | None = None, **options: Any
+) -> pa.Schema:
+    """The schema that is stored when the file is met by a reader of `schema`."""
+    with pytest.raises(NewColumnsSeen) as caught:
+        read(path, schema, borders, **options)
+    store = open_store(str(path.parent / "state"), {})
+    splits = [split for each in files or [path] for split in cut(each, ())]
+    made = resolved_options(path, **options)
+    evolved(caught.value, [split.file for split in splits], made, schema, store)
+    stored = SchemaHistory(store).latest()
+    assert stored is not None
+    return arrow_schema(StructType.fromJson(dict(stored.schema)))
+
+
+def lines(path: Path, *records: Any) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def within(at: pa.DataType) -> pa.Schema:
+    """The struct `at` in a map, in a list, and in a list in a map."""
+    in_list = pa.list_(pa.field("element", at))
+    kinds = {"named": pa.map_(pa.string(), at), "listed": in_list}
+    return pa.schema({"id": pa.int64(), **kinds, "inner": pa.map_(pa.string(), in_list)})
+
+
+@pytest.mark.parametrize("name", ["json", "parquet"])
+@pytest.mark.parametrize("column", ["named", "listed", "inner"])
+def test_a_new_field_of_a_struct_in_a_map_or_a_list_grows_the_schema(tmp_path, name, column):
+    value = {"zip": "a", "city": "x"}
+    values = {"named": {"k": value, "n": None}, "listed": [value], "inner": {"k": [value, None]}}
+    path = tmp_path / "file"
+    if name == "json":
+        lines(path, {"id": 1, column: values[column]})
+    else:
+        pq.write_table(
+            pa.Table.from_pylist([{"id": 1, column: values[column]}], within(MORE)), path
+        )
+    grown = after(path, within(AT), file_format=name)
+    assert grown.field(column).type == within(MORE).field(column).type
+    [row] = read(path, grown, file_format=name)
+    assert "x" in str(row[column])
+
+
+MIXED = [
+    # Values of a new column, the column's type where types are inferred.
+    ((1, "abc"), pa.string()),
+    ((1, 2.5), pa.float64()),
+    ((True, 1), pa.string()),
+    ((1, 1 << 70), pa.decimal128(22, 0)),
+    (({"a": 1}, {"b": 2}), pa.struct([("a", pa.int64()), ("b", pa.int64())])),
+    (({"a": None, "b": 1}, {"a": 2.5, "b": 1}), {"a": pa.float64(), "b": pa.int64()}),
+    (({"a": [], "b": 1}, {"b": 1}), {"b": pa.int64()}),
+    (({"a": [{"c": None}], "b": 1}, {"b": 1}), {"b": pa.int64()}),
+]
+
+
+@pytest.mark.parametrize(("values", "kind"), MIXED, ids=str)
+def test_the_type_of_a_new_column_takes_all_that_was_looked_at(tmp_path, values, kind):
+    kind = pa.struct(list(kind.items())) if isinstance(kind, dict) else kind
+    usual: dict[str, Any] = {"file_format": "json", "infer_column_types": True}
+    first, second = ({"id": 1, "v": value} for value in values)
+    many = [{"id": number} for number in range(8_000)]
+    a, b, c = (tmp_path / name for name in "abc")
+    fields: Any = kind if pa.types.is_struct(kind) else [pa.field("v", kind)]
+    for found in (
+        after(lines(a, first, second), ID, **usual),
+        after(lines(a, *many, first, second), ID, **usual, borders=[60_000], batch_bytes=1 << 16),
+        after(lines(a, first, *many, second), ID, **usual),
+        # Another file that the task was given.
+        after(lines(b, first), ID, **usual, files=[b, lines(c, second)]),
+    ):
+        assert dict(zip(found.names, found.types, strict=True)).keys() == {"id", "v"}
+        got = found.field("v").type
+        assert sorted(map(str, got)) == sorted(map(str, fields)) if got != kind else True
+        for path in (a, c):
+            assert read(path, found, **usual), "every record fits"
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (("1", "abc"), pa.string()),
+        (("1", "2.5"), pa.float64()),
+        (("2026-01-01", "2026-01-01T10:00:00"), pa.timestamp("us", "UTC")),
+        (("", "7"), pa.int64()),
+    ],
+    ids=str,
+)
+def test_the_type_of_a_new_column_of_csv_takes_every_file_of_the_task(tmp_path, texts, kind):
+    files = [tmp_path / name for name in "ab"]
+    for path, text in zip(files, texts, strict=True):
+        path.write_text(f"id,v\n1,{text}\n")
+    usual: dict[str, Any] = {"file_format": "csv", "header": True, "infer_column_types": True}
+    found = after(files[0] if texts[0] else files[1], ID, **usual, files=files)
+    assert found.field("v").type == kind
+    for path, text in zip(files, texts, strict=True):
+        [row] = read(path, found, **usual)
+        assert (row["v"] is None) == (not text), "the value fits the column"
+
+
+def test_a_widened_column_of_csv_takes_every_file_of_the_task(tmp_path):
+    files = [tmp_path / name for name in "ab"]
+    for path, text in zip(files, (str(1 << 40), "1.5"), strict=True):
+        path.write_text(f"id,v\n1,{text}\n")
+    usual: dict[str, Any] = {"file_format": "csv", "header": True, "infer_column_types": True}
+    schema = pa.schema([("id", pa.int64()), ("v", pa.int32())])
+    mode = "addNewColumnsWithTypeWidening"
+    found = after(files[0], schema, **usual, files=files, schema_evolution_mode=mode)
+    assert found.field("v").type == pa.float64()
+
+
+def test_an_integer_that_grows_is_wide_enough_for_all_that_was_looked_at(tmp_path):
+    schema = pa.schema([("id", pa.int32())])
+    path = lines(tmp_path / "a", {"id": 1 << 40}, *({"id": 1} for _ in range(9)), {"id": 1 << 70})
+    mode = "addNewColumnsWithTypeWidening"
+    for exact in (True, False):
+        usual: dict[str, Any] = {"file_format": "json", "infer_column_types": exact}
+        found = after(path, schema, **usual, schema_evolution_mode=mode)
+        assert found == pa.schema([("id", pa.decimal128(22, 0))])
+
+
+def test_a_variant_has_no_fields_that_could_be_new(tmp_path):
+    marked = pa.field("metadata", pa.binary(), metadata={b"variant": b"true"})
+    schema = pa.schema([("v", pa.struct([pa.field("value", pa.binary()), marked]))])
+    path = lines(tmp_path / "a", {"v": {"x": 1}, "new": 1})
+    found = after(path, schema, file_format="json")
+    assert found.names == ["v", "new"]
+    assert found.field("v").type.num_fields == 2
+
+
+def test_a_split_of_a_file_counts_with_what_it_holds(tmp_path):
+    """The sample of a file's beginning does not reach where a later split's reader stands."""
+    path = lines(tmp_path / "a", *({"id": n} for n in range(20_000)), {"v": 1}, {"v": "abc"})
+    usual: dict[str, Any] = {"file_format": "json", "infer_column_types": True}
+    size = path.stat().st_size
+    found = after(path, ID, borders=[size - 1000], **usual, infer_sample_bytes=1 << 12)
+    assert found == pa.schema([("id", pa.int64()), ("v", pa.string())])

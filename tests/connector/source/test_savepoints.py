@@ -1,0 +1,41 @@
+"""Queries of files that begin from a checkpoint of another one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.state_location import starting_state
+from pyspark_sluice.tests.connector.queries import Query
+
+
+def begun_from(query, name="ck2"):
+    """A new query over the same files that begins from the newest checkpoint of `query`."""
+    made = Query(query.data.parent, state=str(query.data.parent / name / "sluice" / "source"))
+    given = {
+        **made.options,
+        "checkpointLocation": "unused",
+        "startingState": f"{query.state}@{query.done.checkpoint}",
+    }
+    options = parse_options(given, streaming=True)
+    made.settings["starting_state"] = partial(starting_state, options)
+    made.restart()
+    return made
+
+
+def test_what_the_first_batch_after_a_savepoint_with_an_index_found_is_not_found_again(tmp_path):
+    old = Query(tmp_path)
+    old.settings["deltas_per_base"] = 1
+    old.restart()
+    old.land("a.json", "b.json")
+    old.batch()
+    old.await_base()
+    old.coordinator.close()
+    assert old.store.list("index")
+    new = begun_from(old)
+    new.land("c.json", rows=1)
+    assert new.batch() == [0]
+    new.restart()
+    new.land("d.json", rows=2)
+    assert new.batch() == [0, 1]
+    new.coordinator.close()

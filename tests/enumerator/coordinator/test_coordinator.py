@@ -1,0 +1,171 @@
+"""The coordinator as Spark drives it, step by step."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
+from pyspark_sluice.errors import ProtocolError, StateCorruptError, StateError, StateMissingError
+from pyspark_sluice.tests.protocol.numbers import Harness
+
+
+def test_the_checkpoint_is_durable_before_its_offset_is_returned(query):
+    end = query.coordinator.latest(NO_CHECKPOINT)
+    assert end == CheckpointRef(1, 1)
+    assert "checkpoints/0000000001-0000000001.arrow" in query.state.objects
+    assert query.assigned(end) == {0: [0, 2], 1: [1, 3]}
+
+
+def test_an_idle_query_answers_from_memory(query):
+    end = query.coordinator.latest(NO_CHECKPOINT)
+    assert query.coordinator.latest(end) == end
+    before = query.store.operations
+    for _ in range(100):
+        assert query.coordinator.latest(end) == end
+    assert query.store.operations == before
+
+
+def test_the_same_question_gets_the_same_checkpoint(query):
+    end = query.coordinator.latest(NO_CHECKPOINT)
+    query.offer(4)
+    assert query.coordinator.latest(NO_CHECKPOINT) == end
+
+
+def test_nothing_waits_for_commit_which_spark_may_never_call(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.offer(4)
+    second = query.coordinator.latest(first)
+    assert query.assigned(second) == {0: [4]}
+    query.offer(5)
+    assert query.assigned(query.coordinator.latest(second)) == {1: [5]}
+
+
+def test_limits_hold_and_trigger_once_ignores_them():
+    query = Harness(range(7), CoordinatorSettings(BatchLimits(files=2), 1, discovery_timeout=0.0))
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    assert query.assigned(first) == {0: [0, 1]}
+    second = query.coordinator.latest(first)
+    assert query.assigned(second) == {0: [2, 3]}
+    third = query.coordinator.latest(second, unlimited=True)
+    assert query.assigned(third) == {0: [4, 5, 6]}
+
+
+def test_what_is_sent_while_a_checkpoint_runs_is_held_and_cut_into_the_next_one(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.enumerator.context.send_event(0, "a")
+    query.enumerator.context.send_event(1, "b")
+    query.plan_ahead(4, 5)
+    assert query.held() == {0: 1, 1: 1}
+    assert query.coordinator.report()["heldSplits"] == 2
+    assert query.coordinator.report()["heldEvents"] == 2
+    query.acknowledge(first, 0)
+    query.calls.tick()
+    assert query.held() == {1: 1}
+    second = query.coordinator.latest(first)
+    assert query.assigned(second) == {0: [4], 1: [5]}
+    header = query.coordinator._history.load(second).header
+    assert header.events == {"0": ["a"], "1": ["b"]}
+
+
+def test_a_restart_assigns_the_same_splits_to_the_same_readers(query):
+    end = query.coordinator.latest(NO_CHECKPOINT)
+    before = [
+        (r, b.to_pylist()) for r, b in query.coordinator.assignments(NO_CHECKPOINT, end)[0].assigned
+    ]
+    query.restart(parallelism=1)
+    (again,) = query.coordinator.assignments(NO_CHECKPOINT, end)
+    assert [(r, b.to_pylist()) for r, b in again.assigned] == before
+    assert query.coordinator.latest(end) == end
+
+
+def test_what_an_enumerator_has_come_to_is_what_the_restored_checkpoint_says(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    for place in (1, 2):
+        query.enumerator.come_to = {"place": place}
+        query.offer(place + 4)
+        query.acknowledge_all(first)
+        first, before = query.coordinator.latest(first), first
+    query.restart()
+    query.start(before)
+    assert query.enumerator.come_to == {"place": 1}
+    query.restart()
+    query.start(first)
+    assert query.enumerator.come_to == {"place": 2}
+
+
+def test_a_range_of_several_checkpoints_is_read_oldest_first(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.offer(4)
+    second = query.coordinator.latest(first)
+    query.offer(5)
+    third = query.coordinator.latest(second)
+    query.restart()
+    found = query.coordinator.assignments(first, third)
+    assert [checkpoint.ref for checkpoint in found] == [second, third]
+    assert query.coordinator.assignments(third, third) == []
+
+
+def test_a_checkpoint_that_spark_never_logged_is_an_orphan(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.offer(4)
+    orphan = query.coordinator.latest(first)
+    query.restart()
+    query.start(first)
+    query.offer(5)
+    second = query.coordinator.latest(first)
+    assert second == CheckpointRef(2, 2)
+    assert orphan == CheckpointRef(2, 1)
+    # 4 was offered to the dead incarnation only, whose memory is gone with it.
+    assert query.assigned(second) == {1: [5]}
+    assert query.coordinator._history.load(second).header.parent == first
+
+
+def test_asking_for_anything_but_the_last_checkpoint_is_a_protocol_error(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.coordinator.latest(first)
+    with pytest.raises(ProtocolError, match="checkpoint 7 of epoch 1; expected checkpoint 1 of"):
+        query.coordinator.latest(CheckpointRef(7, 1))
+
+
+def test_an_unknown_checkpoint_in_spark_s_log_is_named(query):
+    with pytest.raises(StateMissingError, match="checkpoint 5 of epoch 2 is not in the state"):
+        query.coordinator.latest(CheckpointRef(5, 2))
+
+
+def test_a_range_whose_end_does_not_descend_from_its_start_is_refused(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.offer(4)
+    second = query.coordinator.latest(first)
+    with pytest.raises(StateCorruptError, match="does not descend"):
+        query.coordinator.assignments(CheckpointRef(1, 9), second)
+
+
+# Aborts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["error before", "error after"])
+def test_a_publication_that_fails_is_made_once_more_under_the_same_name(query, kind):
+    query.start()
+    query.store.fault = Fault(kind, verb="publish")
+    with pytest.raises(StateError, match="no answer"):
+        query.coordinator.latest(NO_CHECKPOINT)
+    query.plan_ahead(4)
+    end = query.coordinator.latest(NO_CHECKPOINT)
+    assert end == CheckpointRef(1, 1)
+    assert query.assigned(end) == {0: [0, 2], 1: [1, 3]}
+    assert query.enumerator.notified == []
+    assert query.assigned(query.coordinator.latest(end)) == {0: [4]}
+
+
+def test_a_snapshot_that_fails_fails_the_query_with_its_cause(query):
+    query.start()
+    query.enumerator.snapshot_error = ValueError("no snapshot today")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no snapshot today"):
+            query.coordinator.latest(NO_CHECKPOINT)
+    assert not any(name.startswith("checkpoints/") for name in query.state.objects)
+    query.restart()
+    end = query.coordinator.latest(NO_CHECKPOINT)
+    assert query.assigned(end) == {0: [0, 2], 1: [1, 3]}

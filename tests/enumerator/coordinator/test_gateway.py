@@ -1,0 +1,357 @@
+"""The gateway of one reader, as the list of checkpoints in flight shows it.
+
+Flink's SubtaskGatewayImplTest and SplitAssignmentTrackerTest, and the cases of the holder's test
+that concern one reader. The name of Flink's case is in each docstring.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
+from pyspark_sluice.enumerator.coordinator.in_flight import (
+    AddSplits,
+    CheckpointsInFlight,
+    CustomEvent,
+    Stage,
+)
+from pyspark_sluice.errors import ProtocolError
+
+SPLITS = pa.record_batch({"json": ["1"]})
+
+
+class Readers:
+    """Some readers, each with a split in every checkpoint, and the list of what is in flight."""
+
+    def __init__(self, flight_class=CheckpointsInFlight, readers=(0,)):
+        self.flight = flight_class(NO_CHECKPOINT, 1, UNLIMITED)
+        self.readers = readers
+
+    def send(self, event, reader=0):
+        self.flight.send(reader, CustomEvent(event))
+
+    def cut(self, checkpoint_id=None):
+        if checkpoint_id is not None:
+            self.flight._last_id = checkpoint_id - 1
+        for reader in self.readers:
+            self.flight.send(reader, AddSplits(SPLITS))
+        ref = self.flight.new_ref()
+        header = CheckpointHeader(
+            kind="delta", checkpoint=ref.checkpoint, epoch=1, enumerator="e", split_version=1,
+            state_version=1, created=0, assigned_splits=1, state_rows=0,
+        )  # fmt: skip
+        self.flight.cut(Checkpoint(header, SPLITS.schema, SPLITS.schema))
+        return ref
+
+    def commit(self, checkpoint_id, reader=0):
+        return self.flight.acknowledge(CheckpointRef(checkpoint_id, 1), reader)
+
+    def abort(self, checkpoint_id):
+        self.flight.abort(CheckpointRef(checkpoint_id, 1))
+
+    def complete(self, ref):
+        record = self.flight.find(ref)
+        record.stage = Stage.HANDED_OUT
+        self.flight.advance(ref, "")
+
+    def delivered(self, reader=0):
+        """What the reader may have by now, in order."""
+        return [
+            event
+            for record in [*self.flight.cut_records, self.flight.open]
+            if self.flight.held_under(reader, record) is None
+            for event in record.events(reader)
+        ]
+
+
+@pytest.fixture
+def one():
+    return Readers()
+
+
+# flink-protocol 6.1 -------------------------------------------------------------------------
+
+
+def test_events_pass_through_an_open_gateway(one):
+    """eventsPassThroughOpenGateway."""
+    one.send("e")
+    assert one.delivered() == ["e"]
+
+
+def test_an_event_sent_after_a_cut_is_held_under_that_checkpoint(one):
+    """eventsBlockedByClosedGateway, closingMarkedGateway."""
+    one.cut(1)
+    one.send("e")
+    assert one.delivered() == []
+    ((record, reader),) = one.flight.held()
+    assert (record, reader) == (one.flight.open, 0)
+    assert one.flight.held_under(0, record).ref.checkpoint == 1
+
+
+def test_each_reader_is_released_by_its_own_commit():
+    """eventsReleasedAfterOpeningGateway, testControlGatewayAtSubtaskGranularity."""
+    both = Readers(readers=(0, 3))
+    both.cut(17)
+    both.send("e1", 3)
+    both.send("e2", 0)
+    both.commit(17, 3)
+    assert (both.delivered(0), both.delivered(3)) == ([], ["e1"])
+    both.commit(17, 0)
+    assert both.delivered(0) == ["e2"]
+
+
+def test_assigned_splits_are_held_like_all_other_events(one):
+    one.cut(1)
+    one.cut(2)
+    two = one.flight.cut_records[1]
+    assert one.flight.held_under(0, two).ref.checkpoint == 1
+    one.commit(1)
+    assert one.flight.held_under(0, two) is None
+
+
+def test_a_reader_without_a_part_in_a_checkpoint_does_not_wait_for_it():
+    readers = Readers(readers=(0,))
+    readers.cut(1)
+    readers.send("e", 1)
+    assert readers.delivered(1) == ["e"]
+
+
+# flink-protocol 6.2, what concerns one gateway ----------------------------------------------
+
+
+def test_events_before_the_cut_belong_to_it_and_pass(one):
+    """eventsBeforeCheckpointFutureCompletionPassThrough."""
+    one.send("e1")
+    one.cut(1)
+    assert one.delivered() == ["e1"]
+    assert one.flight.cut_records[0].events(0) == ["e1"]
+
+
+@pytest.mark.parametrize("end", ["commit", "abort", "complete"])
+def test_a_commit_an_abort_and_a_completion_release_what_was_held(one, end):
+    """abortedCheckpointReleasesBlockedEvents, acknowledgeCheckpointEventReleasesBlockedEvents."""
+    ref = one.cut(123)
+    one.send(1337)
+    if end == "complete":
+        one.complete(ref)
+    else:
+        getattr(one, end)(123)
+    assert one.delivered() == [1337]
+
+
+def test_events_keep_their_order_over_successful_checkpoints(one):
+    """takeCheckpointAfterSuccessfulCheckpoint."""
+    one.send(0)
+    one.cut(22)
+    one.send(1)
+    one.commit(22)
+    one.send(2)
+    one.cut(23)
+    one.send(3)
+    assert one.delivered() == [0, 1, 2]
+    one.commit(23)
+    assert one.delivered() == [0, 1, 2, 3]
+
+
+def test_events_keep_their_order_over_an_aborted_checkpoint(one):
+    """takeCheckpointAfterAbortedCheckpoint."""
+    one.send(0)
+    one.cut(22)
+    one.send(1)
+    one.abort(22)
+    one.send(2)
+    one.cut(23)
+    one.send(3)
+    assert one.delivered() == [0, 1, 2]
+    one.commit(23)
+    assert one.delivered() == [0, 1, 2, 3]
+
+
+# flink-protocol 1.1 and 7 -------------------------------------------------------------------
+
+
+def test_commits_out_of_order_release_nothing_early_and_keep_the_order(one):
+    """FLINK-28941: several checkpoints are closed at once."""
+    for checkpoint, event in ((1, "a"), (2, "b"), (3, "c")):
+        one.cut(checkpoint)
+        one.send(event)
+    one.commit(3)
+    one.commit(2)
+    assert one.delivered() == []
+    one.commit(1)
+    assert one.delivered() == ["a", "b", "c"]
+
+
+def test_a_commit_releases_only_what_waits_for_no_other_checkpoint(one):
+    one.cut(1)
+    one.send("a")
+    one.cut(2)
+    one.send("b")
+    one.commit(1)
+    assert one.delivered() == ["a"]
+    one.commit(2)
+    assert one.delivered() == ["a", "b"]
+
+
+def test_an_id_that_was_never_cut_is_a_protocol_error(one):
+    one.cut(5)
+    expected = "found checkpoint 6 of epoch 1; expected at most checkpoint 5"
+    with pytest.raises(ProtocolError, match=re.escape(expected)):
+        one.commit(6)
+    with pytest.raises(ProtocolError):
+        Readers().commit(1)
+
+
+def test_a_late_a_repeated_and_an_aborted_commit_do_nothing(one):
+    one.cut(5)
+    assert one.commit(5)
+    one.cut(6)
+    one.abort(6)
+    one.cut(7)
+    one.send("e")
+    assert [one.commit(late) for late in (5, 5, 6)] == [False, False, False]
+    assert one.delivered() == []
+
+
+# Assignments: SplitAssignmentTrackerTest ------------------------------------------------------
+
+
+def numbered(count, start):
+    return AddSplits(pa.record_batch({"json": [str(start + i) for i in range(count)]}))
+
+
+def splits_of(record, reader):
+    return [value for batch in record.splits(reader) for value in batch["json"].to_pylist()]
+
+
+def test_assignments_add_up_in_order(one):
+    """testRecordIncrementalSplitAssignment."""
+    one.flight.send(0, numbered(1, 0))
+    one.flight.send(1, numbered(2, 1))
+    one.flight.send(0, numbered(1, 6))
+    assert splits_of(one.flight.open, 0) == ["0", "6"]
+    assert splits_of(one.flight.open, 1) == ["1", "2"]
+
+
+def test_a_checkpoint_takes_what_was_sent_before_it_and_nothing_else(one):
+    """testOnCheckpoint."""
+    one.cut(123)
+    one.flight.send(0, numbered(1, 5))
+    assert splits_of(one.flight.cut_records[0], 0) == ["1"]
+    assert splits_of(one.flight.open, 0) == ["5"]
+
+
+def test_completion_completes_that_checkpoint_and_all_before_it(one):
+    """testOnCheckpointComplete."""
+    first, second, third = one.cut(), one.cut(), one.cut()
+    for ref in (first, second, third):
+        one.flight.find(ref).stage = Stage.HANDED_OUT
+    one.flight.advance(second, "")
+    stages = [record.stage for record in one.flight.cut_records]
+    assert stages == [Stage.COMPLETE, Stage.COMPLETE, Stage.HANDED_OUT]
+
+
+def test_an_abort_takes_back_that_checkpoint_and_all_after_it_newest_first(one):
+    one.flight.send(0, numbered(1, 10))
+    first = one.cut()
+    one.flight.send(0, numbered(1, 20))
+    second = one.cut()
+    one.flight.send(0, numbered(1, 30))
+    one.cut()
+    one.flight.send(0, numbered(1, 40))
+    aborted = [record.ref.checkpoint for record in one.flight.abort(second)]
+    assert aborted == [3, 2]
+    assert [record.ref for record in one.flight.cut_records] == [first]
+    assert splits_of(one.flight.open, 0) == ["20", "1", "30", "1", "40"]
+
+
+def test_what_an_aborted_checkpoint_took_of_the_limits_is_taken_of_the_next_one():
+    flight = CheckpointsInFlight(NO_CHECKPOINT, 1, BatchLimits(files=2))
+    readers = Readers()
+    readers.flight = flight
+    flight.open.room.take("a", 1)
+    readers.cut(1)
+    flight.open.room.take("b", 1)
+    readers.abort(1)
+    assert (flight.open.room.files, flight.open.room.is_full) == (2, True)
+
+
+def test_an_event_for_a_reader_without_a_part_waits_for_the_next_cut(one):
+    one.send("e", reader=4)
+    one.cut(1)
+    assert one.flight.cut_records[0].readers == [0]
+    assert one.flight.open.events(4) == ["e"]
+
+
+class GatewayMachine(RuleBasedStateMachine):
+    """Against a model without lists by id: an event waits for every open cut before its send."""
+
+    flight_class: type[CheckpointsInFlight] = CheckpointsInFlight
+
+    def __init__(self):
+        super().__init__()
+        self.readers = Readers(self.flight_class)
+        self.sent = []
+        self.closed = []
+
+    @precondition(lambda self: len(self.closed) < 6)
+    @rule()
+    def cut(self):
+        self.closed.append(self.readers.cut().checkpoint)
+
+    @rule()
+    def send(self):
+        self.sent.append((len(self.sent), set(self.closed)))
+        self.readers.send(len(self.sent) - 1)
+
+    @precondition(lambda self: self.closed)
+    @rule(pick=st.integers(0, 5))
+    def commit(self, pick):
+        checkpoint = self.closed.pop(pick % len(self.closed))
+        self.readers.commit(checkpoint)
+
+    @precondition(lambda self: self.closed)
+    @rule(pick=st.integers(0, 5))
+    def abort(self, pick):
+        checkpoint = self.closed[pick % len(self.closed)]
+        self.readers.abort(checkpoint)
+        self.closed = [known for known in self.closed if known < checkpoint]
+
+    @invariant()
+    def delivered_is_what_nothing_holds(self):
+        free = [event for event, waits_for in self.sent if not waits_for & set(self.closed)]
+        assert self.readers.delivered() == free
+
+
+class OpensTheNewest(CheckpointsInFlight):
+    """A planted bug: a commit opens the newest checkpoint instead of the one it names."""
+
+    def acknowledge(self, ref, reader):
+        return super().acknowledge(self.newest, reader)
+
+
+class BrokenGatewayMachine(GatewayMachine):
+    flight_class = OpensTheNewest
+
+
+TestGatewayAgainstModel = GatewayMachine.TestCase
+
+
+def test_the_model_catches_a_gateway_that_opens_the_newest_instead_of_by_id():
+    search = settings(max_examples=500, derandomize=True, database=None, phases=[Phase.generate])
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(BrokenGatewayMachine, settings=search)

@@ -1,0 +1,82 @@
+"""A new query that begins with a checkpoint of another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReturnedSplit
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
+from pyspark_sluice.tests.protocol.numbers import Harness
+
+
+def test_a_savepoint_starts_a_new_query_and_stays_untouched(query):
+    query.settings = CoordinatorSettings(
+        BatchLimits(files=2), 2, discovery_timeout=0.0, commit_patience=0.0
+    )
+    query.restart()
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.acknowledge(first, 0, returned=[ReturnedSplit(index=0, reason="gone")])
+    second = query.coordinator.latest(first)
+    query.acknowledge(second, 1)
+    before = dict(query.state.objects)
+    other = Harness((), query.settings, MemoryStateStore("other"))
+    other.restart(starting_state=lambda: StartingState(query.state, first))
+    end = other.coordinator.latest(NO_CHECKPOINT)
+    assert end == CheckpointRef(1, 1)
+    # Reader 0 sent 0 back; reader 1 was abandoned; 2 and 3 were not assigned yet.
+    assert other.enumerator.returned == [(0, [0])]
+    assert other.coordinator.report()["abandonedReaders"] == 1
+    assert other.assigned(end) == {0: [2], 1: [3]}
+    assert query.state.objects == before
+    assert query.assigned(second) == {0: [2], 1: [3]}
+    other.restart(starting_state=lambda: pytest.fail("the old state is not needed any more"))
+    assert other.assigned(other.coordinator.latest(end)) == {0: [0]}
+
+
+@pytest.mark.parametrize("acknowledged", [(), (0,), (1,), (0, 1)])
+@pytest.mark.parametrize("went_on", ["not", "cut", "acknowledged", "abandoned"])
+def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(acknowledged, went_on):
+    settings = CoordinatorSettings(BatchLimits(files=2), 2, discovery_timeout=0.0)
+    old = Harness(range(6), settings)
+    old.start()
+    old.enumerator.context.send_event(1, "hello")
+    first = old.coordinator.latest(NO_CHECKPOINT)
+    for reader in acknowledged:
+        old.acknowledge(first, reader)
+    if went_on == "cut":
+        old.calls.tick()
+    elif went_on != "not":
+        second = old.coordinator.latest(first)
+        if went_on == "acknowledged":
+            old.acknowledge(second, 0)
+        elif went_on == "abandoned":
+            record = {"checkpoint": 2, "epoch": 1, "reader": 0, "attempt": 0, "reported": 0}
+            old.commits.abandon(Abandonment.model_validate(record))
+    silent = sorted({0, 1} - set(acknowledged))
+    new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
+    new.restart(starting_state=lambda: StartingState(old.state, first))
+    end = new.coordinator.latest(NO_CHECKPOINT)
+    read = sorted(n for numbers in new.assigned(end).values() for n in numbers)
+    if went_on in ("not", "cut"):
+        assert read == sorted([*silent, 2, 3, 4, 5])
+        events = new.coordinator._history.load(end).header.events
+        assert events == ({"1": ["hello"]} if 1 in silent else {})
+    else:
+        assert read == [2, 3, 4, 5]
+        assert new.coordinator.report()["abandonedReaders"] == len(silent)
+
+
+def test_an_orphan_s_readers_do_not_prove_that_a_savepoint_has_been_read():
+    old = Harness(range(4), CoordinatorSettings(BatchLimits(files=2), 2, discovery_timeout=0.0))
+    first = old.coordinator.latest(NO_CHECKPOINT)
+    old.restart()
+    old.coordinator.latest(NO_CHECKPOINT)
+    later = old.coordinator.latest(CheckpointRef(1, 2))
+    assert later == CheckpointRef(2, 2)
+    old.acknowledge(later, 0)
+    new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
+    new.restart(starting_state=lambda: StartingState(old.state, first))
+    end = new.coordinator.latest(NO_CHECKPOINT)
+    assert sorted(n for ns in new.assigned(end).values() for n in ns) == [0, 1, 2, 3]

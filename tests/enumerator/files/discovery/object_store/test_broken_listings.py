@@ -1,0 +1,122 @@
+"""Answers to a LIST that are no listing: never taken for the end of one."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import make_file_lister
+from pyspark_sluice.errors import SourceUnavailable
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
+
+NAMES = [f"{number:02}.json" for number in range(40)]
+
+BODIES = {
+    "an error": b'<?xml version="1.0"?>\n<Error><Code>InternalError</Code></Error>',
+    "a page of a proxy": b"<html><body>Please sign in.</body></html>",
+    "XML that ends early": b'<?xml version="1.0"?><ListBucketResult><Name>lake</Name><Conte',
+    "nothing": b"",
+}
+
+FSSPEC = ("fsspec", "an error")
+
+
+class Answered:
+    """The requests to list at some positions are answered with 200 and a body."""
+
+    def __init__(self, body, positions, status="200 OK"):
+        self._body, self._positions, self._status = body, positions, status
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, environ, respond):
+        if kind_of(environ) != "LIST":
+            return None
+        with self._lock:
+            self.count += 1
+            if self.count - 1 not in self._positions:
+                return None
+        length = str(len(self._body))
+        respond(self._status, [("Content-Type", "application/xml"), ("Content-Length", length)])
+        return [self._body]
+
+
+@pytest.fixture
+def lake(server, bucket):
+    """Forty objects, ten on a page."""
+    for name in NAMES:
+        server.client().put_object(Bucket=bucket, Key=f"in/{name}", Body=b"abc")
+    server.most_keys = 10
+    yield bucket
+    server.most_keys, server.fault = 0, None
+
+
+def _listed(server, bucket, client="obstore", **options):
+    storage = {**server.options, "client": client}
+    if client == "obstore":
+        storage["retry_config"] = {"max_retries": 1}
+    given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(storage), **options}
+    return [file.path for file in make_file_lister(parse_options(given, streaming=False))(())]
+
+
+@pytest.mark.parametrize("position", [0, 1, 4])
+@pytest.mark.parametrize(("client", "body"), [*(("obstore", b) for b in BODIES), FSSPEC])
+def test_a_listing_is_complete_or_an_error(server, lake, body, position, client):
+    server.fault = Answered(BODIES[body], {position})
+    try:
+        found = _listed(server, lake, client=client)
+    except SourceUnavailable:
+        return
+    assert sorted(found) == [f"s3://{lake}/in/{name}" for name in NAMES]
+
+
+def test_a_store_that_answers_so_for_ever_is_an_error(server, lake):
+    server.fault = Answered(BODIES["an error"], range(1000))
+    with pytest.raises(SourceUnavailable):
+        _listed(server, lake)
+
+
+@pytest.mark.parametrize("position", [1, 4])
+def test_a_bucket_that_is_missing_in_the_middle_of_a_listing_is_no_empty_path(
+    server, lake, position
+):
+    body = b"<Error><Code>NoSuchBucket</Code></Error>"
+    server.fault = Answered(body, {position}, "404 Not Found")
+    with pytest.raises(SourceUnavailable, match="cannot be listed"):
+        _listed(server, lake, failOnMissingPath="false")
+
+
+@pytest.mark.parametrize("position", [0, 2])
+@pytest.mark.parametrize("body", BODIES)
+def test_names_of_the_state_are_complete_or_an_error(server, lake, body, position):
+    opened = open_bucket(f"s3://{lake}", {**server.options, "retry_config": {"max_retries": 1}})
+    assert opened is not None
+    server.fault = Answered(BODIES[body], {position})
+    try:
+        found = opened[0].names("in")
+    except OSError:
+        return
+    assert found == NAMES
+
+
+def test_a_directory_that_somebody_has_drawn_is_no_sign_of_more(server, bucket):
+    for key in ("in/", "in/a", "in/b/"):
+        server.client().put_object(Bucket=bucket, Key=key, Body=b"")
+    server.client().put_object(Bucket=bucket, Key="in/a", Body=b"abc")
+    assert _listed(server, bucket) == [f"s3://{bucket}/in/a"]
+
+
+def test_a_listing_that_ends_where_it_ended_before_is_one_request(server, lake):
+    server.most_keys = 0
+    opened = open_bucket(f"s3://{lake}", server.options)
+    assert opened is not None
+    made, _ = opened
+    assert server.counted(lambda: list(made.pages("in"))) == {"LIST": 2}
+    assert server.counted(lambda: list(made.pages("in"))) == {"LIST": 1}
+    server.client().put_object(Bucket=lake, Key="in/99.json", Body=b"abc")
+    assert server.counted(lambda: list(made.pages("in"))) == {"LIST": 2}
+    made.forget()
+    assert server.counted(lambda: list(made.pages("in"))) == {"LIST": 2}

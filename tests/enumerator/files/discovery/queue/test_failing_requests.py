@@ -1,0 +1,206 @@
+"""One request of a query with notifications fails: each object is still delivered once."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.coordinator.restore import assigned_splits
+from pyspark_sluice.enumerator.files import enumerator as enumerators
+from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
+from pyspark_sluice.errors import SluiceError
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
+from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import event, record
+from pyspark_sluice.tests.patience import PATIENCE
+
+
+class Refused:
+    """Answers one request of a kind with 403, which no client repeats."""
+
+    def __init__(self, kind, position):
+        self.kind, self.position = kind, position
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, environ, respond):
+        if kind_of(environ) != self.kind or self._is_from_the_test(environ):
+            return None
+        with self._lock:
+            self.count += 1
+            if self.count - 1 != self.position:
+                return None
+        respond("403 Forbidden", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>AccessDenied</Code></Error>"]
+
+    @staticmethod
+    def _is_from_the_test(environ):
+        return "test-of-requests" in environ.get("HTTP_USER_AGENT", "")
+
+    @property
+    def has_happened(self):
+        return self.count > self.position
+
+
+class Stream:
+    """A query over one bucket and queue: its state, and the paths that its batches have named."""
+
+    def __init__(self, server, bucket, sqs, **options):
+        self.server, self.bucket, self.sqs = server, bucket, sqs
+        self.queue, self.dead = (
+            sqs.create_queue(QueueName=f"q-{uuid.uuid4().hex[:12]}")["QueueUrl"] for _ in range(2)
+        )
+        given = {
+            "path": f"s3a://{bucket}/in",
+            "storageOptions": as_json(server.options),
+            "discoveryMode": "notifications",
+            "discoveryInterval": "50",
+            "queueUrl": self.queue,
+            "deadLetterQueueUrl": self.dead,
+            "discoveryTimeout": "60s",
+            **options,
+        }
+        self.source = FileSource(
+            parse_options(given, streaming=False), pa.schema([("id", pa.int64())])
+        )
+        self.store = MemoryStateStore()
+        self.start = NO_CHECKPOINT
+        self.delivered = []
+
+    def put(self, *names, told=()):
+        for name in names:
+            self.server.client().put_object(Bucket=self.bucket, Key=f"in/{name}", Body=b"abc")
+        for name in told:
+            self.send(event(record(self.bucket, f"in/{name}")))
+
+    def send(self, body):
+        self.sqs.send_message(QueueUrl=self.queue, MessageBody=body)
+
+    def open(self, *, bounded):
+        settings = CoordinatorSettings(parallelism=2, background_interval=0.05, commit_patience=0.0)
+        coordinator = Coordinator(self.source, self.store, settings)
+        if bounded:
+            coordinator.prepare_available_now()
+        return coordinator
+
+    def batch(self, coordinator):
+        """True if there was one."""
+        end = coordinator.latest(self.start)
+        if end == self.start:
+            return False
+        for checkpoint in coordinator.assignments(self.start, end):
+            splits = assigned_splits(self.source, checkpoint)
+            self.delivered += [split.file.path.rpartition("/")[2] for split in splits]
+        coordinator.commit(self.start)
+        self.start = end
+        return True
+
+    def available_now(self):
+        """A run; the error that it ended with."""
+        coordinator = self.open(bounded=True)
+        try:
+            while self.batch(coordinator):
+                pass
+        except SluiceError as error:
+            return error
+        finally:
+            coordinator.close()
+        return None
+
+    def until(self, names):
+        """A continuous run that is started again after each error, until all is delivered."""
+        deadline = time.monotonic() + PATIENCE
+        coordinator = self.open(bounded=False)
+        try:
+            while not set(names) <= set(self.delivered):
+                assert time.monotonic() < deadline, f"only {self.delivered}"
+                try:
+                    self.batch(coordinator)
+                except SluiceError:
+                    coordinator.close()
+                    coordinator = self.open(bounded=False)
+        finally:
+            coordinator.close()
+
+
+OLD = [f"old-{number}" for number in range(5)]
+NEW = ["new-0", "new-1"]
+
+
+@pytest.fixture
+def make_stream(server, bucket, monkeypatch):
+    monkeypatch.setattr(inboxes, "LONG_POLL", 1)
+    monkeypatch.setattr(inboxes, "SHORT_POLL", 0)
+    monkeypatch.setattr(enumerators, "_BACK_OFF_LIMIT", 0.05)
+    # What the listing finds and what the queue brings are handed over together.
+    monkeypatch.setattr(enumerators, "_PATIENCE", PATIENCE)
+    yield lambda **options: Stream(server, bucket, server.client("sqs"), **options)
+    server.fault = None
+
+
+# Kind and position of each request of a run in which nothing fails.
+REQUESTS = [
+    *(("LIST", 0), ("HEAD", 0), ("HEAD", 1), ("HEAD", 2)),
+    *(("ReceiveMessage", 0), ("ReceiveMessage", 1), ("SendMessage", 0), ("DeleteMessageBatch", 0)),
+]
+
+
+@pytest.mark.parametrize(("kind", "position"), REQUESTS)
+def test_an_available_now_run_that_ends_without_an_error_has_delivered_everything(
+    server, make_stream, kind, position
+):
+    stream = make_stream()
+    stream.put(*OLD, told=OLD[:3])
+    stream.send("no event")
+    server.fault = Refused(kind, position)
+    error = stream.available_now()
+    if error is None:
+        assert sorted(stream.delivered) == OLD
+    assert server.fault.has_happened or kind == "DeleteMessageBatch"
+    server.fault = None
+    stream.put(*NEW, told=NEW)
+    assert stream.available_now() is None
+    assert sorted(stream.delivered) == sorted(OLD + NEW)
+
+
+@pytest.mark.parametrize(("kind", "position"), REQUESTS)
+def test_a_continuous_run_delivers_each_object_once_whatever_request_fails(
+    server, make_stream, kind, position
+):
+    stream = make_stream()
+    stream.put(*OLD, told=OLD[:3])
+    stream.send("no event")
+    server.fault = Refused(kind, position)
+    stream.until(OLD)
+    stream.put(*NEW, told=NEW)
+    stream.until(OLD + NEW)
+    assert server.fault.has_happened or kind == "DeleteMessageBatch"
+    server.fault = None
+    assert stream.available_now() is None
+    assert sorted(stream.delivered) == sorted(OLD + NEW)
+
+
+@pytest.mark.parametrize(("kind", "position"), REQUESTS)
+def test_what_was_there_at_the_start_is_never_read_as_new_whatever_request_fails(
+    server, make_stream, kind, position
+):
+    # Every pass is a full listing.
+    stream = make_stream(includeExistingFiles="false", fullListingInterval="1")
+    stream.put(*OLD, told=OLD[:3])
+    stream.send("no event")
+    server.fault = Refused(kind, position)
+    stream.available_now()
+    server.fault = None
+    if stream.start == NO_CHECKPOINT:
+        assert stream.available_now() is None
+    stream.put(*NEW, told=NEW[:1])
+    assert stream.available_now() is None
+    assert sorted(stream.delivered) == sorted(NEW)

@@ -1,0 +1,128 @@
+"""What a message tells of, in every form that it comes in."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pyspark_sluice.enumerator.files.discovery.queue.s3_events import (
+    MalformedMessage,
+    Told,
+    objects_of,
+)
+from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
+    TEST_EVENT,
+    event,
+    in_event_bridge,
+    in_sns,
+    record,
+)
+
+
+def test_every_form_of_an_event_is_understood():
+    key = "in/a b+c%20ä.json"
+    told = [Told("b", key)]
+    assert objects_of(event(record("b", key))) == told
+    assert objects_of(event(record("b", key, "s3:ObjectCreated:CompleteMultipartUpload"))) == told
+    assert objects_of(in_sns(event(record("b", key)))) == told
+    assert objects_of(in_event_bridge("b", key)) == told
+    assert objects_of(event(record("b", "x"), record("b", "y"))) == [("b", "x"), ("b", "y")]
+    assert objects_of(TEST_EVENT) == objects_of(in_sns(TEST_EVENT)) == []
+    assert objects_of(event(record("b", key, "ObjectRemoved:Delete"))) == []
+    assert objects_of(in_event_bridge("b", key, "Object Deleted")) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Records": 1}', '{"Type": "Notification"}',
+     '{"Type": "Notification", "Message": "x"}', '{"source": "aws.s3", "detail": {}}'],
+)  # fmt: skip
+def test_what_is_no_event_is_malformed(body):
+    with pytest.raises(MalformedMessage):
+        objects_of(body)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["in//a", "/in/a", "in/./a", "in/../a", "in/a\n", "in/\x00", "in/\x7f", "in/\ud800", ""],
+)
+@pytest.mark.parametrize("form", ["record", "EventBridge"])
+def test_a_key_that_no_client_can_ask_for_is_malformed(key, form):
+    body = in_event_bridge("b", key)
+    if form == "record":
+        body = json.dumps({"Records": [record("b", "in/a")]})
+        body = body.replace("in%2Fa", json.dumps(key)[1:-1])
+    with pytest.raises(MalformedMessage):
+        objects_of(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEEP,
+        '{"Records": ' + DEEP + "}",
+        in_sns(DEEP),
+        in_event_bridge("\ud800", "a"),
+        in_event_bridge({"a": 1}, "a"),
+        in_event_bridge("b", 1),
+        event({**record("b", "a"), "s3": None}),
+        event(record("b", "a")).replace('"key": "a"', '"key": "%ED%A0%80"'),
+        "1" * 5000,
+        '{"Records": "text"}',
+        '{"Records": {"a": 1}}',
+    ],
+)
+def test_odd_messages_are_malformed_and_nothing_worse(body):
+    with pytest.raises(MalformedMessage):
+        objects_of(body)
+
+
+def test_a_directory_that_somebody_has_drawn_is_no_malformed_message():
+    assert objects_of(event(record("b", "in/folder/"))) == [("b", "in/folder/")]
+
+
+ODD = st.text(st.characters(codec=None), max_size=8) | st.sampled_from(
+    ["\ud800", "%ED%A0%80", "a//b", "..", "\x00", "aws.s3", "Notification", "ObjectCreated:Put"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | ODD,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ODD, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def _mutated(draw):
+    """An event with one of its values replaced."""
+    body = draw(
+        st.sampled_from(
+            [event(record("b", "k")), in_event_bridge("b", "k"), in_sns(in_event_bridge("b", "k"))]
+        )
+    )
+    whole = json.loads(body)
+    place, at = whole, ""
+    while isinstance(place, dict | list) and place and (not at or draw(st.booleans())):
+        # A list of an event has one element.
+        above = place[0] if isinstance(place, list) else place
+        at = draw(st.sampled_from(sorted(above)))
+        place = above[at]
+    above[at] = draw(VALUES)
+    return json.dumps(whole)
+
+
+@given(st.text() | st.binary().map(lambda data: data.decode("latin-1")) | _mutated())
+@example(DEEP)
+def test_every_message_is_understood_or_malformed(body):
+    with suppress(MalformedMessage):
+        for bucket, key in objects_of(body):
+            # What the ledger and the client do with it.
+            f"s3://{bucket}/{key}".encode()
+            assert not set(key.removesuffix("/").split("/")) & {"", ".", ".."}
+            assert key.isprintable() or not any(ord(c) < 32 for c in key)

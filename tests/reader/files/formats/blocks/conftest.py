@@ -1,0 +1,195 @@
+"""One table in every block format, written by the formats' own libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import ipc, orc
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.reader.files.formats.api import FileFormat
+from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.tests.reader.readings import zones
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("text", pa.string()),
+        ("real", pa.float64()),
+        ("many", pa.list_(pa.int64())),
+        ("named", pa.map_(pa.string(), pa.int64())),
+        ("nested", pa.struct([("a", pa.int64()), ("b", pa.string())])),
+    ]
+)
+AVRO = {
+    "type": "record",
+    "name": "Row",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "text", "type": ["null", "string"]},
+        {"name": "real", "type": "double"},
+        {"name": "many", "type": ["null", {"type": "array", "items": ["null", "long"]}]},
+        {"name": "named", "type": {"type": "map", "values": "long"}},
+        {
+            "name": "nested",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "Nested",
+                    "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}],
+                },
+            ],
+        },
+    ],
+}
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": i,
+            "text": f"text {i % 37}" if i % 5 else None,
+            "real": i * 0.5,
+            "many": [i, None] if i % 3 else None,
+            "named": [(f"k{i % 3}", i)],
+            "nested": {"a": i, "b": "x"} if i % 4 else None,
+        }
+        for i in range(count)
+    ]
+
+
+def _write_parquet(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
+    table = pa.Table.from_pylist(data, SCHEMA)
+    pq.write_table(table, path, row_group_size=max(1, block_rows))
+
+
+def _write_orc(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
+    # Of tables, not of slices of one: Arrow's writer takes the nulls of a sliced struct from the
+    # wrong place.
+    with orc.ORCWriter(path, stripe_size=1, batch_size=max(1, block_rows)) as writer:
+        for start in range(0, max(1, len(data)), block_rows):
+            writer.write(pa.Table.from_pylist(data[start : start + block_rows], SCHEMA))
+
+
+def _write_arrow(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
+    with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, SCHEMA) as writer:
+        writer.write_table(pa.Table.from_pylist(data, SCHEMA), max_chunksize=block_rows)
+
+
+def _write_stream(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
+    with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, SCHEMA) as writer:
+        writer.write_table(pa.Table.from_pylist(data, SCHEMA), max_chunksize=block_rows)
+
+
+def _write_avro(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
+    records = [{**row, "named": dict(row["named"])} for row in data]
+    with path.open("wb") as sink:
+        # About 40 bytes a row: fastavro closes a block by bytes.
+        fastavro.writer(sink, AVRO, records, codec="deflate", sync_interval=40 * block_rows)
+
+
+WRITERS = {
+    "parquet": _write_parquet,
+    "orc": _write_orc,
+    "arrow": _write_arrow,
+    "stream": _write_stream,
+    "avro": _write_avro,
+}
+
+Write = Callable[..., FileVersion]
+
+
+def version(path: Path) -> FileVersion:
+    status = path.stat()
+    return FileVersion(str(path), status.st_size, status.st_mtime_ns // 1000)
+
+
+@pytest.fixture(params=sorted(WRITERS))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
+    """Writes `count` rows in a format and hands out the file's version."""
+    folder = tmp_path_factory.mktemp("blocks")
+    numbers = iter(range(1_000_000))
+
+    def write_rows(kind: str, count: int, block_rows: int = 1000) -> FileVersion:
+        path = folder / f"{next(numbers)}.{kind}"
+        WRITERS[kind](path, rows(count), block_rows)
+        return version(path)
+
+    return write_rows
+
+
+@pytest.fixture(scope="session")
+def fmt() -> Callable[..., FileFormat]:
+    """Builds the reader of a format; Spark's option names as keywords."""
+
+    def build(kind: str, schema: pa.Schema = SCHEMA, **options: Any) -> FileFormat:
+        name = {"stream": "arrow"}.get(kind, kind)
+        return make_format(ReaderOptions(fileFormat=name, **options), schema)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def read() -> Callable[..., list[dict[str, Any]]]:
+    """The rows of a file, or of the splits between the given cuts, in order."""
+
+    def read_rows(fmt: FileFormat, file: FileVersion, *cuts: int) -> list[dict[str, Any]]:
+        borders = [0, *cuts, file.size]
+        found: list[dict[str, Any]] = []
+        for start, end in pairwise(borders):
+            for decoded in fmt.decode(FileSplit(file, start, end)):
+                decoded.batch.validate(full=True)
+                found += decoded.batch.to_pylist()
+        return found
+
+    return read_rows
+
+
+@pytest.fixture(scope="session")
+def sample() -> Callable[[int], list[dict[str, Any]]]:
+    """The rows that `write` writes."""
+    return rows
+
+
+@pytest.fixture(scope="session")
+def version_of() -> Callable[[Path], FileVersion]:
+    """The version of a local file as it is now."""
+    return version
+
+
+@pytest.fixture(scope="session")
+def read_table(version_of: Callable[[Path], FileVersion]) -> Callable[..., pa.Table]:
+    """All rows of some files, as a table of the given schema."""
+
+    def read_files(fmt: FileFormat, paths: list[Path], schema: pa.Schema) -> pa.Table:
+        files = [version_of(path) for path in paths]
+        parts = [part for f in files for part in fmt.decode(FileSplit(f, 0, f.size))]
+        return pa.Table.from_batches([part.batch for part in parts], schema)
+
+    return read_files
+
+
+@pytest.fixture
+def in_zones(spark: SparkSession) -> Callable[[str, str], AbstractContextManager[None]]:
+    """For a while, another zone of the session and of the virtual machine itself."""
+
+    return partial(zones.in_zones, spark)

@@ -1,0 +1,206 @@
+"""Avro: its codecs, and what becomes of its logical types."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.errors import SchemaMismatchError
+
+UTC = pa.timestamp("us", "UTC")
+DAY = 86_400_000_000
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
+def test_avro_codecs(codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any) -> None:
+    path = tmp_path / "x.avro"
+    _write_avro(path, codec, list(range(3000)))
+    found = read(fmt("avro", pa.schema([("id", pa.int32())])), version_of(path), 700, 701, 3000)
+    assert [row["id"] for row in found] == list(range(3000))
+
+
+def _write_avro(path: Path, codec: str, numbers: list[int]) -> None:
+    """By hand where fastavro would need another package for the codec."""
+    import zlib
+
+    schema = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
+    if codec not in ("snappy", "zstandard"):
+        with path.open("wb") as sink:
+            records = ({"id": i} for i in numbers)
+            fastavro.writer(sink, schema, records, codec=codec, sync_interval=500)
+        return
+    from pyspark_sluice.reader.files.formats.avro.container import encoded
+
+    def sized(data: bytes) -> bytes:
+        return encoded(len(data)) + data
+
+    text = str(schema).replace("'", '"').encode()
+    sync = bytes(range(16))
+    parts = [b"Obj\x01", encoded(2), sized(b"avro.schema"), sized(text)]
+    parts += [sized(b"avro.codec"), sized(codec.encode()), encoded(0), sync]
+    for start in range(0, len(numbers), 100):
+        plain = b"".join(encoded(i) for i in numbers[start : start + 100])
+        name = {"zstandard": "zstd"}.get(codec, codec)
+        packed = pa.Codec(name).compress(plain, asbytes=True)
+        if codec == "snappy":
+            packed += zlib.crc32(plain).to_bytes(4, "big")
+        parts += [encoded(100), sized(packed), sync]
+    path.write_bytes(b"".join(parts))
+
+
+LOGICAL = {
+    "type": "record",
+    "name": "R",
+    "namespace": "a.b",
+    "fields": [
+        {
+            "name": "price",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
+        },
+        {
+            "name": "exact",
+            "type": [
+                "null",
+                {
+                    "type": "fixed",
+                    "name": "F",
+                    "size": 16,
+                    "logicalType": "decimal",
+                    "precision": 38,
+                    "scale": 5,
+                },
+            ],
+        },
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "millis", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "local", "type": {"type": "long", "logicalType": "local-timestamp-micros"}},
+        {"name": "key", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "kind", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
+        {"name": "again", "type": "E"},
+        {
+            "name": "times",
+            "type": {
+                "type": "array",
+                "items": ["null", {"type": "long", "logicalType": "timestamp-micros"}],
+            },
+        },
+        {
+            "name": "prices",
+            "type": {
+                "type": "map",
+                "values": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1},
+            },
+        },
+        {
+            "name": "inner",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "N",
+                    "fields": [{"name": "day", "type": {"type": "int", "logicalType": "date"}}],
+                },
+            ],
+        },
+        {"name": "number", "type": ["null", "int", "long"]},
+        {"name": "mixed", "type": ["int", "string"]},
+        {
+            "name": "chain",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "L",
+                    "fields": [{"name": "next", "type": ["null", "L"]}],
+                },
+            ],
+        },
+    ],
+}
+TARGET = pa.schema(
+    [
+        ("again", pa.string()),
+        ("price", pa.decimal128(12, 2)),
+        ("exact", pa.decimal128(38, 5)),
+        ("day", pa.date32()),
+        ("millis", UTC),
+        ("local", pa.timestamp("us")),
+        ("key", pa.string()),
+        ("times", pa.list_(UTC)),
+        ("prices", pa.map_(pa.string(), pa.decimal128(4, 1))),
+        ("inner", pa.struct([("day", pa.date32())])),
+        ("number", pa.int64()),
+    ]
+)
+
+
+@pytest.fixture
+def logical(tmp_path: Path, version_of: Any) -> FileVersion:
+    path = tmp_path / "logical.avro"
+    rows = [
+        {
+            "price": Decimal("-1.25") * i,
+            "exact": Decimal("12345678901234567890.12345") if i % 2 else None,
+            "day": dt.date(1, 1, 1),
+            "millis": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            "local": dt.datetime.fromisoformat("0001-01-01"),
+            "key": uuid.UUID(int=i),
+            "kind": "A",
+            "again": "B",
+            "times": [dt.datetime(9999, 1, 1, tzinfo=dt.UTC), None],
+            "prices": {"k": Decimal("1.5")},
+            "inner": {"day": dt.date(2026, 1, 1)} if i % 2 else None,
+            "number": 2**40 if i else 1,
+            "mixed": "s",
+            "chain": {"next": None},
+        }
+        for i in range(3)
+    ]
+    with path.open("wb") as sink:
+        fastavro.writer(sink, LOGICAL, rows)
+    return version_of(path)
+
+
+def test_avro_s_logical_types_become_columns(logical: FileVersion, fmt: Any, read: Any) -> None:
+    found = read(fmt("avro", TARGET), logical)
+    assert found == [
+        {
+            "again": "B",
+            "price": Decimal("-1.25") * i,
+            "exact": Decimal("12345678901234567890.12345") if i % 2 else None,
+            "day": dt.date(1, 1, 1),
+            "millis": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            "local": dt.datetime.fromisoformat("0001-01-01"),
+            "key": str(uuid.UUID(int=i)),
+            "times": [dt.datetime(9999, 1, 1, tzinfo=dt.UTC), None],
+            "prices": [("k", Decimal("1.5"))],
+            "inner": {"day": dt.date(2026, 1, 1)} if i % 2 else None,
+            "number": 2**40 if i else 1,
+        }
+        for i in range(3)
+    ]
+
+
+def test_few_of_many_avro_columns_are_read_alone(logical: FileVersion, fmt: Any, read: Any) -> None:
+    # The enum is defined in a column that is left out.
+    found = read(fmt("avro", TARGET.empty_table().select(["again"]).schema), logical)
+    assert found == [{"again": "B"}] * 3
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [("mixed", "an Avro union of int, string"), ("chain", "the recursive Avro type a.b.L")],
+)
+def test_avro_types_that_spark_has_not_are_refused_if_wanted(
+    column: str, found: str, logical: FileVersion, fmt: Any, read: Any
+) -> None:
+    with pytest.raises(SchemaMismatchError, match=f"{column}.*{found}"):
+        read(fmt("avro", pa.schema([(column, pa.string())])), logical)

@@ -1,0 +1,309 @@
+"""Dates and timestamps of the hybrid Julian calendar come out as Spark rebases them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+from pyspark_sluice.errors import SchemaMismatchError
+from pyspark_sluice.reader.files.values import calendar as under_test
+from pyspark_sluice.reader.files.values.calendar import HybridCalendar
+from pyspark_sluice.tests.reader.files.reading import read_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).resolve().parents[5]
+INSTANT = pa.timestamp("us", "UTC")
+LEGACY = {
+    b"org.apache.spark.version": b"4.3.0",
+    b"org.apache.spark.legacyDateTime": b"",
+    b"org.apache.spark.legacyINT96": b"",
+    b"org.apache.spark.timeZone": b"America/Los_Angeles",
+}
+JULIAN = dt.date(1000, 3, 6)
+"""What the day 1 March 1000 of the Julian calendar looks like if nobody rebases it."""
+
+
+def _tool() -> Any:
+    path = ROOT / "tools" / "calendar_zones.py"
+    spec = importlib.util.spec_from_file_location("calendar_zones", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_zone_is_rebased_as_by_spark_s_own_table() -> None:
+    table = _tool().spark_table()
+    random = np.random.default_rng(1)
+    assert len(table) > 500
+    for record in table:
+        switches = np.array(record["switches"]) * 1_000_000
+        amounts = np.array(record["diffs"]) * 1_000_000
+        some = random.integers(switches[0], 4_102_444_800_000_000, 200)
+        found = np.concatenate([some, switches[1:] - 1, switches, switches + 1])
+        expected = found + amounts[np.searchsorted(switches, found, side="right") - 1]
+        rebased = HybridCalendar(record["tz"]).instants(pa.array(found, pa.timestamp("us")))
+        assert np.array_equal(rebased.cast(pa.int64()).to_numpy(), expected), record["tz"]
+
+
+def test_the_shipped_zones_are_those_of_the_installed_spark() -> None:
+    tool = _tool()
+    shipped = (Path(under_test.__file__).parent / "calendar_zones.txt").read_text()
+    assert shipped == tool.HEAD + "\n".join(tool.lines(tool.spark_table())) + "\n"
+
+
+@pytest.mark.parametrize(("unit", "per_second"), [("s", 1), ("ms", 1_000), ("us", 1_000_000)])
+def test_every_unit_is_rebased_alike_and_nulls_stay(unit: str, per_second: int) -> None:
+    # 1684 is Gregorian, 1584 is too, 1484 is nine days off.
+    seconds = [-9_000_000_000, -12_180_000_000, -15_335_000_000]
+    array = pa.array([*(second * per_second + 1 for second in seconds), None], pa.timestamp(unit))
+    moved = HybridCalendar("UTC").instants(array).cast(pa.int64()).to_pylist()
+    seconds[2] -= 9 * 86_400
+    assert moved == [*(second * per_second + 1 for second in seconds), None]
+
+
+def test_days_before_the_year_one_keep_their_month_and_day() -> None:
+    # 1 March of the year 0 in both calendars.
+    assert HybridCalendar("UTC").dates(pa.array([-719_470], pa.int32()).view(pa.date32())).view(
+        pa.int32()
+    ).to_pylist() == [-719_468]
+
+
+NUMBERS = [
+    "id",
+    "unix_date(d) AS d",
+    "unix_micros(t) AS t",
+    "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', n) AS n",
+    "unix_date(deep[0].d) AS deep_d",
+    "unix_micros(mapped['k']) AS mapped_t",
+]
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("d", pa.date32()),
+        ("t", INSTANT),
+        ("n", pa.timestamp("us")),
+        ("deep", pa.list_(pa.struct([("d", pa.date32())]))),
+        ("mapped", pa.map_(pa.string(), INSTANT)),
+    ]
+)
+
+
+def _over_the_centuries(spark: SparkSession) -> DataFrame:
+    """Years 1 to 2100, with some null, and with the days around the change of the calendar."""
+    return spark.sql("""
+        WITH days AS (
+            SELECT id, IF(id < 950, CAST(id * 807 - 719160 AS INT), CAST(id - 142400 AS INT)) AS day
+            FROM RANGE(0, 1000, 1, 1)
+        ), moments AS (
+            SELECT id, IF(id % 9 = 4, NULL, DATE_FROM_UNIX_DATE(day)) AS d,
+                IF(id % 9 = 5, NULL, TIMESTAMP_MILLIS(
+                    (day + 2) * 86400000L + id * 12345678L % 86400000L)) AS t
+            FROM days
+        )
+        SELECT id, d, t, CAST(t AS TIMESTAMP_NTZ) AS n,
+            ARRAY(STRUCT(id AS unread, d AS d)) AS deep, MAP('k', t) AS mapped
+        FROM moments""")
+
+
+def _numbers(table: pa.Table) -> dict[str, list[Any]]:
+    """The same of our rows as `NUMBERS` says of Spark's."""
+    ordered = table.sort_by("id")
+    deep = pa.array([row[0]["d"] for row in ordered["deep"].to_pylist()], pa.date32())
+    mapped = ordered["mapped"].combine_chunks().items
+    return {
+        "id": ordered["id"].to_pylist(),
+        "d": ordered["d"].cast(pa.int32()).to_pylist(),
+        "t": ordered["t"].cast(pa.int64()).to_pylist(),
+        "n": ordered["n"].cast(pa.int64()).to_pylist(),
+        "deep_d": deep.cast(pa.int32()).to_pylist(),
+        "mapped_t": mapped.cast(pa.int64()).to_pylist(),
+    }
+
+
+def _of_spark(spark: SparkSession, folder: Path, kind: str) -> dict[str, list[Any]]:
+    read = spark.read.format(kind).load(str(folder))
+    return read.selectExpr(*NUMBERS).orderBy("id").toArrow().to_pydict()
+
+
+def _ours(fmt: Any, read_table: Any, folder: Path, kind: str, **options: Any) -> dict[str, Any]:
+    return _numbers(
+        read_table(fmt(kind, SCHEMA, **options), sorted(folder.glob(f"*.{kind}")), SCHEMA)
+    )
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("LEGACY", "INT96", "America/Los_Angeles"),
+        ("LEGACY", "TIMESTAMP_MICROS", "Europe/Amsterdam"),
+        ("LEGACY", "TIMESTAMP_MILLIS", "UTC"),
+        ("CORRECTED", "INT96", "America/Los_Angeles"),
+    ],
+    ids=" ".join,
+)
+def test_parquet_of_spark_s_writers_reads_as_spark_reads_it(
+    case: tuple[str, str, str],
+    spark: SparkSession,
+    in_zones: Any,
+    fmt: Any,
+    read_table: Any,
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "x"
+    mode, stored, session = case
+    keys = {
+        "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
+        "spark.sql.parquet.int96RebaseModeInWrite": mode,
+        "spark.sql.parquet.outputTimestampType": stored,
+    }
+    before = {key: str(spark.conf.get(key)) for key in keys}
+    with in_zones(session, "Asia/Kolkata"):
+        try:
+            for key, value in keys.items():
+                spark.conf.set(key, value)
+            _over_the_centuries(spark).write.parquet(str(folder))
+        finally:
+            for key, value in before.items():
+                spark.conf.set(key, value)
+        expected = _of_spark(spark, folder, "parquet")
+    assert _ours(fmt, read_table, folder, "parquet", timeZone="Pacific/Auckland") == expected
+
+
+def _parquet(path: Path, notes: dict[bytes, bytes], *, int96: bool = False) -> Path:
+    """One row: 1 March 1000 of the Julian calendar, as a date and at noon."""
+    days = pa.array([JULIAN])
+    noon = pa.array([dt.datetime.combine(JULIAN, dt.time(12))], pa.timestamp("us"))
+    column = noon if int96 else noon.cast(INSTANT)
+    table = pa.table({"d": days, "t": column}).replace_schema_metadata(notes)
+    pq.write_table(table, path, use_deprecated_int96_timestamps=int96)
+    return path
+
+
+DAY_AND_TIME = pa.schema([("d", pa.date32()), ("t", INSTANT)])
+
+
+@pytest.mark.parametrize("int96", [False, True])
+@pytest.mark.parametrize(
+    ("version", "options", "rebased"),
+    [
+        ("", {}, (False, False)),
+        ("", {"datetimeRebaseMode": "LEGACY"}, (True, False)),
+        ("", {"int96RebaseMode": "LEGACY"}, (False, True)),
+        ("2.4.8", {}, (True, True)),
+        ("3.0.3", {}, (False, True)),
+        ("3.5.0", {"datetimeRebaseMode": "LEGACY"}, (False, False)),
+    ],
+)
+def test_version_and_marks_decide_and_options_where_there_are_none(
+    version: str,
+    options: dict[str, str],
+    rebased: tuple[bool, bool],
+    int96: bool,
+    fmt: Any,
+    read_table: Any,
+    tmp_path: Path,
+) -> None:
+    notes = {b"org.apache.spark.version": version.encode()} if version else {}
+    path = _parquet(tmp_path / "x.parquet", notes, int96=int96)
+    reader = fmt("parquet", DAY_AND_TIME, **options)
+    (row,) = read_table(reader, [path], DAY_AND_TIME).to_pylist()
+    plain, kept_in_int96 = rebased
+    assert row["d"] == (dt.date(1000, 3, 1) if plain else JULIAN)
+    moved = kept_in_int96 if int96 else plain
+    assert row["t"].date() == (dt.date(1000, 3, 1) if moved else JULIAN)
+
+
+def test_values_of_an_unknown_calendar_can_be_refused(
+    fmt: Any, read: Any, version_of: Any, tmp_path: Path
+) -> None:
+    path = _parquet(tmp_path / "x.parquet", {})
+    reader = fmt("parquet", DAY_AND_TIME, datetimeRebaseMode="exception")
+    with pytest.raises(SchemaMismatchError, match="datetimeRebaseMode") as caught:
+        read(reader, version_of(path))
+    assert caught.value.where == str(path)
+
+
+def test_a_zone_without_known_rules_is_refused_by_name(
+    fmt: Any, read: Any, version_of: Any, tmp_path: Path
+) -> None:
+    notes = {**LEGACY, b"org.apache.spark.timeZone": b"Mars/Olympus"}
+    path = _parquet(tmp_path / "x.parquet", notes)
+    with pytest.raises(SchemaMismatchError, match="Mars/Olympus"):
+        read(fmt("parquet", DAY_AND_TIME), version_of(path))
+
+
+def test_a_filter_sees_rebased_values_whatever_the_row_groups_bounds(
+    fmt: Any, read: Any, version_of: Any, tmp_path: Path
+) -> None:
+    days = pa.array(range(-355_000, -354_000), pa.int32()).view(pa.date32())
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"d": days}).replace_schema_metadata(LEGACY), path, row_group_size=10)
+    schema = pa.schema([("d", pa.date32())])
+    everything = read(fmt("parquet", schema), version_of(path))
+    assert all(row["d"] < day.as_py() for row, day in zip(everything, days, strict=True))
+    wanted = [row for row in everything if row["d"] == dt.date(999, 1, 20)]
+    assert len(wanted) == 1
+    chosen = {"file_format": "parquet", "filter": "d = '0999-01-20'"}
+    assert read_rows([path], schema, **chosen) == wanted
+
+
+def test_avro_with_spark_s_marks_is_rebased_like_parquet(
+    fmt: Any, read: Any, version_of: Any, tmp_path: Path
+) -> None:
+    noon = dt.datetime.combine(JULIAN, dt.time(12), dt.UTC)
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    fields = [
+        {"name": "d", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "t", "type": ["null", micros]},
+        {"name": "many", "type": {"type": "array", "items": micros}},
+    ]
+    schema = {"type": "record", "name": "Row", "fields": fields}
+    target = pa.schema([*DAY_AND_TIME, ("many", pa.list_(INSTANT))])
+    records = [{"d": JULIAN, "t": noon, "many": [noon]}]
+    found = {}
+    for name, notes in (("plain", {}), ("legacy", LEGACY)):
+        path = tmp_path / f"{name}.avro"
+        with path.open("wb") as sink:
+            texts = {key.decode(): value.decode() for key, value in notes.items()}
+            fastavro.writer(sink, schema, records, metadata=texts)
+        (found[name],) = read(fmt("avro", target), version_of(path))
+    assert found["plain"] == {"d": JULIAN, "t": noon, "many": [noon]}
+    parquet = _parquet(tmp_path / "x.parquet", LEGACY)
+    (expected,) = read(fmt("parquet", DAY_AND_TIME), version_of(parquet))
+    assert found["legacy"]["d"] == dt.date(1000, 3, 1)
+    assert found["legacy"] == {**expected, "many": [expected["t"]]}
+
+
+def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(
+    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
+) -> None:
+    rows = _over_the_centuries(spark).select("id", "d", "deep")
+    rows.write.orc(str(tmp_path / "spark"))
+    days = pa.array(range(-719_000, -141_000, 601), pa.int32()).view(pa.date32())
+    # Arrow says nothing of the calendar, which is taken to be the hybrid one.
+    (tmp_path / "arrow").mkdir()
+    deep = pa.array([[{"d": day}] for day in days.to_pylist()])
+    table = pa.table({"id": list(range(len(days))), "d": days, "deep": deep})
+    orc.write_table(table, tmp_path / "arrow" / "x.orc")
+    schema = pa.schema([SCHEMA.field(name) for name in ("id", "d", "deep")])
+    for folder in (tmp_path / "spark", tmp_path / "arrow"):
+        paths = sorted(folder.glob("*.orc"))
+        found = read_table(fmt("orc", schema), paths, schema).sort_by("id")
+        expected = spark.read.schema(rows.schema).orc(str(folder)).orderBy("id")
+        numbers = expected.selectExpr("unix_date(d) d", "unix_date(deep[0].d) e").toArrow()
+        assert found["d"].cast(pa.int32()).to_pylist() == numbers["d"].to_pylist()
+        deep = pa.array([row[0]["d"] for row in found["deep"].to_pylist()], pa.date32())
+        assert deep.cast(pa.int32()).to_pylist() == numbers["e"].to_pylist()

@@ -1,0 +1,64 @@
+"""However a file is cut into splits, the rows are those of the whole file, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.reader.files.formats.api import Splittability
+
+COUNT = 400
+
+
+@pytest.fixture(scope="session")
+def files(write: Any) -> dict[str, Any]:
+    kinds = ("parquet", "orc", "arrow", "stream", "avro")
+    return {kind: write(kind, COUNT, 23) for kind in kinds}
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_any_cuts_give_the_rows_of_the_whole_file(
+    data: st.DataObject, kind: str, files: Any, fmt: Any, read: Any, sample: Any
+) -> None:
+    file = files[kind]
+    reader = fmt(kind)
+    borders = [block.start for block in reader.blocks(file)][1:]
+    anywhere = st.integers(1, file.size - 1)
+    near = st.sampled_from(borders or [1]).flatmap(lambda b: st.sampled_from([b - 1, b, b + 1]))
+    places = st.lists(st.one_of(anywhere, near), max_size=8, unique=True)
+    cuts = sorted(cut for cut in data.draw(places) if 0 < cut < file.size)
+    assert read(reader, file, *cuts) == sample(COUNT)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc", "arrow", "avro"])
+def test_a_file_of_many_blocks_is_really_cut(kind: str, files: Any, fmt: Any) -> None:
+    reader = fmt(kind)
+    assert reader.splittability(files[kind]) in (Splittability.BLOCKS, Splittability.RECORDS)
+    assert len(reader.blocks(files[kind])) >= COUNT // 60
+
+
+def test_a_reader_goes_from_file_to_file_of_other_schemas(kind: str, write: Any, fmt: Any) -> None:
+    reader = fmt(kind, pa.schema([("text", pa.string()), ("id", pa.int64())]))
+    for file in (write(kind, 3), write(kind, 5), write(kind, 0)):
+        batches = [part.batch for part in reader.decode(FileSplit(file, 0, file.size))]
+        assert all(batch.schema.names == ["text", "id"] for batch in batches)
+
+
+def test_a_schema_without_columns_still_counts_the_rows(kind: str, write: Any, fmt: Any) -> None:
+    file = write(kind, 1234, 100)
+    parts = fmt(kind, pa.schema([])).decode(FileSplit(file, 0, file.size))
+    assert sum(part.batch.num_rows for part in parts) == 1234
+
+
+def test_columns_that_no_file_has_are_nulls(kind: str, write: Any, fmt: Any, read: Any) -> None:
+    file = write(kind, 3)
+    schema = pa.schema([("gone", pa.list_(pa.date32())), ("ID", pa.int64())])
+    assert read(fmt(kind, schema), file) == [{"gone": None, "ID": i} for i in range(3)]

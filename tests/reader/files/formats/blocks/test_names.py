@@ -1,0 +1,145 @@
+"""A column is addressed by the parts of its path: a dot in a name is no step into a struct."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather, orc
+
+from pyspark_sluice.errors import OptionError, SchemaMismatchError
+from pyspark_sluice.reader.files.filter.predicate import Predicate
+from pyspark_sluice.tests.reader.files.reading import read_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 899
+INNER = pa.struct([("c", pa.int64()), ("c.d", pa.int64()), ("e", pa.struct([("d", pa.int64())]))])
+COLUMNS = {
+    "a.b": pa.array(range(ROWS)),
+    "a": pa.array([{"b": -i, "c": str(i)} for i in range(ROWS)]),
+    "s": pa.array([{"c": i, "c.d": 2 * i, "e": {"d": 3 * i}} for i in range(ROWS)], INNER),
+    "s.c": pa.array([None if i % 3 else i for i in range(ROWS)], pa.int64()),
+    "s.e.d": pa.array([str(i) for i in range(ROWS)]),
+    ".": pa.array(range(ROWS)),
+    "tick`s and spaces": pa.array([f"x{i}" for i in range(ROWS)]),
+    "Größe": pa.array([float(i) for i in range(ROWS)]),
+    "UPPER": pa.array(range(1, ROWS + 1)),
+    "l.element": pa.array(range(ROWS)),
+    "l": pa.array([[{"element": i, "x.y": -i}] for i in range(ROWS)]),
+}
+WRITERS = {
+    "parquet": lambda table, path: pq.write_table(table, path, row_group_size=100),
+    "orc": lambda table, path: orc.write_table(table, path, stripe_size=1, batch_size=100),
+    "arrow": lambda table, path: feather.write_feather(table, str(path), chunksize=100),
+}
+WANTED = [
+    [("a.b", pa.int64())],
+    [("a", pa.struct([("b", pa.int64())]))],
+    [("a", pa.struct([("c", pa.string())])), ("a.b", pa.int64())],
+    [("s", pa.struct([("c.d", pa.int64())]))],
+    [("s", pa.struct([("e", pa.struct([("d", pa.int64())]))]))],
+    [("s.e.d", pa.string()), ("s", pa.struct([("c", pa.int64())]))],
+    [("s.c", pa.int64()), (".", pa.int64()), ("upper", pa.int64())],
+    [("tick`s and spaces", pa.string()), ("größe", pa.float64())],
+    [("l", pa.list_(pa.struct([("x.y", pa.int64())]))), ("l.element", pa.int64())],
+    [("a.c", pa.string()), ("b", pa.int64())],
+]
+
+
+def _without_the_rest(value: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_struct(kind):
+        return {field.name: _without_the_rest(value[field.name], field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return [_without_the_rest(inner, kind.value_type) for inner in value]
+    return value
+
+
+@pytest.mark.parametrize("wanted", WANTED, ids=lambda fields: " ".join(name for name, _ in fields))
+@pytest.mark.parametrize("order", [1, -1], ids=["dotted first", "struct first"])
+@pytest.mark.parametrize("name", WRITERS)
+def test_dots_in_names_do_not_lead_into_structs(
+    name: str, order: int, wanted: list[tuple[str, pa.DataType]], tmp_path: Path
+) -> None:
+    names = list(COLUMNS)[::order]
+    WRITERS[name](pa.table({column: COLUMNS[column] for column in names}), tmp_path / "x")
+    found = read_rows([tmp_path / "x"], pa.schema(wanted), file_format=name)
+    folded = {column.lower(): column for column in COLUMNS}
+    rows: list[dict[str, Any]] = [{} for _ in range(ROWS)]
+    for column, kind in wanted:
+        there = folded.get(column.lower())
+        values = [None] * ROWS if there is None else COLUMNS[there].to_pylist()
+        for row, value in zip(rows, values, strict=True):
+            row[column] = None if there is None else _without_the_rest(value, kind)
+    assert found == rows
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc"])
+def test_spark_reads_the_same_under_names_with_dots(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    # Spark's ORC reader cuts names at a backtick.
+    table = pa.table({k: v for k, v in COLUMNS.items() if "`" not in k})
+    WRITERS[name](table, tmp_path / "x")
+    theirs = spark.read.format(name).load(str(tmp_path / "x")).toArrow()
+    assert theirs.schema.names == table.schema.names
+    found = read_rows([tmp_path / "x"], table.schema, file_format=name)
+    assert found == theirs.to_pylist()
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc"])
+def test_of_names_that_differ_in_case_the_exact_one_is_read_where_spark_refuses(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    WRITERS[name](pa.table({"id": [1], "ID": [2]}), tmp_path / "x")
+    for column, expected in (("id", [{"id": 1}]), ("ID", [{"ID": 2}]), ("Id", None)):
+        with pytest.raises(Exception, match=r"FAILED_READ_FILE|Found duplicate field"):
+            spark.read.schema(f"{column} long").format(name).load(str(tmp_path / "x")).collect()
+        schema = pa.schema([(column, pa.int64())])
+        if expected is None:
+            with pytest.raises(SchemaMismatchError, match="id, ID"):
+                read_rows([tmp_path / "x"], schema, file_format=name)
+        else:
+            assert read_rows([tmp_path / "x"], schema, file_format=name) == expected
+
+
+def test_spark_cuts_names_of_orc_at_a_backtick(spark: SparkSession, tmp_path: Path) -> None:
+    WRITERS["orc"](pa.table({"tick`s": [1]}), tmp_path / "x")
+    assert spark.read.orc(str(tmp_path / "x")).columns == ["tick"]
+    schema = pa.schema([("tick`s", pa.int64())])
+    assert read_rows([tmp_path / "x"], schema, file_format="orc") == [{"tick`s": 1}]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["dotted first", "struct first"])
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("`a.b` > 0", range(1, ROWS)),
+        ("`a.b` < 0", range(0)),
+        ("`s.c` IS NULL", [i for i in range(ROWS) if i % 3]),
+        ("`s.c` IS NOT NULL AND `l.element` > 890", [891, 894, 897]),
+        ("`.` >= 898", [898]),
+        ("`tick``s and spaces` = 'x7'", [7]),
+        ("größe > 896.5", [897, 898]),
+        ("upper <= 1", [0]),
+    ],
+)
+def test_row_groups_are_judged_by_the_column_and_not_by_a_field_of_a_struct(
+    name: str, order: int, condition: str, kept: Any, tmp_path: Path
+) -> None:
+    table = pa.table({column: COLUMNS[column] for column in list(COLUMNS)[::order]})
+    WRITERS[name](table, tmp_path / "x")
+    found = read_rows([tmp_path / "x"], table.schema, file_format=name, filter=condition)
+    assert [row["a.b"] for row in found] == list(kept)
+
+
+def test_a_name_with_a_dot_outside_of_backticks_is_no_column_of_a_filter() -> None:
+    schema = pa.schema([("a", pa.struct([("b", pa.int64())])), ("a.b", pa.int64())])
+    with pytest.raises(OptionError, match=r"a\.b") as caught:
+        Predicate.parse("a.b > 1", schema)
+    assert "`a.b`" in caught.value.expected

@@ -1,0 +1,282 @@
+"""What each block format has of its own: types, codecs, columns that are left out, memory."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import ipc, orc
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.errors import MalformedDataError, SplitReadError
+from pyspark_sluice.reader.files.formats.api import Splittability
+from pyspark_sluice.reader.files.formats.parquet.footer import bound
+from pyspark_sluice.tests.patience import PATIENCE
+
+UTC = pa.timestamp("us", "UTC")
+DAY = 86_400_000_000
+
+
+def test_int96_reaches_beyond_what_nanoseconds_can_say(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    when = [dt.datetime.fromisoformat(t) for t in ("0001-01-01", "9999-12-31T23:59:59.999999")]
+    table = pa.table({"t": pa.array(when, pa.timestamp("us"))})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    found = read(fmt("parquet", pa.schema([("t", UTC)])), version_of(path))
+    assert [row["t"].replace(tzinfo=None) for row in found] == when
+
+
+INT96 = {
+    (2_440_588, 0): 0,
+    (0, 0): -2_440_588 * DAY,
+    (0, 5_999): -2_440_588 * DAY + 5,
+    (1, 0): -2_440_587 * DAY,
+    (-1, 0): -2_440_589 * DAY,
+    (2_440_588, -1_999): -1,
+    (2_440_588, -(2**63)): -(2**63) // 1000 + 1,
+    (2_440_588, 2**63 - 1): 2**63 // 1000,
+    (2_440_589, 86_400_000_005_000): 2 * DAY + 5,
+}
+"""Microseconds of Julian days and nanoseconds, at and beyond what either should be."""
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("notes", [False, True])
+def test_int96_is_read_out_of_its_bytes_where_arrow_would_change_it(
+    dictionary: bool, notes: bool, tmp_path: Path, fmt: Any, read_table: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    first = dt.datetime.fromisoformat("2020-01-01")
+    values = [first + dt.timedelta(days=i) for i in range(len(INT96))]
+    times = pa.array([None, *values], pa.timestamp("us"))
+    nested = pa.array([None, [None], *([{"t": value}] for value in values)][: len(times)])
+    table = pa.table({"t": times, "n": nested})
+    options = {"use_dictionary": dictionary, "compression": "none", "store_schema": notes}
+    pq.write_table(
+        table, path, use_deprecated_int96_timestamps=True, write_statistics=False, **options
+    )
+    data = path.read_bytes()
+    for i, (day, nanoseconds) in enumerate(INT96):
+        written = struct.pack("<qi", 0, 2_458_850 + i)
+        data = data.replace(written, struct.pack("<qi", nanoseconds, day))
+    path.write_bytes(data)
+    schema = pa.schema([("t", UTC), ("n", pa.list_(pa.struct([("t", UTC)])))])
+    found = read_table(fmt("parquet", schema), [path], schema)
+    assert found.column("t").cast(pa.int64()).to_pylist() == [None, *INT96.values()]
+    inner = found.column("n").combine_chunks().flatten().field("t").cast(pa.int64()).to_pylist()
+    assert inner == [None, *INT96.values()][: len(inner)]
+    assert len(inner) == len(INT96)
+
+
+def test_a_column_that_does_not_decode_is_named(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({"good": range(3000), "bad": range(3000)})
+    pq.write_table(table, path, use_dictionary=False, compression="zstd")
+    chunk = pq.read_metadata(path).row_group(0).column(1)
+    data = bytearray(path.read_bytes())
+    end = chunk.data_page_offset + chunk.total_compressed_size
+    data[end - 1000 : end] = bytes(1000)
+    path.write_bytes(data)
+    schema = pa.schema([("good", pa.int64()), ("bad", pa.int64())])
+    with pytest.raises(MalformedDataError, match="column 'bad', which does not decode") as caught:
+        read(fmt("parquet", schema), version_of(path))
+    assert str(path) in str(caught.value)
+
+
+def test_only_wanted_columns_are_read_from_parquet(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({"bulk": ["x" * 1000] * 100, "s": [{"a": i, "b": "y"} for i in range(100)]})
+    pq.write_table(table, path, use_dictionary=False, compression="none")
+    # The bytes of the unwanted column are destroyed: reading it would fail.
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    data = bytearray(path.read_bytes())
+    start = chunk.data_page_offset
+    data[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    path.write_bytes(data)
+    schema = pa.schema([("s", pa.struct([("a", pa.int64())]))])
+    found = read(fmt("parquet", schema), version_of(path))
+    assert found == [{"s": {"a": i}} for i in range(100)]
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
+def test_parquet_codecs(codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"id": range(5000)}), path, compression=codec, row_group_size=999)
+    found = read(fmt("parquet", pa.schema([("id", pa.int32())])), version_of(path), 500, 3000)
+    assert [row["id"] for row in found] == list(range(5000))
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_orc_codecs_are_cut_at_stripes(
+    codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.orc"
+    noise = random.Random(1)
+    with orc.ORCWriter(path, compression=codec, stripe_size=1, batch_size=500) as writer:
+        for start in range(0, 5000, 500):
+            ids = range(start, start + 500)
+            bulk = [noise.randbytes(200) for _ in ids]
+            writer.write(pa.table({"id": ids, "bulk": bulk}))
+    reader = fmt("orc", pa.schema([("id", pa.int64())]))
+    blocks = reader.blocks(version_of(path))
+    assert len(blocks) == orc.ORCFile(path).nstripes > 1
+    assert sum(block.rows for block in blocks) == 5000
+    found = read(reader, version_of(path), blocks[1].start + 1)
+    assert [row["id"] for row in found] == list(range(5000))
+
+
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+def test_arrow_codecs_and_dictionaries(
+    codec: str | None, tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.arrow"
+    table = pa.table({"id": range(900), "s": pa.array(["a", "b", None] * 300).dictionary_encode()})
+    options = ipc.IpcWriteOptions(compression=codec)
+    with ipc.new_file(str(path), table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=100)
+    reader = fmt("arrow", pa.schema([("s", pa.string())]))
+    assert [block.rows for block in reader.blocks(version_of(path))] == [100] * 9
+    assert [row["s"] for row in read(reader, version_of(path))] == ["a", "b", None] * 300
+
+
+def test_feather_files_of_version_one_are_named_as_such(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.feather"
+    path.write_bytes(b"FEA1" + bytes(40) + b"FEA1")
+    with pytest.raises(MalformedDataError, match="Feather version 1"):
+        read(fmt("arrow"), version_of(path))
+
+
+def test_orc_s_timestamps_hang_in_the_writer_s_zone_or_else_in_the_session_s(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.orc"
+    noon = pa.array([dt.datetime.fromisoformat("2026-07-01T12:00")], pa.timestamp("us"))
+    orc.write_table(pa.table({"t": noon}), path)
+    schema = pa.schema([("t", UTC)])
+    berlin = fmt("orc", schema, timeZone="Europe/Berlin")
+    assert read(berlin, version_of(path))[0]["t"].hour == 12
+    # The writer's zone is the third field of a stripe's footer; made an unknown one, it is gone.
+    named, unnamed = b"\x1a\x03GMT", b"\x7a\x03GMT"
+    assert path.read_bytes().count(named) == 1
+    path.write_bytes(path.read_bytes().replace(named, unnamed))
+    # What is counted is the time since 2015, which began in winter.
+    assert read(berlin, version_of(path))[0]["t"].hour == 11
+    assert read(fmt("orc", schema), version_of(path))[0]["t"].hour == 12
+
+
+def test_a_binary_file_is_one_row_of_spark_s_columns(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
+
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"\x00\xff" * 1000)
+    file = version_of(path)
+    reader = fmt("binaryFile", SPARK_SCHEMA)
+    assert reader.splittability(file) is Splittability.WHOLE
+    (row,) = read(reader, file)
+    assert row["path"] == f"file:{path}"
+    assert row["length"] == 2000
+    assert row["content"] == b"\x00\xff" * 1000
+    assert row["modificationTime"].timestamp() == pytest.approx(path.stat().st_mtime, abs=1e-6)
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert read(reader, version_of(empty))[0]["content"] == b""
+
+
+def test_a_binary_file_is_not_opened_unless_its_content_is_wanted(fmt: Any, read: Any) -> None:
+    file = FileVersion("/nowhere/x", 3 * 2**30, 0)
+    found = read(fmt("binaryFile", pa.schema([("length", pa.int64())])), file)
+    assert found == [{"length": 3 * 2**30}]
+    with pytest.raises(SplitReadError, match="too long to be one value: /nowhere/x"):
+        read(fmt("binaryFile", pa.schema([("content", pa.binary())])), file)
+
+
+MEMORY = """
+import resource, sys
+import pyarrow as pa
+from pathlib import Path
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.options import ReaderOptions
+
+def peak():
+    text = Path("/proc/self/status").read_text()
+    return int(text.split("VmHWM:")[1].split()[0]) * 1024
+
+def decode(path):
+    status = Path(path).stat()
+    file = FileVersion(path, status.st_size, status.st_mtime_ns // 1000)
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    reader = make_format(ReaderOptions(fileFormat="parquet"), schema)
+    return sum(p.batch.num_rows for p in reader.decode(FileSplit(file, 0, file.size)))
+
+decode(sys.argv[1])
+before = peak()
+rows = decode(sys.argv[2])
+print(rows, peak() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    small, large = tmp_path / "small.parquet", tmp_path / "large.parquet"
+    rows = 4_000_000
+    chunk = 250_000
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    # One row group of 400 MB, as some writers make them.
+    with pq.ParquetWriter(large, schema, use_dictionary=False, compression="none") as writer:
+        parts = []
+        for start in range(0, rows, chunk):
+            ids = range(start, start + chunk)
+            parts.append(pa.table({"id": ids, "text": [f"{i:088d}" for i in ids]}))
+        writer.write_table(pa.concat_tables(parts), row_group_size=rows)
+    assert large.stat().st_size > 380_000_000
+    pq.write_table(parts[0].slice(0, 100), small)
+    del parts
+    command = [sys.executable, "-c", MEMORY, str(small), str(large)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    found, grown = map(int, done.stdout.split())
+    assert found == rows
+    # Arrow itself holds 20 MB at most; the rest is code, and pages its allocator keeps.
+    assert grown < 6 * 16 * 1024 * 1024
+
+
+def test_rows_count_where_the_file_s_own_count_is_left_at_zero(
+    tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    for groups in (1, 2):
+        table = pa.table({"id": list(range(60))})
+        pq.write_table(table, path, row_group_size=60 // groups, store_schema=False)
+        data = bytearray(path.read_bytes())
+        footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        # The field of the footer after the schema, a number, then the list of row groups.
+        count = data.index(bytes([0x16, 120, 0x19]), footer)
+        data[count + 1] = 0
+        path.write_bytes(data)
+        schema = pa.schema([("id", pa.int64())])
+        reader = fmt("parquet", schema)
+        assert sum(block.rows for block in reader.blocks(version_of(path))) == 60
+        assert [row["id"] for row in read(reader, version_of(path))] == list(range(60))
+
+
+def test_bounds_that_are_not_numbers_say_nothing() -> None:
+    assert bound(struct.pack("<d", float("nan")), pa.float64()) is None
+    assert bound(struct.pack("<d", 1.5), pa.float64()) == pa.scalar(1.5)

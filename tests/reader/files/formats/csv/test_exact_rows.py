@@ -1,0 +1,124 @@
+"""What the exact path of CSV owes to memory, time and poison, and separators of lines."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.reader.files.formats import record_format as records_module
+from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, whole
+
+SCHEMA = pa.schema([("a", pa.string()), ("b", pa.string())])
+CORRUPT = SCHEMA.append(pa.field("_corrupt_record", pa.string()))
+MULTI: dict[str, Any] = {"file_format": "csv", "multi_line": True, "mode": "PERMISSIVE"}
+
+
+def _seconds(path: Path, times: int) -> float:
+    # An escape in every other record keeps the fast path out.
+    path.write_bytes(b'"a\\"b\nc",x\n"d\ne",y\n' * (times * 10_000))
+    began = time.process_time()
+    table, _ = read([whole(path)], SCHEMA, **MULTI)
+    assert table.num_rows == times * 20_000
+    return time.process_time() - began
+
+
+def test_records_over_lines_take_time_in_proportion_to_their_bytes(tmp_path):
+    small, large = _seconds(tmp_path / "a.csv", 1), _seconds(tmp_path / "a.csv", 4)
+    assert large < 8 * small
+
+
+def test_one_record_of_many_blocks_is_read_in_proportion_too(tmp_path):
+    path = tmp_path / "a.csv"
+    text = "line\n" * 4_000_000
+    path.write_text(f'"{text}",x\n1,2\n')
+    began = time.process_time()
+    rows = read_rows([path], SCHEMA, **MULTI)
+    assert rows == [{"a": text, "b": "x"}, {"a": "1", "b": "2"}]
+    assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize("separator", ["|", "\r\n", "|~"])
+def test_line_feeds_within_records_make_no_row_whatever_the_size(tmp_path, separator):
+    path = tmp_path / "a.csv"
+    records = [f"{number},x\ny" for number in range(20_000)]
+    path.write_text(separator.join(records), newline="")
+    options = {"file_format": "csv", "line_sep": separator}
+    expected = [{"a": str(number), "b": "x\ny"} for number in range(20_000)]
+    assert read(cut(path, [70_000, 150_000]), SCHEMA, **options)[0].to_pylist() == expected
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_separator_that_can_overlap_itself_counts_from_the_beginning(tmp_path, name):
+    path = tmp_path / name
+    # Of many lengths, so that some cut comes to stand within three bars.
+    text = "||".join(f"|{n},{'x' * (n % 7)}\ny" for n in range(200_000)).encode()
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    table, _ = read([whole(path)], SCHEMA, file_format="csv", line_sep="||")
+    assert table.column("a").to_pylist() == [f"|{n}" for n in range(200_000)]
+
+
+def test_a_separator_of_lines_counts_outside_of_quotes_with_multi_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('a,"b|c"|"d\r\ne",f|', newline="")
+    rows = read_rows([path], SCHEMA, line_sep="|", **MULTI)
+    assert rows == [{"a": "a", "b": "b|c"}, {"a": "d\r\ne", "b": "f"}]
+
+
+def test_the_header_may_stand_behind_any_number_of_comments(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"# a comment\n" * 20_000 + b"a,b\n1,2\n")
+    options: dict[str, Any] = {"file_format": "csv", "header": True, "comment": "#"}
+    splits = cut(path, [1000, 100_000, 240_002, 240_003])
+    assert read(splits, SCHEMA, **options)[0].to_pylist() == [{"a": "1", "b": "2"}]
+
+
+def test_a_poison_record_is_one_bad_record(tmp_path):
+    path = tmp_path / "a.csv"
+    schema = pa.schema([("a", pa.int64()), ("b", pa.decimal128(38, 0))])
+    corrupt = schema.append(pa.field("_corrupt_record", pa.string()))
+    poison = ["9" * 5000 + ",1", "1,1e999999999", "1," + "9" * 5000, '"a"' + '"\\' * 9000 + ",1"]
+    path.write_text("\n".join(["1,2", *poison, "3,4"]))
+    rows = read_rows([path], corrupt, file_format="csv", mode="PERMISSIVE")
+    assert [row["_corrupt_record"] for row in rows] == [None, *poison, None]
+    rows = read_rows([path], schema, file_format="csv", mode="DROPMALFORMED")
+    assert [row["a"] for row in rows] == [1, 3]
+    rows = read_rows([path], corrupt, multi_line=True, file_format="csv", mode="PERMISSIVE")
+    assert [row["_corrupt_record"] for row in rows] == [None, *poison, None]
+
+
+def test_thirty_eight_nines_are_a_decimal_on_the_exact_path_too(tmp_path):
+    path = tmp_path / "a.csv"
+    schema = pa.schema([("a", pa.decimal128(38, 0)), ("b", pa.int64())])
+    path.write_text(f"{'9' * 38},1\n{'9' * 38},+1\n")
+    assert {str(row["a"]) for row in read_rows([path], schema, file_format="csv")} == {"9" * 38}
+
+
+MARK = "\ufeff".encode()
+
+
+@pytest.mark.parametrize("odd", [b"", b'x"y,z\n'], ids=["clean", "beside an odd record"])
+@pytest.mark.parametrize("multi_line", [False, True])
+def test_a_byte_order_mark_behind_the_beginning_is_text_wherever_a_block_begins(
+    tmp_path, monkeypatch, odd, multi_line
+):
+    records = [b"%s%d,%s\n" % (MARK, n, b"v" * 20) for n in range(5000)]
+    path = tmp_path / "a.csv"
+    path.write_bytes(MARK + b"a,b\n" + odd + b"".join(records))
+    monkeypatch.setattr(records_module, "BLOCK_BYTES", 1000)
+    borders = [] if multi_line else [1000 * n for n in range(1, 30)]
+    options = {"file_format": "csv", "header": True, "multi_line": multi_line}
+    rows = read(cut(path, borders), SCHEMA, **options)[0].to_pylist()
+    assert [row["a"] for row in rows][bool(odd) :] == [f"\ufeff{n}" for n in range(5000)]
+
+
+def test_a_byte_order_mark_alone_in_a_line_is_a_record(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(MARK + b"a\n" + MARK + b"\n" + MARK + MARK + b"\n")
+    one = pa.schema([("a", pa.string())])
+    rows = read_rows([path], one, file_format="csv", header=True)
+    assert [row["a"] for row in rows] == ["\ufeff", "\ufeff\ufeff"]

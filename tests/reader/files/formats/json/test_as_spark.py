@@ -1,0 +1,226 @@
+"""Any JSON record gives the rows that Spark's own reader gives: alone, packed, on every path."""
+
+# ruff: noqa: E501 - texts that belong together are read at one glance
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.reader.files.formats.json import format as json_format
+from pyspark_sluice.tests.reader.files.formats.json.comparing import (
+    ALL,
+    BORDER,
+    CORRUPT,
+    NESTED,
+    ZONE,
+    arrow_schema,
+    our_rows,
+    plain_rows,
+    spark_files,
+    spark_lines,
+)
+from pyspark_sluice.tests.reader.files.formats.json.comparing import json_format as reader_of
+from pyspark_sluice.tests.reader.files.formats.json.records import record
+from pyspark_sluice.tests.reader.files.reading import read, whole
+
+pytestmark = pytest.mark.spark
+
+SEARCHES = max(1, settings().max_examples // 100)
+RECORDS = 250
+MALFORMED = b'{"s":"cut off","a"'
+WRAPS_AROUND = re.compile(rb'"ts" ?:[ \t]?-?\d{13,}')
+"""Seconds beyond the type: another time in Spark, no time here. Stands in docs/reading.md."""
+
+
+@pytest.mark.parametrize("ddl", ALL.values(), ids=ALL)
+@settings(max_examples=SEARCHES)
+@given(seed=st.integers(0, 2**32))
+@example(seed=0)
+def test_a_record_gives_the_rows_of_spark_whatever_stands_beside_it(spark, ddl, seed):
+    schema, chance = arrow_schema(ddl), random.Random(seed)
+    names = [*(n for n in schema.names if n != CORRUPT), "unknown"]
+    distinct = dict.fromkeys(record(chance, names) for _ in range(RECORDS))
+    records = [r for r in distinct if not WRAPS_AROUND.search(r) and b"\n" not in r]
+    with tempfile.TemporaryDirectory() as folder:
+        expected = spark_lines(spark, Path(folder), records, ddl)
+        dropped = spark_lines(spark, Path(folder), records, ddl, mode="DROPMALFORMED")
+    permissive, dropping = reader_of(schema), reader_of(schema, mode="DROPMALFORMED")
+    failing = reader_of(schema, mode="FAILFAST")
+    border, malformed = our_rows(permissive, BORDER), our_rows(permissive, MALFORMED)
+    for data, rows, good in zip(records, expected, dropped, strict=True):
+        assert our_rows(permissive, data) == rows, data
+        assert _exact(permissive, data) == rows, data
+        packed = BORDER + b"\n" + data + b"\n" + BORDER + b"\n"
+        assert our_rows(permissive, packed) == [*border, *rows, *border], data
+        beside = our_rows(permissive, data + b"\n" + MALFORMED)
+        assert beside == [*rows, *malformed], data
+        assert our_rows(dropping, data) == good, data
+        is_bad = any(row[CORRUPT] is not None for row in rows)
+        assert our_rows(failing, data) == ("malformed" if is_bad else rows), data
+
+
+def _exact(reader, data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_format, "parseable", lambda _: False)
+        return our_rows(reader, data)
+
+
+NEST = b'{"s":%s}'
+BEYOND = [
+    b"[" * 1000 + b"]" * 1000, b'{"k":' * 1000 + b"1" + b"}" * 1000, b'[{"":' * 500 + b'"]}"' + b"}]" * 500,
+    b"9" * 1001, b"-" + b"9" * 1001, b"1." + b"1" * 1000, b"1e+" + b"0" * 999 + b"1", b"0." + b"1" * 500 + b"e-" + b"1" * 500,
+]  # fmt: skip
+"""Values that are too much for Spark's parser, in a field that nobody asks for."""
+
+WITHIN = [
+    b"[" * 999 + b"]" * 999, b'{"k":' * 999 + b"1" + b"}" * 999, b"[" + b'["]",[]],' * 1500 + b"1]", b"[" + b'"[[",' * 2000 + b"1]",
+    b"9" * 1000, b"-" + b"9" * 1000, b"1." + b"1" * 999, b"1e+" + b"0" * 998 + b"1", b'"' + b"k" * 60_000 + b'"', b'{"%s":"%s"}' % (b"k" * 50_000, b"v" * 60_000),
+]  # fmt: skip
+"""The same, just not too much."""
+
+TEXTS = {
+    "y": [
+        b'{"a":1}', b' \t{"a" : 1 } \r', b"{}", b"[]", b'[{"a":1},{"a":2}]', b'{"d":1E+2}', b'{"d":-0.0}', b'{"d":-0}',
+        b'{"s":-0}', b'{"s":"\\u0000"}', b'{"s":"\\ud83d\\ude00"}', b'{"\\u0073":"x"}', b'{"s":"\x7f"}',
+        b'{"s":"\xf4\x8f\xbf\xbf"}', b'{"s":"\xe2\x80\xa8"}', b'{"":1,"a":2}', b'{"s":"a\\/b"}', b'{"a":1,"c":[[],{}]}',
+        NEST % (b"[" * 500 + b"]" * 500), NEST % (b'{"k":' * 450 + b"1" + b"}" * 450), b'{"s":' + b"9" * 1000 + b"}",
+        *(b'{"a":1,"u":%s,"d":2}' % value for value in WITHIN),
+        *(b'{"a":1,"%s":{"%s":1}}' % (name, name) for name in (b"k" * 50_000, "\u00e9".encode() * 25_000, b"\\n" * 50_000)),
+        b'{"d":-' + b"9" * 1000 + b'}', b'{"d":1.' + b"1" * 999 + b'}', b'{"a":1,"s":[' + b'{"k":"[]"},' * 2000 + b"1]}",
+        b'{"db":' + b"9" * 38 + b"}", b'{"db":"' + b"9" * 38 + b'"}', b'{"s":[1, 2 ,{"k" :"v"}]}', b'{"s":["\\ud83d"]}',
+    ],
+    "n": [
+        b'{"a":1', b'{"a":}', b'{"a"}', b'{"a":1,}', b"{,}", b"{a:1}", b'{"a":01}', b'{"a":1.}', b'{"a":.5}', b'{"a":+1}',
+        b'{"a":0x1}', b'{"a":1_000}', b'{"de":"1_000"}', b'{"a":1e}', b'{"a":--1}', b'{"a":tru}', b'{"a":True}', b'{"s":"x',
+        b'{"s":"\\x"}', b'{"s":"\\u12"}', b'{"s":"a\tb"}', b'{"s":"\x00"}', b'{"s":"\xff"}',
+        b'{"s":"\xed\xa0\x80"}', b'[{"a":1}', b'[{"a":1},]', b"[,]", b'[{"a":1}}', b'{"a":1]', b'{"a":[1}}', b"null", b"5",
+        b'"x"', b"[1]", b"[null]", b'[[{"a":1}]]', b'[{"a":1},{"a":"x"}]', b'[{"a":1},{"b":tru}]', b'{"s":/*c*/1}', b"//",
+        b'{"x":5}', b'{"x":true}', b'{"x":"aGk"}', b'{"d":INF}', b'{"d":"INF"}', b'{"db":' + b"9" * 39 + b"}",
+        b'{"d":' + b"9" * 1001 + b"}", b'{"s":' + b"9" * 4300 + b"}", b'{"unknown":' + b"9" * 4300 + b',"a":1}', b'{"a":' + b"9" * 4300 + b',"s":"kept"}', b'{"o":{"x":1,"s":"\xff"},"a":1}',
+        b'{"a":1,"o":{"s":"kept","x":tru},"s":"lost"}', b'{"s":"kept","o":{"x":' + b"9" * 60 + b',"s":"kept"},"a":1}',
+        NEST % (b"[" * 1001 + b"]" * 1001), b'{"\\ud83d":1}',
+        *(b'{"a":1,"u":%s,"d":2}' % value for value in BEYOND),
+        *(b'{"o":{"y":[%sp","q"],"x":3},"a":1,"s":"t"}' % word for word in (b"z", b"$", b"tr", b"\xff", b"\xc3", b"\x80")),
+        *(b'{"ao":[{"x":%s,"s":"u"},{"x":1}],"s":"t","a":1}' % word for word in (b"z", b"\xff", b"\xe2\x82")),
+        *(b'{"a":1,"%s":{"%s":1}}' % (name, name) for name in (b"k" * 50_001, "\u00e9".encode() * 25_001, b"\\n" * 50_001)),
+    ],
+    "i": [
+        b'{"s":"\xc0\xaf"}', b'{"s":"\\ud83d"}', b'{"s":"\\ude00\\ud83d"}', b'{"a":1,"a":2}', b'{"a":1,"a":"x"}', b'{"a":1,"a":null}',
+        b'{"s":{"k":1,"k":2}}', b'{"o":{"x":1,"x":2}}', b'{"d":1e400}', b'{"f":1e40}', b'{"d":1e-400}', b'{"d":NaN}',
+        b'{"d":-Infinity}', b'{"d":"-INF"}', b"{'a':1}", b'{"s":\'x"y\'}', b'{"db":1e37}', b'{"de":1.005}', b'{"f":16777217}',
+        b'{"f":1.00000017881393432617187499}', b'{"l":9223372036854775808}', b'\xef\xbb\xbf{"a":1}',
+    ],
+}  # fmt: skip
+LONG_STRINGS = [
+    (b'{"s":"%s","l":1}', b"x" * 20_000_000), (b'{"s":"%s","l":1}', b"x" * 20_000_001), (b'{"s":["%s"],"l":1,"u":"%s"}', b"x" * 20_000_001),
+    (b'{"s":"%s","l":1}', "\U0001f600".encode() * 10_000_001), (b'{"s":"q","l":"%s","a":"a"}', b"1" * 20_000_001),
+]  # fmt: skip
+WIDE = ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be"]
+CASES = [text for texts in TEXTS.values() for text in texts]
+
+
+def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_lines(spark, tmp_path):
+    schema = arrow_schema(NESTED)
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        expected = spark_lines(spark, tmp_path, CASES, NESTED, mode=mode)
+        reader = reader_of(schema, mode=mode)
+        for data, rows in zip(CASES, expected, strict=True):
+            assert our_rows(reader, data) == rows, (mode, data[:80])
+    # What is expected above is what the letters say: nothing that is valid is malformed.
+    valid = reader_of(schema, mode="FAILFAST")
+    assert [data for data in TEXTS["y"] if our_rows(valid, data) == "malformed"] == []
+    assert [data for data in TEXTS["n"] if our_rows(valid, data) != "malformed"] == []
+
+
+def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_documents(spark, tmp_path):
+    schema = arrow_schema(NESTED)
+    pretty = [
+        b'[\n  {"a":1,\r\n "s":"x"},\n{"o":{"x":[1]},"s":"y"} ,\n {}]\n',
+        b"",
+        b"\n [ ] \n",
+        b'{"a":\n1}\n',
+    ]
+    wide = ['[{"a":1},{"s":"\U0001f600"}]'.encode(encoding) for encoding in WIDE]
+    documents = [*CASES, *pretty, *wide]
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        (folder := tmp_path / mode).mkdir()
+        expected = spark_files(spark, folder, documents, NESTED, mode=mode, multiLine="true")
+        for number, (data, rows) in enumerate(zip(documents, expected, strict=True)):
+            splits = [whole(folder / f"{number:06d}.json")]
+            table, _ = read(splits, schema, time_zone=ZONE, mode=mode, multi_line=True)
+            ours = plain_rows(table)
+            assert ours == rows, (mode, data[:80])
+
+
+MARK = b"\xef\xbb\xbf"
+MARKED = {
+    "later.json": [b'{"a":1}', MARK, b'{"a":2}'],
+    "last.json": [b'{"a":1}', MARK],
+    "blank.json": [b'{"a":1}', MARK + b" ", b'{"a":2}', MARK + MARK, b" " + MARK],
+    "crlf.json": [b'{"a":1}\r', MARK + b"\r", MARK + b'{"a":2}\r'],
+    "first.json": [MARK, b'{"a":1}'],
+    "twice.json": [MARK + MARK, b'{"a":1}'],
+}
+
+
+@pytest.mark.parametrize("ddl", [ALL["flat"], NESTED, ALL["maps"]], ids=["flat", "nested", "maps"])
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_lines_of_nothing_but_a_byte_order_mark_are_what_they_are_in_spark(
+    spark, tmp_path, ddl, mode
+):
+    schema, names = arrow_schema(ddl), sorted(MARKED)
+    documents = [b"\n".join(MARKED[name]) + b"\n" for name in names]
+    expected = spark_files(spark, tmp_path, documents, ddl, mode=mode)
+    paths = sorted(tmp_path.glob("*.json"))
+    alone = [_rows(schema, [path], mode) for path in paths]
+    assert dict(zip(names, alone, strict=True)) == dict(zip(names, expected, strict=True))
+    assert _rows(schema, paths, mode) == [row for rows in expected for row in rows]
+    for path, rows in zip(paths, expected, strict=True):
+        if any(row[CORRUPT] is not None for row in rows):
+            with pytest.raises(MalformedDataError, match=re.escape(str(path))):
+                _rows(schema, [path], "FAILFAST")
+
+
+def _rows(schema, paths, mode):
+    table, _ = read([whole(path) for path in paths], schema, time_zone=ZONE, mode=mode)
+    return plain_rows(table)
+
+
+def test_a_name_of_a_byte_that_is_no_utf8_and_a_letter_is_not_that_letter(spark, tmp_path):
+    """Stands in docs/reading.md."""
+    data = b'{"\xffa":1,"s":"kept"}'
+    # Spark compares it with the names that it has read before.
+    _, [spark_row] = spark_lines(spark, tmp_path, [b'{"a":2}', data], NESTED)
+    assert (spark_row["a"], spark_row["s"], spark_row[CORRUPT]) == (1, "kept", None)
+    rows = our_rows(reader_of(arrow_schema(NESTED)), data)
+    assert isinstance(rows, list)
+    row = rows[0]
+    assert (row["a"], row["s"], row[CORRUPT]) == (None, None, '{"\ufffda":1,"s":"kept"}')
+
+
+def test_strings_of_more_than_twenty_million_characters_are_malformed_where_they_are_asked_for(
+    spark, tmp_path
+):
+    reader = reader_of(arrow_schema(ALL["strings"]))
+    for text, value in LONG_STRINGS:
+        data = text.replace(b"%s", value)
+        # One after the other: Spark needs ten times their size.
+        [rows] = spark_files(spark, tmp_path, [data], ALL["strings"])
+        ours = our_rows(reader, data)
+        assert ours == rows, (data[:20], [{k: str(v)[:40] for k, v in r.items()} for r in ours])
+
+
+def test_failfast_fails_where_spark_does(spark, tmp_path):
+    bad = [b'{"a":"x"}', b'{"a":1', b"null", b'[{"a":1},5]']
+    for number, data in enumerate(bad):
+        (folder := tmp_path / str(number)).mkdir()
+        with pytest.raises(Exception, match="MALFORMED_RECORD"):
+            spark_files(spark, folder, [data], NESTED, mode="FAILFAST")
+        assert our_rows(reader_of(arrow_schema(NESTED), mode="FAILFAST"), data) == "malformed"

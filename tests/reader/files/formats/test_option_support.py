@@ -1,0 +1,346 @@
+"""Every option of reading changes what a format reads, is refused by name, or says why it does not."""
+# ruff: noqa: E501 - one case, one line
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from datetime import date
+from typing import Any
+
+import fastavro
+import fsspec
+import pyarrow as pa
+import pyarrow.orc as pa_orc
+import pyarrow.parquet as pa_parquet
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
+from pyspark_sluice.errors import OptionError, SluiceError
+from pyspark_sluice.reader.api import SplitFinished
+from pyspark_sluice.reader.files.evolution.evolution_options import SchemaOptions
+from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
+from pyspark_sluice.reader.files.formats.option_support import INERT, formats_of
+from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.values.variant.shredded_variants import is_variant
+from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
+
+FORMATS = {name.value: name for name in FileFormatName}
+FIELDS = list(ReaderOptions.model_fields)
+VALUES: dict[str, Any] = {
+    "file_format": "csv",
+    "compression": "gzip",
+    "mode": "PERMISSIVE",
+    "batch_bytes": "1m",
+    "format_options": '{"a": 1}',
+    "infer_sample_files": "5",
+    "recursive_file_lookup": "true",
+    "infer_sample_bytes": "1m",
+    "schema_evolution_mode": "rescue",
+    "datetime_rebase_mode": "LEGACY",
+    "int96_rebase_mode": "LEGACY",
+}
+"""Values besides the default, for options whose type does not show one."""
+
+
+def _other_value(name: str) -> str:
+    default = ReaderOptions.model_fields[name].get_default(call_default_factory=True)
+    if name in VALUES:
+        return str(VALUES[name])
+    if isinstance(default, bool):
+        return str(not default)
+    samples = {
+        "storage_options": '{"a": 1}',
+        "encoding": "latin-1",
+        "locale": "en-us",
+        "max_record_bytes": "1m",
+        "time_zone": "CET",
+    }
+    samples |= dict.fromkeys(("date_format", "timestamp_format", "timestamp_ntz_format"), "yyyy")
+    return samples.get(name, "~")
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize(
+    "name", [name for name in FIELDS if name not in ("file_format", "unescaped_quote_handling")]
+)
+def test_an_option_that_a_format_does_not_know_is_refused_by_name(name, file_format):
+    alias = str(ReaderOptions.model_fields[name].alias)
+    given = {"path": "/in", "fileFormat": file_format, alias: _other_value(name)}
+    if name == "filter":
+        given[alias] = "a = 1"
+    if FORMATS[file_format] in formats_of(name):
+        parse_options(given, streaming=False)
+        return
+    with pytest.raises(
+        OptionError, match=rf"(?s){alias}: found .* with fileFormat={file_format}, which"
+    ):
+        parse_options(given, streaming=False)
+    default = SluiceOptions.model_fields[name].get_default(call_default_factory=True)
+    parse_options(given | {alias: default}, streaming=False)
+
+
+def test_every_option_stands_in_the_table():
+    for name in FIELDS:
+        assert formats_of(name) or name == "format_options"
+    assert set(INERT) <= set(FIELDS)
+
+
+class Keyed(MemoryFileSystem):  # type: ignore[misc]
+    """A file system that nobody enters without the key."""
+
+    protocol = "keyed"
+    cachable = False
+    store: dict[str, Any] = {}
+    pseudo_dirs = [""]
+
+    def __init__(self, key: str = "", **rest: Any) -> None:
+        super().__init__(**rest)
+        if key != "right":
+            raise PermissionError("no key")
+
+
+fsspec.register_implementation("keyed", Keyed, clobber=True)
+TABLE = pa.table(
+    {"a": pa.array(range(40_000), pa.int64()), "b": [f"row {i}" for i in range(40_000)]}
+)
+
+
+def _write(path, file_format):
+    if file_format in ("json", "text", "binaryFile"):
+        path.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()))
+    elif file_format == "csv":
+        path.write_text("".join(f"{row['a']},{row['b']}\n" for row in TABLE.to_pylist()))
+    elif file_format == "parquet":
+        pa_parquet.write_table(TABLE, path)
+    elif file_format == "orc":
+        pa_orc.write_table(TABLE, path)
+    elif file_format == "arrow":
+        with pa.ipc.new_file(path, TABLE.schema) as out:
+            out.write_table(TABLE, max_chunksize=4000)
+    else:
+        import fastavro
+
+        schema = {
+            "type": "record",
+            "name": "r",
+            "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}],
+        }
+        with path.open("wb") as out:
+            fastavro.writer(out, schema, TABLE.to_pylist())
+
+
+def _schema(file_format, *more):
+    if file_format == "text":
+        return pa.schema([("value", pa.string()), *more])
+    if file_format == "binaryFile":
+        return pa.schema([*SPARK_SCHEMA, *more])
+    return pa.schema([*TABLE.schema, *more])
+
+
+def _outcome(splits, schema, options):
+    """What a reading gives: rows and what is said of each split, or the error's class."""
+    try:
+        reader = FileSplitReader(schema, ReaderOptions(**options), CONTEXT)
+        batches, said = [], []
+        for item in reader.read(splits):
+            if isinstance(item, pa.RecordBatch):
+                batches.append(item)
+            elif isinstance(item, SplitFinished):
+                said.append((item.rows, item.dropped_records, bool(item.skipped)))
+        table = pa.Table.from_batches(batches, schema)
+        return [len(batch) for batch in batches], said, table.columns
+    except (SluiceError, PermissionError) as err:
+        return type(err).__name__
+
+
+ZONE = pa.field("at", pa.timestamp("us", "UTC"))
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_what_every_format_knows_has_an_effect_in_each(tmp_path, file_format):
+    path = tmp_path / "k=1" / "at=2024-01-02 03%3A00%3A00" / "a.data"
+    path.parent.mkdir(parents=True)
+    _write(path, file_format)
+    base = {"file_format": file_format, "base_path": str(tmp_path)}
+    k = pa.field("k", pa.int32())
+    whole_file = [whole(path)]
+
+    def differ(option, *values, splits=whole_file, schema=None):
+        assert FORMATS[file_format] in formats_of(option)
+        outcomes = [
+            _outcome(splits, schema or _schema(file_format, k), base | {option: v}) for v in values
+        ]
+        assert outcomes[0] != outcomes[1], option
+
+    differ("filter", "", "k = 2")
+    differ("base_path", str(tmp_path), str(tmp_path / "k=1"))
+    differ("time_zone", "UTC", "Europe/Berlin", schema=_schema(file_format, ZONE))
+    if file_format != "binaryFile":
+        # Files as rows come one by one whatever their size.
+        differ("batch_bytes", "64k", "64m")
+        # All bytes are a good file there.
+        bad = path.with_name("bad.gz")
+        bad.write_bytes(b"\x1f\x8b no data at all" * 3)
+        wrong = {"csv": pa.schema([("a", pa.int64())]), "json": pa.schema([("a", pa.int64())])}
+        differ(
+            "ignore_corrupt_files", False, True, splits=[whole(bad)], schema=wrong.get(file_format)
+        )
+    gone = FileVersion(str(path.with_name("gone")), 5, 0)
+    differ("ignore_missing_files", False, True, splits=[FileSplit(gone, 0, 5)])
+    Keyed.store.clear()
+    with fsspec.open("keyed://in/k=1/a", "wb", key="right") as out:
+        out.write(path.read_bytes())
+    remote = FileVersion("keyed://in/k=1/a", path.stat().st_size, -1)
+    base["base_path"] = "keyed://in"
+    differ("storage_options", {}, {"key": "right"}, splits=[FileSplit(remote, 0, remote.size)])
+
+
+A, B = pa.field("a", pa.int64()), pa.field("b", pa.string())
+AB = pa.schema([A, B])
+S = pa.schema([("a", pa.string()), ("b", pa.string())])
+CORRUPT = pa.schema([A, ("_corrupt_record", pa.string()), ("bad", pa.string())])
+VARIANT = pa.schema(
+    [
+        (
+            "v",
+            pa.struct(
+                [
+                    pa.field("value", pa.binary(), nullable=False),
+                    pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+                ]
+            ),
+        )
+    ]
+)
+TIMES = {
+    "date_format": pa.date32(),
+    "timestamp_format": pa.timestamp("us", "UTC"),
+    "timestamp_ntz_format": pa.timestamp("us"),
+}
+
+Case = tuple[str, str, Any, bytes, pa.Schema, dict[str, Any]]
+DATE = pa.schema([("t", pa.date32())])
+INSTANT = pa.schema([("t", pa.timestamp("us", "UTC"))])
+_OLD = date(1500, 3, 1)
+
+
+def _old_parquet(kind):
+    out = io.BytesIO()
+    int96 = pa.types.is_timestamp(kind)
+    values = pa.array([_OLD], pa.date32())
+    values = values.cast(pa.timestamp("us")) if int96 else values
+    pa_parquet.write_table(pa.table({"t": values}), out, use_deprecated_int96_timestamps=int96)
+    return out.getvalue()
+
+
+def _old_avro():
+    out = io.BytesIO()
+    field = {"name": "t", "type": {"type": "int", "logicalType": "date"}}
+    schema = {"type": "record", "name": "r", "fields": [field]}
+    fastavro.writer(out, schema, [{"t": _OLD}])
+    return out.getvalue()
+
+
+def _long_row(file_format):
+    out, table = io.BytesIO(), pa.table({"b": ["x" * (1 << 20)]})
+    if file_format == "avro":
+        fields = [{"name": "b", "type": "string"}]
+        schema = {"type": "record", "name": "r", "fields": fields}
+        fastavro.writer(out, schema, table.to_pylist())
+    elif file_format == "arrow":
+        with pa.ipc.new_file(out, table.schema) as writer:
+            writer.write(table)
+    else:
+        {"parquet": pa_parquet, "orc": pa_orc}[file_format].write_table(table, out)
+    return out.getvalue()
+
+
+CASES: list[Case] = [
+    *((name, "compression", "gzip", gzip.compress(b"1,x\n" if name == "csv" else b'{"a":1}\n'), pa.schema([B]) if name == "text" else AB, {}) for name in ("json", "csv", "text")),
+    *((name, "line_sep", "|", b'{"a":1}|{"a":2}', pa.schema([B if name == "text" else A]), {}) for name in ("json", "text")),
+    ("csv", "line_sep", "|", b"1|2", pa.schema([A]), {}),
+    *((name, "encoding", "latin-1", b'{"b":"\xe4"}\n', pa.schema([B]), {}) for name in ("json", "csv", "text")),
+    *((name, "max_record_bytes", "1m", b" " * (1 << 20) + b'{"b":"x"}\n', pa.schema([B]), {}) for name in ("json", "csv", "text")),
+    *((name, "max_record_bytes", "1m", _long_row(name), pa.schema([B]), {}) for name in ("parquet", "orc", "arrow", "avro")),
+    ("json", "mode", "PERMISSIVE", b'{"a":"x"}\n', AB, {}),
+    ("csv", "mode", "PERMISSIVE", b"x,y\n", AB, {}),
+    ("json", "column_name_of_corrupt_record", "bad", b'{"a":"x"}\n', CORRUPT, {"mode": "PERMISSIVE"}),
+    ("csv", "column_name_of_corrupt_record", "bad", b"x\n", CORRUPT, {"mode": "PERMISSIVE"}),
+    ("json", "rescued_data_column", "b", b'{"a":1,"c":2}\n', AB, {}),
+    ("csv", "rescued_data_column", "b", b"1,2\n", AB, {}),
+    ("json", "multi_line", True, b'{"a":\n1}\n', AB, {}),
+    ("csv", "multi_line", True, b'1,"x\ny"\n', AB, {"mode": "PERMISSIVE"}),
+    *(("json", option, "dd.MM.yyyy", b'{"t":"02.01.2024"}\n', pa.schema([("t", kind)]), {}) for option, kind in TIMES.items()),
+    *(("csv", option, "dd.MM.yyyy", b"02.01.2024\n", pa.schema([("t", kind)]), {}) for option, kind in TIMES.items()),
+    ("json", "single_variant_column", "v", b'{"a":1}\n', VARIANT, {"mode": "PERMISSIVE"}),
+    ("json", "allow_comments", True, b'{"a":/*x*/1}\n', AB, {}),
+    ("json", "allow_unquoted_field_names", True, b"{a:1}\n", AB, {}),
+    ("json", "allow_single_quotes", False, b"{'a':1}\n", AB, {}),
+    ("json", "allow_numeric_leading_zeros", True, b'{"a":01}\n', AB, {}),
+    ("json", "allow_backslash_escaping_any_character", True, b'{"b":"\\z"}\n', AB, {}),
+    ("json", "allow_unquoted_control_chars", True, b'{"b":"x\ty"}\n', AB, {}),
+    ("json", "allow_non_numeric_numbers", False, b'{"d":NaN}\n', pa.schema([("d", pa.float64())]), {}),
+    ("csv", "sep", ";", b"1;x\n", AB, {}),
+    ("csv", "quote", "'", b"1,'x'\n", AB, {}),
+    ("csv", "escape", "!", b'1,"x!"y"\n', AB, {}),
+    ("csv", "char_to_escape_quote_escaping", "!", b'1,"x!\\"\n', AB, {}),
+    ("csv", "comment", "#", b"#x,y\na,b\n", S, {}),
+    ("csv", "header", True, b"a,b\nx,y\n", S, {}),
+    ("csv", "enforce_schema", False, b"b,a\nx,1\n", AB, {"header": True}),
+    ("csv", "null_value", "x", b"x,y\n", S, {}),
+    ("csv", "empty_value", "x", b'"",y\n', S, {}),
+    *(("csv", option, "odd", b"odd\n", pa.schema([("d", pa.float64())]), {}) for option in ("nan_value", "positive_inf", "negative_inf")),
+    ("csv", "ignore_leading_white_space", True, b" x, y\n", S, {}),
+    ("csv", "ignore_trailing_white_space", True, b"x ,y \n", S, {}),
+    ("text", "wholetext", True, b"x\ny\n", pa.schema([B]), {}),
+    ("parquet", "datetime_rebase_mode", "LEGACY", _old_parquet(pa.date32()), DATE, {}),
+    ("parquet", "int96_rebase_mode", "LEGACY", _old_parquet(pa.timestamp("ns")), INSTANT, {}),
+    ("avro", "datetime_rebase_mode", "LEGACY", _old_avro(), DATE, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file_format", "option", "value", "data", "schema", "others"),
+    CASES,
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_what_some_formats_know_has_an_effect_in_each_of_them(
+    tmp_path, file_format, option, value, data, schema, others
+):
+    path = tmp_path / "a.data"
+    path.write_bytes(data)
+    usual = {"file_format": file_format, **others}
+    assert _outcome([whole(path)], schema, usual) != _outcome(
+        [whole(path)], schema, usual | {option: value}
+    )
+
+
+def test_every_option_of_some_formats_is_shown_to_have_an_effect_or_says_why_not():
+    shown = {(case[0], case[1]) for case in CASES}
+    known = {
+        (file_format.value, name)
+        for name in FIELDS
+        if len(formats_of(name)) < len(FORMATS) and name not in INERT
+        for file_format in formats_of(name)
+        # What the options of the schema do is shown where they are at home.
+        if name not in SchemaOptions.model_fields
+        and (name != "rescued_data_column" or file_format.value in ("json", "csv"))
+    }
+    assert shown == known
+    assert is_variant(VARIANT.types[0])
+
+
+@pytest.mark.parametrize("file_format", ["json", "parquet"])
+def test_a_zone_and_a_pattern_are_judged_with_the_other_options(file_format):
+    with pytest.raises(OptionError, match=r"timeZone is not known; found Mars"):
+        parse_options(
+            {"path": "/in", "fileFormat": file_format, "timeZone": "Mars"}, streaming=False
+        )
+    given = {"path": "/in", "fileFormat": "csv", "dateFormat": "u-M-d"}
+    with pytest.raises(OptionError, match=r"dateFormat is not understood; found pattern 'u-M-d'"):
+        parse_options(given, streaming=False)

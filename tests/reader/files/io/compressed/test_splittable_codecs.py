@@ -1,0 +1,282 @@
+"""Compressed text is entered in the middle: any cuts give the records of the whole file."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import random
+import re
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.errors import MalformedDataError, SplitReadError
+from pyspark_sluice.reader.api import SplitFinished
+from pyspark_sluice.reader.files.formats.api import Splittability
+from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.gzip_index import CarriedPoints, StoredPoints
+from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.testing import CONTEXT, cut, version, whole
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+COUNT = 60_000
+
+
+def _lines(count=COUNT):
+    chance = random.Random(1)
+    texts = (f"{chance.getrandbits(4 * chance.randrange(1, 200)):x}" for _ in range(count))
+    return "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts)).encode()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return _lines()
+
+
+@pytest.fixture(autouse=True)
+def _near(monkeypatch):
+    # rapidgzip's own points are a megabyte apart.
+    monkeypatch.setattr(points_of_gzip, "SPACING", 1)
+
+
+def _zstd(data):
+    codec, step = pa.Codec("zstd"), 100_000
+    frames = [bytes(codec.compress(data[i : i + step])) for i in range(0, len(data), step)]
+    skippable = b"\x53\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"notes"
+    return skippable + b"".join(frames[:3]) + skippable + b"".join(frames[3:])
+
+
+STORED = {
+    "gz": lambda data: gzip.compress(data, 6),
+    "members.gz": lambda data: b"".join(
+        gzip.compress(data[i : i + 3_000_000], 6) for i in range(0, len(data), 3_000_000)
+    ),
+    "bz2": lambda data: bz2.compress(data[:1_000_000], 1) + bz2.compress(data[1_000_000:], 2),
+    "zst": _zstd,
+}
+
+
+def _read(splits, options, schema=SCHEMA):
+    reader = FileSplitReader(schema, options, CONTEXT)
+    batches, reports = [], []
+    for item in reader.read(splits):
+        (batches if isinstance(item, pa.RecordBatch) else reports).append(item)
+    return pa.Table.from_batches(batches, schema), reports
+
+
+def _splits(path, options, share):
+    """The file in splits of about a share of it, as the driver cuts it."""
+    made, file = make_format(options, SCHEMA), version(path)
+    if made.splittability(file) is Splittability.RECORDS:
+        return cut(path, range(1, file.size, file.size // share))
+    assert made.splittability(file) is Splittability.BLOCKS
+    blocks = made.blocks(file)
+    assert all(one.end == other.start for one, other in pairwise(blocks))
+    return cut(path, [block.start for block in blocks])
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_the_splits_of_a_compressed_file_have_its_records_once_and_in_order(tmp_path, data, kind):
+    path = tmp_path / f"a.json.{kind}"
+    path.write_bytes(STORED[kind](data))
+    options = ReaderOptions(file_format="json").with_points(CarriedPoints())
+    splits = _splits(path, options, 40)
+    assert len(splits) >= 3
+    table, reports = _read(splits, options)
+    assert table.column("id").to_pylist() == list(range(COUNT))
+    assert table.equals(_read([whole(path)], options)[0].cast(SCHEMA))
+    rows = [report.rows for report in reports if isinstance(report, SplitFinished)]
+    assert sum(1 for count in rows if count) >= 3
+    # A reader that is given one of them alone, in any order.
+    for split, count in zip(splits[::-7], rows[::-7], strict=True):
+        assert _read([split], options)[0].num_rows == count
+
+
+def test_bzip2_is_entered_at_any_byte(tmp_path):
+    data = _lines(400)
+    path = tmp_path / "a.json.bz2"
+    path.write_bytes(bz2.compress(data[:40_000], 1) + bz2.compress(data[40_000:], 9))
+    options = ReaderOptions(file_format="json")
+    size = path.stat().st_size
+    for at in [*range(1, 60), *random.Random(2).sample(range(60, size), 60), size - 1]:
+        table, _ = _read(cut(path, [at]), options)
+        assert table.column("id").to_pylist() == list(range(400)), at
+
+
+@pytest.mark.parametrize("zeros", [1, 4, 7, 100, 5000])
+def test_zeros_between_members_of_bzip2_are_passed_over_wherever_the_file_is_cut(
+    spark, tmp_path, zeros
+):
+    path = tmp_path / "a.json.bz2"
+    members = [_lines(400)[:40_000], _lines(400)[40_000:]]
+    stored = [b"", bz2.compress(members[0], 1), bz2.compress(members[1]), b""]
+    path.write_bytes(bytes(zeros).join(stored))
+    schema = "id long, text string"
+    theirs = spark.read.schema(schema).json(str(path)).orderBy("id").toArrow()["id"].to_pylist()
+    options = ReaderOptions(file_format="json")
+    size = path.stat().st_size
+    for cuts in ([], [size // 2], list(range(size // 9, size, size // 9)), [10, size - 3]):
+        table, reports = _read(cut(path, cuts), options)
+        assert table.column("id").to_pylist() == theirs == list(range(400)), cuts
+        assert not any(report.skipped for report in reports)
+
+
+# Frames of zstd have a sum only if their writer wished; these have none.
+@pytest.mark.parametrize("kind", [kind for kind in STORED if kind != "zst"])
+def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, kind):
+    whole_data = data[: data.rindex(b"\n", 0, 700_000) + 1]
+    path = tmp_path / f"a.json.{kind}"
+    stored = STORED[kind](whole_data)
+    chance = random.Random(3)
+    path.write_bytes(stored)
+    options = ReaderOptions(file_format="json").with_points(CarriedPoints())
+    splits = _splits(path, options, 5)
+    expected = _read(splits, options)[0]
+    for _ in range(12):
+        changed = bytearray(stored)
+        changed[chance.randrange(len(stored))] ^= 1 << chance.randrange(8)
+        path.write_bytes(changed)
+        # As if it had been found so: points are looked for anew.
+        options = ReaderOptions(file_format="json").with_points(CarriedPoints())
+        try:
+            found, _ = _read(_splits(path, options, 5), options)
+        except SplitReadError as error:
+            assert error.where.startswith(str(path))  # noqa: PT017 it may be whole as well
+        else:
+            assert found.equals(expected)
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_a_file_that_ends_early_is_an_error_in_its_last_split(tmp_path, data, kind):
+    path = tmp_path / f"a.json.{kind}"
+    stored = STORED[kind](data[:2_000_000])
+    for part in (0.2, 0.61, 0.999):
+        path.write_bytes(stored[: int(len(stored) * part)])
+        options = ReaderOptions(file_format="json").with_points(CarriedPoints())
+        splits = _splits(path, options, 6)
+        with pytest.raises(MalformedDataError, match=re.escape(str(path))):
+            _read(splits, options)
+
+
+def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
+    data = _lines(4000)
+    path = tmp_path / "a.json.bz2"
+    stored = bytearray(bz2.compress(data, 1))
+    marks = [m.start() for m in re.finditer(b"\x31\x41\x59\x26\x53\x59", bytes(stored))]
+    # Not every mark stands at a whole byte; the first one does.
+    from pyspark_sluice.reader.files.io.compressed import bzip2
+
+    class Bytes:
+        def read_at(self, position, count):
+            return bytes(stored[position : position + count])
+
+        def close(self):
+            raise AssertionError
+
+    bits = [bit for bit, _ in bzip2.blocks(Bytes(), len(stored), 0)]
+    assert bits[0] == 8 * marks[0]
+    assert len(bits) > 4
+    for bit in bits[1:]:
+        at = bit // 8 + 2
+        stored[at] ^= 1
+        path.write_bytes(stored)
+        for border in (bit // 8 - 3, bit // 8, bit // 8 + 9):
+            with pytest.raises(MalformedDataError):
+                _read(cut(path, [border]), ReaderOptions(file_format="json"))
+        stored[at] ^= 1
+
+
+def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path, data):
+    rows = [json.loads(line) for line in data.splitlines()]
+    text = "# made by hand\ntext,id\n" + "".join(f"{row['text']},{row['id']}\n" for row in rows)
+    options = {"file_format": "csv", "header": True, "enforce_schema": False, "comment": "#"}
+    for kind, compressed in STORED.items():
+        path = tmp_path / f"a.csv.{kind}"
+        path.write_bytes(compressed(text.encode()))
+        made = ReaderOptions(**options).with_points(CarriedPoints())
+        found, _ = _read(_splits(path, made, 9), made)
+        assert found.column("id").to_pylist() == list(range(COUNT)), kind
+        assert found.column("text").to_pylist() == [row["text"] for row in rows]
+
+
+def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
+    from pyspark_sluice.enumerator.batch_budget import BatchLimits, BatchRoom
+
+    class Borders:
+        def may_cut_anywhere(self, file):
+            return made.splittability(file) is Splittability.RECORDS
+
+        def blocks(self, file):
+            return made.blocks(file)
+
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(data, 6))
+    file = version(path)
+    store = StoredPoints(LocalStateStore(str(tmp_path / "state")))
+    options = ReaderOptions(file_format="json").with_points(store)
+    made = make_format(options, SCHEMA)
+    limit = 3 * 1024 * 1024
+    pending: FileSplit | None = FileSplit(file, 0, file.size)
+    ids, batches = [], 0
+    while pending is not None:
+        room = BatchRoom(BatchLimits(None, limit, None))
+        taken = SplitCutter(Borders(), 1 << 30).cut(pending, room, 1 << 30)
+        assert taken is not None
+        assert taken.split.length <= limit
+        # Another process, which has the state and nothing else.
+        again = StoredPoints(LocalStateStore(str(tmp_path / "state")))
+        table, _ = _read([taken.split], ReaderOptions(file_format="json").with_points(again))
+        ids += table.column("id").to_pylist()
+        pending, batches = taken.remainder, batches + 1
+    assert ids == list(range(COUNT))
+    assert batches >= 2
+
+
+def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_path, data):
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(data, 6))
+    options = ReaderOptions(file_format="json").with_points(CarriedPoints())
+    splits = _splits(path, options, 3)
+    gone = ReaderOptions(file_format="json").with_points(CarriedPoints())
+    with pytest.raises(SplitReadError, match="the points are gone"):
+        _read(splits[1:2], gone)
+    made = make_format(ReaderOptions(file_format="json"), SCHEMA)
+    assert made.splittability(version(path)) is Splittability.WHOLE
+    path = tmp_path / "a.json.zst"
+    path.write_bytes(bytes(pa.Codec("zstd").compress(data)))
+    assert len(make_format(options, SCHEMA).blocks(version(path))) == 1
+
+
+def test_a_file_that_takes_too_long_to_look_through_is_read_whole(tmp_path, data, monkeypatch):
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(data, 6))
+    options = ReaderOptions(file_format="json").with_points(StoredPoints(_store(tmp_path)))
+    monkeypatch.setattr(points_of_gzip, "PATIENCE", 0.01)
+    assert len(make_format(options, SCHEMA).blocks(version(path))) == 1
+    monkeypatch.undo()
+    # It is not looked through again at each restart.
+    again = ReaderOptions(file_format="json").with_points(StoredPoints(_store(tmp_path)))
+    assert len(make_format(again, SCHEMA).blocks(version(path))) == 1
+    assert _read([whole(path)], again)[0]["id"].to_pylist() == list(range(COUNT))
+
+
+def test_a_file_has_so_many_points_at_most(tmp_path, data, monkeypatch):
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(data, 6))
+    counts = []
+    for most in (2000, 2):
+        monkeypatch.setattr(points_of_gzip, "MOST", most)
+        options = ReaderOptions(file_format="json").with_points(CarriedPoints())
+        counts.append(len(make_format(options, SCHEMA).blocks(version(path))))
+    assert 3 >= counts[1] < counts[0]
+
+
+def _store(root):
+    return LocalStateStore(str(root / "state"))

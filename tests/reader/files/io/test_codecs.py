@@ -1,0 +1,167 @@
+"""Compressed content: whole, in bounded steps, and never less or more than there is."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import random
+import struct
+import zlib
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.reader.files.io.codecs import decompressed
+from pyspark_sluice.reader.files.options import Compression
+
+NOISE = random.Random(3).randbytes(3_000_000)
+
+
+def _frame(codec, data):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as out:
+        out.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+def _hadoop(codec, data, parts=3):
+    """One block of several parts, as Hadoop writes what is longer than its buffer."""
+    step = max(1, -(-len(data) // parts))
+    pieces = [data[at : at + step] for at in range(0, len(data), step)]
+    packed = [pa.Codec(codec).compress(piece, asbytes=True) for piece in pieces]
+    blocks = b"".join(struct.pack(">I", len(one)) + one for one in packed)
+    return struct.pack(">I", len(data)) + blocks
+
+
+def _snappy(data):
+    frames = [b"\xff\x06\x00\x00sNaPpY"]
+    for at in range(0, len(data), 65536):
+        body = b"\0\0\0\0" + pa.Codec("snappy").compress(data[at : at + 65536], asbytes=True)
+        frames.append(b"\0" + len(body).to_bytes(3, "little") + body)
+    return b"".join(frames)
+
+
+MEMBERS: dict[str, tuple[Compression, Callable[[bytes], bytes]]] = {
+    "gzip": (Compression.GZIP, gzip.compress),
+    "deflate": (Compression.DEFLATE, zlib.compress),
+    "bzip2": (Compression.BZIP2, bz2.compress),
+    "xz": (Compression.XZ, lambda data: lzma.compress(data, preset=0)),
+    "zstd": (Compression.ZSTD, lambda data: _frame("zstd", data)),
+    "lz4": (Compression.LZ4, lambda data: _frame("lz4", data)),
+    "hadoop lz4": (Compression.LZ4, lambda data: _hadoop("lz4_raw", data)),
+    "hadoop snappy": (Compression.SNAPPY, lambda data: _hadoop("snappy", data)),
+    "snappy": (Compression.SNAPPY, _snappy),
+}
+ENDED = ["gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
+"""Those that say where they end."""
+
+
+class Stored:
+    """Bytes that remember how far they were asked for."""
+
+    def __init__(self, data):
+        self.data, self.taken = data, 0
+
+    def read_at(self, position, count):
+        part = self.data[position : position + count]
+        if position:
+            self.taken = max(self.taken, position + len(part))
+        return part
+
+    def close(self):
+        pass
+
+
+def _read(stored, codec, count=1 << 20):
+    file = FileVersion("/data/a", len(stored), 0)
+    with decompressed(file, Stored(stored), codec) as stream:
+        return b"".join(iter(lambda: stream.read(count), b""))
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@given(
+    parts=st.lists(st.binary(min_size=1, max_size=300).map(lambda data: data * 40), max_size=4),
+    count=st.sampled_from([1, 7, 4096, 1 << 20]),
+    zeros=st.integers(0, 9),
+)
+def test_members_in_a_row_are_one_content_in_any_steps(name, parts, count, zeros):
+    codec, compress = MEMBERS[name]
+    # Zeros between gzip's, bzip2's and xz's members are padding.
+    padding = bytes(zeros) if name in ENDED[:4] else b""
+    stored = padding.join(map(compress, parts)) + (padding if parts else b"")
+    content = b"".join(parts)
+    assert _read(stored, codec, count if len(content) < 30_000 else 1 << 16) == content
+
+
+@pytest.mark.parametrize("name", ENDED)
+@given(st.data())
+def test_an_end_in_the_middle_or_bytes_behind_the_end_are_errors(name, data):
+    codec, compress = MEMBERS[name]
+    member = compress(NOISE[: data.draw(st.sampled_from([1000, 70_000]))])
+    cut = data.draw(st.integers(11, len(member) - 1))
+    for stored in (member[:cut], member + member[:cut], member + b"and more"):
+        with pytest.raises(MalformedDataError, match=r"/data/a, before byte \d+ of \d+"):
+            _read(stored, codec)
+
+
+@pytest.mark.parametrize("name", ["hadoop lz4", "hadoop snappy", "snappy"])
+def test_a_block_cut_short_is_an_error(name):
+    codec, compress = MEMBERS[name]
+    stored = compress(NOISE[:100_000])
+    for cut in (2, 5, 9, 12, 50_000, len(stored) - 1):
+        with pytest.raises(MalformedDataError, match="before byte"):
+            _read(stored[:-cut], codec)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_decoder_takes_no_more_than_its_output_needs(name):
+    codec, compress = MEMBERS[name]
+    source = Stored(
+        compress(NOISE)
+        if "hadoop" not in name
+        else _hadoop("lz4_raw" if "lz4" in name else "snappy", NOISE, parts=24)
+    )
+    file = FileVersion("/data/a", len(source.data), 0)
+    given_out, ahead = 0, 0
+    with decompressed(file, source, codec) as stream:
+        while data := stream.read(4096):
+            given_out += len(data)
+            ahead = max(ahead, source.taken - given_out)
+    assert given_out == len(NOISE)
+    # A block of bzip2 has 900 kB; a chunk of input 256.
+    assert ahead < 1_600_000
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_what_swells_a_thousand_times_comes_in_the_steps_asked_for(name):
+    codec, compress = MEMBERS[name]
+    stored = compress(bytes(3_000_000))
+    file = FileVersion("/data/a", len(stored), 0)
+    with decompressed(file, Stored(stored), codec) as stream:
+        steps = [len(data) for data in iter(lambda: stream.read(10_000), b"")]
+    assert max(steps) <= 10_000
+    assert sum(steps) == 3_000_000
+
+
+@pytest.mark.parametrize("codec", ["lz4", "snappy"])
+def test_a_block_that_claims_gigabytes_is_refused_before_it_is_read(codec):
+    stored = struct.pack(">II", 1 << 31, 1 << 31) + bytes(1000)
+    with pytest.raises(MalformedDataError, match="claims 2147483648 compressed bytes"):
+        _read(stored, Compression(codec))
+
+
+def test_a_dictionary_of_a_gigabyte_is_refused_before_it_is_made():
+    stored = bytearray(lzma.compress(b"x"))
+    size = (stored[12] + 1) * 4
+    header = stored[12 : 12 + size]
+    header[header.index(b"\x21\x01") + 2] = 36
+    header[-4:] = struct.pack("<I", zlib.crc32(header[:-4]))
+    stored[12 : 12 + size] = header
+    with pytest.raises(MalformedDataError, match=r"as xz.*[Mm]emory usage limit"):
+        _read(bytes(stored), Compression.XZ)

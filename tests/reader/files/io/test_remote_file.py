@@ -1,0 +1,150 @@
+"""Files of a bucket: found by one listing, read by one request, each in the version found."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import make_file_lister
+from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError
+from pyspark_sluice.reader.files.io.source_file import (
+    open_file,
+    open_native,
+    present_version,
+    read_each,
+    read_whole,
+)
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
+from pyspark_sluice.tests.reader.files.reading import read
+
+
+@pytest.fixture(params=["obstore", "fsspec"])
+def storage(request, server):
+    return {**server.options, "client": request.param}
+
+
+def _put(server, bucket, key, data):
+    server.client().put_object(Bucket=bucket, Key=key, Body=data)
+
+
+def _found(bucket, storage, path="in", **options):
+    given = {"path": f"s3a://{bucket}/{path}", "storageOptions": as_json(storage), **options}
+    return make_file_lister(parse_options(given, streaming=False))(())
+
+
+def test_names_hidden_names_markers_and_empty_objects_are_told_apart(server, bucket, storage):
+    for key in ("in/", "in/sub/", "in/_hidden", "in/.x/y", "in/day=1/b", "in/a", "in2/c"):
+        _put(server, bucket, key, b"" if key.endswith("/") else b"abc")
+    _put(server, bucket, "in/empty", b"")
+    found = _found(bucket, storage)
+    assert [file.path for file in found] == [f"s3://{bucket}/in/a", f"s3://{bucket}/in/day=1/b"]
+    assert {(file.size, len(file.etag)) for file in found} == {(3, 32)}
+    (one,) = _found(bucket, storage, "in/_hidden")
+    assert one.path == f"s3://{bucket}/in/_hidden"
+
+
+@pytest.mark.parametrize("options", [{}, {"ignoreMissingFiles": "true"}])
+def test_a_key_that_ends_in_a_slash_is_a_directory_whatever_its_content(
+    server, bucket, storage, options
+):
+    for key in ("in/", "in/sub/", "in/sub/a", "in/alone/", "in/deep/er/"):
+        _put(server, bucket, key, b'{"id": 1}\n' if key == "in/sub/a" else b'{"id": 2}\n')
+    files = _found(bucket, storage)
+    given = {"fileFormat": "json", "storageOptions": as_json(storage), **options}
+    schema = pa.schema([("id", pa.int64())])
+    table, reports = read([FileSplit(file, 0, file.size) for file in files], schema, **given)
+    assert table.to_pylist() == [{"id": 1}]
+    assert all("ends in a slash" in report.skipped for report in reports if not report.rows)
+    # One that is gone is still an error.
+    _put(server, bucket, "in/gone", b'{"id": 3}\n')
+    (gone,) = _found(bucket, storage, "in/gone")
+    server.client().delete_object(Bucket=bucket, Key="in/gone")
+    if options:
+        return
+    with pytest.raises(FileVanishedError, match="in/gone"):
+        read([FileSplit(gone, 0, gone.size)], schema, **given)
+
+
+def test_a_pass_is_one_listing_with_a_look_behind_its_end_and_a_small_file_is_one_request(
+    server, bucket
+):
+    for i in range(5):
+        _put(server, bucket, f"in/{i}", b"abc")
+    given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(server.options)}
+    lister = make_file_lister(parse_options(given, streaming=False))
+    files = lister(())
+    known = {file.path for file in files}
+    # The second asks what is behind the last key: an error with the status 200 looks like an end.
+    assert server.counted(lambda: lister(known)) == {"LIST": 2}
+    assert server.counted(lambda: read_whole(files[0], server.options)) == {"GET": 1}
+    assert read_each(files, server.options) == [b"abc"] * 5
+
+
+def test_a_file_is_read_in_stretches_and_anywhere(server, bucket, storage):
+    data = bytes(range(251)) * 80_000
+    _put(server, bucket, "in/large", data)
+    (file,) = _found(bucket, storage)
+    with open_file(file, storage) as opened:
+        for position, count in ((0, 10), (10, 9_000_000), (15_000_000, 100), (20_079_990, 99)):
+            assert opened.read_at(position, count) == data[position : position + count]
+        assert opened.read_at(len(data), 5) == b""
+    assert read_whole(file, storage) == data
+
+
+def test_parquet_is_read_and_another_version_is_named_within(server, bucket, storage):
+    table = pa.table({"id": range(1000)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    _put(server, bucket, "in/a.parquet", sink.getvalue().to_pybytes())
+    (file,) = _found(bucket, storage)
+    with open_native(file, storage) as opened:
+        assert pq.read_table(opened).equals(table)
+    _put(server, bucket, "in/a.parquet", b"x" * file.size)
+    with pytest.raises(FileChangedError, match="ETag"), open_native(file, storage) as opened:
+        pq.read_table(opened)
+
+
+@pytest.mark.parametrize("now", [b"xyz", b"longer", b"x", b""])
+def test_a_file_in_another_version_is_refused(server, bucket, storage, now):
+    _put(server, bucket, "in/a", b"abc")
+    (file,) = _found(bucket, storage)
+    _put(server, bucket, "in/a", now)
+    found = "ETag" if len(now) == 3 else f"{len(now)} bytes"
+    for version in (file, FileVersion(file.path, 3, file.modified)):
+        if version.etag or len(now) != 3:
+            with pytest.raises(FileChangedError, match=f"in/a; found {found}"):
+                read_whole(version, storage)
+    if now:
+        assert present_version(file, storage).size == len(now)
+
+
+def test_a_file_that_is_gone_is_named(server, bucket, storage):
+    _put(server, bucket, "in/a", b"abc")
+    (file,) = _found(bucket, storage)
+    server.client().delete_object(Bucket=bucket, Key="in/a")
+    for action in (read_whole, present_version):
+        with pytest.raises(FileVanishedError, match="in/a"):
+            action(file, storage)
+
+
+def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypatch):
+    from pyspark_sluice.checkpoint_meta.storage import retries
+
+    storage = {**server.options, "retry_config": {"max_retries": 1}}
+    _put(server, bucket, "in/a", b"abc")
+    (file,) = _found(bucket, storage)
+    waited = []
+    monkeypatch.setattr(retries.time, "sleep", waited.append)
+    server.fail_next(server.slow_down, times=999)
+    monkeypatch.setattr(retries.patiently, "__defaults__", (8, waited.append, 0.1))
+    with pytest.raises(SplitReadError, match=r"in/a; found the store answered 503.*SlowDown"):
+        read_whole(file, storage)
+    assert 10 < sum(waited) < 30
+
+
+def test_options_that_the_client_does_not_know_are_refused_when_it_is_made(server, bucket):
+    with pytest.raises(OptionError, match="not known to the client of s3"):
+        _found(bucket, {**server.options, "region": "x", "acl": "public-read"})

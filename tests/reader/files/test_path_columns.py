@@ -1,0 +1,250 @@
+"""Partition columns, `_metadata`, filters and headers: what depends on more than a record."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.storage.urls import storage_url
+from pyspark_sluice.connector.options.model import SluiceOptions
+from pyspark_sluice.errors import OptionError, SchemaMismatchError
+from pyspark_sluice.reader.files.formats.api import Splittability
+from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.path_columns import FileColumns, bases_of, parts_below
+from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, version, whole
+
+DATA = [pa.field("a", pa.int64())]
+AB = pa.schema([("a", pa.int64()), ("b", pa.string())])
+
+
+def _tree(root, count=3):
+    paths = []
+    for day in ("2026-01-01", "2026-01-02", "__HIVE_DEFAULT_PARTITION__"):
+        for number in range(count):
+            path = root / f"day={day}" / "region=a%2Fb" / f"{number}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f'{{"a":{number}}}\n' * 2)
+            paths.append(path)
+    return paths
+
+
+def test_partition_columns_come_from_the_path_and_are_typed_by_the_schema(tmp_path):
+    root = tmp_path / "region=wrong"
+    paths = _tree(root)
+    schema = pa.schema([("region", pa.string()), *DATA, ("day", pa.date32())])
+    rows = read_rows(paths, schema, base_path=str(root))
+    assert len(rows) == 18
+    assert {row["region"] for row in rows} == {"a/b"}
+    assert [row["day"] for row in rows] == (
+        [date(2026, 1, 1)] * 6 + [date(2026, 1, 2)] * 6 + [None] * 6
+    )
+
+
+def test_a_partition_value_that_does_not_fit_names_directory_and_type(tmp_path):
+    paths = _tree(tmp_path)
+    schema = pa.schema([*DATA, ("day", pa.int32())])
+    with pytest.raises(SchemaMismatchError, match=r"day=2026-01-01.*'2026-01-01'.*int32"):
+        read_rows(paths, schema)
+
+
+def test_a_filter_prunes_files_by_partition_and_rows_by_value(tmp_path):
+    paths = _tree(tmp_path)
+    for path in paths[3:]:
+        path.write_text("not read at all")
+    schema = pa.schema([*DATA, ("day", pa.date32())])
+    table, reports = read(
+        [whole(path) for path in paths], schema, filter="day <= '2026-01-01' AND a >= 1"
+    )
+    assert table.column("a").to_pylist() == [1, 1, 2, 2]
+    assert [report.rows for report in reports] == [0, 2, 2] + [0] * 6
+
+
+def test_metadata_has_the_fields_that_the_schema_asks_for(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("1,x\n2,y\n3,z\n")
+    kind = pa.struct(
+        [
+            ("file_path", pa.string()),
+            ("file_size", pa.int64()),
+            ("file_modification_time", pa.timestamp("us", "UTC")),
+            ("split_start", pa.int64()),
+            ("split_length", pa.int64()),
+            ("row_index", pa.int64()),
+        ]
+    )
+    schema = AB.append(pa.field("_metadata", kind))
+    table, _ = read(cut(path, [5]), schema, file_format="csv")
+    found = [row["_metadata"] for row in table.to_pylist()]
+    modified = datetime.fromtimestamp(0, UTC).timestamp() + version(path).modified / 1e6
+    assert {row["file_path"] for row in found} == {f"file:{path}"}
+    assert {row["file_size"] for row in found} == {12}
+    assert all(abs(row["file_modification_time"].timestamp() - modified) < 1e-5 for row in found)
+    assert [(row["split_start"], row["split_length"]) for row in found] == [
+        (0, 5),
+        (0, 5),
+        (5, 7),
+    ]
+    assert [row["row_index"] for row in found] == [0, 1, 2]
+    numbered = make_format(ReaderOptions(file_format="csv"), schema)
+    assert numbered.splittability(version(path)) is Splittability.WHOLE
+
+
+ODD_NAMES = [
+    "x y", "per%cent", "per%20", "plus+eq=am&at@", "hash#", "q?", "colon:", "semi;comma,",
+    "br[1]{2}(3)", "quote'", 'dq"', "back\\slash", "tilde~!$^|", "lt<gt>", "star*", "tab\t", "nl\n",
+    "back`tick", "del\x7f", "\x01", "ümlaut", "日本", "e\u0301", "nbsp\u00a0", "c1\u0085",
+    "bom\ufeff",
+    "emoji😀", "ogham\u1680", "em\u2003", "zero\u200b", "line\u2028", "nnbsp\u202f", "mm\u205f",
+    "ideo\u3000", "soft\u00ad", "private\ue000", "joiner\u2060", "tag\U000e0001",
+]  # fmt: skip
+PLACE = pa.schema(
+    [("_metadata", pa.struct([("file_path", pa.string()), ("file_name", pa.string())]))]
+)
+
+
+def test_paths_and_names_of_files_are_quoted_as_spark_quotes_them(spark, tmp_path):
+    folder = tmp_path / "a b%"
+    folder.mkdir()
+    for name in ODD_NAMES:
+        (folder / f"{name}.bin").write_bytes(b"x")
+    frame = spark.read.format("binaryFile").load(str(folder))
+    expected = {
+        (row.file_path, row.file_name)
+        for row in frame.select("_metadata.file_path", "_metadata.file_name").collect()
+    }
+    found = read_rows(sorted(folder.iterdir()), PLACE, file_format="binaryFile")
+    assert {tuple(row["_metadata"].values()) for row in found} == expected
+    assert len(expected) == len(ODD_NAMES)
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "s3", "gs", "abfss"])
+def test_paths_of_objects_are_quoted_as_hadoop_quotes_them(spark, scheme):
+    for name in ODD_NAMES:
+        loaded = f"{scheme}://bucket@host.example/a b%/{name}.json"
+        theirs = spark._jvm.org.apache.hadoop.fs.Path(loaded).toUri().toString()
+        options = SluiceOptions(path=f"{scheme}://bucket@host.example/a b%", file_format="json")
+        columns = FileColumns(PLACE, options)
+        file = FileVersion(storage_url(loaded), 1, 0)
+        rows = pa.RecordBatch.from_pylist([{}], pa.schema([]))
+        (row,) = columns.add(rows, [FileSplit(file, 0, 1)], [1], 0).to_pylist()
+        assert row["_metadata"] == {"file_path": theirs, "file_name": theirs.rpartition("/")[2]}
+
+
+def test_a_metadata_field_that_is_not_known_is_refused_with_the_known_ones(tmp_path):
+    (tmp_path / "a.csv").write_text("1,x\n")
+    schema = AB.append(pa.field("_metadata", pa.struct([("owner", pa.string())])))
+    with pytest.raises(OptionError, match=r"owner.*file_modification_time"):
+        read_rows([tmp_path / "a.csv"], schema, file_format="csv")
+
+
+def test_a_header_goes_by_name_where_the_schema_is_not_enforced(tmp_path):
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    paths[0].write_text("b,c,a\nx,1,2\ny,1,3\n")
+    paths[1].write_text("a,b\n4,z\n")
+    options: dict[str, Any] = {"file_format": "csv", "header": True, "enforce_schema": False}
+    expected = [{"a": 2, "b": "x"}, {"a": 3, "b": "y"}, {"a": 4, "b": "z"}]
+    assert read_rows(paths, AB, **options) == expected
+    table, _ = read(cut(paths[0], [9, 14]), AB, **options)
+    assert table.to_pylist() == expected[:2]
+
+
+@pytest.mark.parametrize("header", ["b,a", "a", "a,b,c"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_header_that_does_not_fit_is_refused_with_both_named(tmp_path, header, count):
+    paths = [tmp_path / f"{i}.csv" for i in range(count)]
+    for path in paths:
+        path.write_text("a,b\n1,x\n")
+    paths[-1].write_text(header + "\n1,x\n")
+    expected = f"{re.escape(str(paths[-1]))}, byte 0; found .*; expected a, b"
+    with pytest.raises(SchemaMismatchError, match=expected):
+        read_rows(paths, AB, file_format="csv", header=True)
+
+
+def test_files_that_cannot_be_entered_in_the_middle_are_declared_whole(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("1,x\n")
+    gzipped = version(path)._replace(path=str(path) + ".gz")
+
+    def kind(file=None, **options):
+        made = make_format(ReaderOptions(file_format="csv", **options), AB)
+        return made.splittability(file or version(path))
+
+    assert kind() is Splittability.RECORDS
+    assert kind(encoding="latin-1") is Splittability.RECORDS
+    assert kind(gzipped) is Splittability.WHOLE
+    assert kind(multi_line=True) is Splittability.WHOLE
+    assert kind(encoding="utf-16") is Splittability.WHOLE
+    assert kind(line_sep="||") is Splittability.WHOLE
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1", "utf-32"])
+def test_other_encodings_give_the_same_text(tmp_path, encoding):
+    path = tmp_path / "a.csv"
+    path.write_bytes("1,grün\n2,weiß\n".encode(encoding))
+    rows = read_rows([path], AB, file_format="csv", encoding=encoding)
+    assert [row["b"] for row in rows] == ["grün", "weiß"]
+
+
+def test_a_column_that_may_not_be_null_is_checked(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"a":1,"b":"x"}\n{"a":1}\n')
+    schema = pa.schema([DATA[0], pa.field("b", pa.string(), nullable=False)])
+    with pytest.raises(SchemaMismatchError, match=r"'b'.*a\.json.*not null"):
+        read_rows([path], schema)
+
+
+def test_files_on_another_file_system_are_read_through_fsspec():
+    import fsspec
+
+    from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+
+    data = b'{"a":1,"b":"x"}\n' * 1000
+    with fsspec.open("memory://bucket/a.json", "wb") as file:
+        file.write(data)
+    known = FileVersion("memory://bucket/a.json", len(data), -1)
+    parts = [FileSplit(known, 0, 777), FileSplit(known, 777, len(data))]
+    assert read(parts, AB)[0].num_rows == 1000
+
+
+@pytest.mark.parametrize("name", ["json", "csv"])
+def test_without_any_column_the_rows_still_count(tmp_path, name):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.write_text('{"a":1}\n{"a":2}\n')
+    _, reports = read([whole(p) for p in paths], pa.schema([]), file_format=name, mode="PERMISSIVE")
+    assert [report.rows for report in reports] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("loaded", "directory", "parts"),
+    [
+        ("/in", "/in/day=1/hour=2", ["day=1", "hour=2"]),
+        ("/x=1/in", "/x=1/in", []),
+        ("/x=1/in,/y=2", "/y=2/day=3", ["day=3"]),
+        ("/in/day=1,/in", "/in/day=1/hour=2", ["day=1", "hour=2"]),
+        ("/in/a", "/in/ab/day=1", ["in", "ab", "day=1"]),
+        ("/in/day=*/x", "/in/day=4/x", ["day=4", "x"]),
+        (r"/in\,side", "/in,side/day=1", ["day=1"]),
+        ("file:///in%20side", "/in side/day=1", ["day=1"]),
+        ("s3a://x=1/in", "s3://x=1/in/day=1", ["day=1"]),
+    ],
+)
+def test_parts_of_a_path_count_below_the_outermost_of_the_loaded_paths(loaded, directory, parts):
+    bases = bases_of(ReaderOptions.model_validate({"basePath": loaded}))
+    assert [part for part in parts_below(bases, directory) if part] == parts
+
+
+def test_with_recursive_lookup_no_column_is_taken_from_the_path(tmp_path):
+    paths = _tree(tmp_path)[:1]
+    paths[0].write_text('{"a":1,"day":"2020-02-02"}\n')
+    schema = pa.schema([*DATA, ("day", pa.date32())])
+    (row,) = read_rows(paths, schema, base_path=str(tmp_path), recursive_file_lookup=True)
+    assert row["day"] == date(2020, 2, 2)
+    (row,) = read_rows(paths, schema, base_path=str(tmp_path))
+    assert row["day"] == date(2026, 1, 1)

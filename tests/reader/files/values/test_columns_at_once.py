@@ -1,0 +1,118 @@
+"""What is done for a whole block or column at once, against the same for one value at a time."""
+
+from __future__ import annotations
+
+import base64
+import re
+from decimal import Decimal, localcontext
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pyspark_sluice.reader.files.formats.avro.decimals import decimals
+from pyspark_sluice.reader.files.formats.csv.quote_check import Marks
+from pyspark_sluice.reader.files.formats.json.scalars import plain_base64
+from pyspark_sluice.reader.files.values.strings import is_utf8
+
+PIECES = ('"', '"a"', '"b,c"', '"x""y"', '"l\nm"', ",", "\n", "\r\n", " ", "1", "0x1", "b c", "\t")
+BYTES = (
+    b"\xed\xa0\x80", b"\xc3\xa9", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xf0\x9f\x98\x80", b"a",
+    b"\xe2\x82", b"\xff",
+)  # fmt: skip
+LONG = st.lists(st.sampled_from(PIECES), min_size=1, max_size=120).map("".join)
+
+
+def _state_of_quotes(text: str) -> list[bool]:
+    """For each character whether an odd number of quotes stands at or before it."""
+    odd, states = False, []
+    for character in text:
+        odd ^= character == '"'
+        states.append(odd)
+    return states
+
+
+def _is_regular(text: str, *, lines: bool) -> bool:
+    edges = ",\r\n"
+    within = _state_of_quotes(text)
+    for place, character in enumerate(text):
+        before, after = text[place - 1 : place], text[place + 1 : place + 2]
+        if character == '"' and within[place]:
+            pair = before == '"'
+            if not (place == 0 or before in ",\n\r" or pair):
+                return False
+        elif character == '"':
+            if after not in edges and after != '"':
+                return False
+        elif character == "\n" and within[place] and lines:
+            return False
+    return not within[-1]
+
+
+@given(LONG, st.booleans())
+def test_quotes_are_judged_as_by_a_look_at_each(text: str, lines: bool) -> None:
+    marks = Marks(text.encode(), ",", '"')
+    assert marks.is_regular(double=True, lines=lines) == _is_regular(text, lines=lines)
+
+
+@given(LONG)
+def test_the_last_line_feed_outside_of_quotes_is_found(text: str) -> None:
+    within = _state_of_quotes(text)
+    ends = [n + 1 for n, c in enumerate(text) if c == "\n" and not within[n]]
+    assert Marks(text.encode(), ",", '"').end_of_last("\n") == max(ends, default=0)
+
+
+@given(LONG)
+def test_no_number_with_a_blank_beside_it_is_trusted(text: str) -> None:
+    marks = Marks(text.encode(), ",", "")
+    fields = text.replace("\r", "\n").replace("\n", ",").split(",")
+    blanks = any(field != field.strip(" \t") for field in fields)
+    assert marks.has_doubtful_numbers() == (blanks or "0x" in text)
+
+
+@given(st.lists(st.sampled_from(BYTES)).map(b"".join))
+def test_utf8_is_what_python_takes_for_it(data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        assert not is_utf8(data)
+    else:
+        assert is_utf8(data)
+
+
+TEXTS = st.binary(max_size=7).map(lambda data: base64.b64encode(data).decode())
+BROKEN = st.text("AQ=+ é", max_size=9)
+PLAIN = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+
+@given(TEXTS | BROKEN)
+@example("AAAA====")
+@example("QQQ/=")
+def test_plain_base64_is_in_groups_of_four_with_all_of_its_padding(text: str) -> None:
+    if PLAIN.fullmatch(text):
+        assert plain_base64(text) == base64.b64decode(text)
+        return
+    with pytest.raises(ValueError, match="base64"):
+        plain_base64(text)
+
+
+def _stored(number: int, filler: int) -> bytes:
+    return number.to_bytes((number.bit_length() + 8) // 8 + filler, "big", signed=True)
+
+
+@given(
+    st.lists(st.none() | st.tuples(st.integers(-(10**38), 10**38), st.integers(0, 20)), max_size=6)
+)
+def test_a_column_of_decimals_is_read_like_each_of_its_values(
+    values: list[tuple[int, int] | None],
+) -> None:
+    raw = pa.array([b"", *(None if v is None else _stored(*v) for v in values)], pa.binary())[1:]
+    kind = pa.decimal128(38, 4)
+    if any(v is not None and abs(v[0]) >= 10**38 for v in values):
+        with pytest.raises(ValueError, match="a decimal of more than 38 digits"):
+            decimals(raw, kind)
+        return
+    with localcontext(prec=50):
+        expected = [None if v is None else Decimal(v[0]).scaleb(-4) for v in values]
+    assert decimals(raw, kind).to_pylist() == expected

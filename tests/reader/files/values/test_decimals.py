@@ -1,0 +1,258 @@
+"""Decimals in every format: the value that was written, or an error, whatever the digits."""
+
+from __future__ import annotations
+
+import random
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyarrow import feather, orc, parquet
+
+from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
+from pyspark_sluice.reader.files.values.numbers import decimal, decimals
+from pyspark_sluice.tests.reader.files.reading import read_rows
+
+KINDS = [(5, 2), (10, 0), (18, 18), (38, 0), (38, 18), (38, 38), (20, 10), (1, 1), (1, 0)]
+CORRUPT = "_corrupt_record"
+EXACT = Context(prec=5000, Emax=10**9, Emin=-(10**9))
+BEYOND = "123456789012345678901234567890"
+"""Into decimal(38,18) it goes beyond 128 bits, and came back as another number."""
+
+
+def _random_decimals(count: int, seed: int) -> list[Decimal]:
+    """Of 1 to 38 digits and any scale, a third of them at the edge of their digits."""
+    dice = random.Random(seed)
+    values = []
+    for _ in range(count):
+        digits = dice.randint(1, 38)
+        unscaled = dice.choice(
+            [dice.randrange(10**digits), 10**digits - 1, 10 ** (digits - 1), 5 * 10 ** (digits - 1)]
+        )
+        sign = dice.choice([1, -1])
+        values.append(Decimal(sign * unscaled).scaleb(-dice.randint(0, 38), EXACT))
+    return values
+
+
+def _texts(count: int, seed: int) -> list[str]:
+    """Numbers as files hold them: plain, with exponents, zeros, signs and commas."""
+    dice = random.Random(seed)
+    texts = []
+    for value in _random_decimals(count, seed):
+        form = dice.randrange(6)
+        text = format(value, "f") if form < 3 else format(value, "E")
+        if form == 1:
+            text = text.replace("-", "-000") if "-" in text else f"+00{text}"
+        elif form == 2 and len(text) > 3:
+            text = f"{text[:2]},{text[2:]}"
+        elif form == 4:
+            text = text.replace("E", "e")
+        elif form == 5:
+            text = text.replace("E+", "E").replace("E", f"E{dice.choice(['+0', '-0', ''])}")
+        texts.append(text)
+    return texts
+
+
+def _expected(text: str, precision: int, scale: int) -> Decimal | None:
+    """What Spark's readers make of text: rounded half up, null if it does not fit."""
+    try:
+        value = Decimal(text.replace(",", ""))
+    except ArithmeticError:
+        return None
+    with localcontext(EXACT):
+        rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+        return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else None
+
+
+def _fits(value: Decimal, precision: int, scale: int) -> bool:
+    return _expected(str(value), precision, scale) == value
+
+
+def _name(precision: int, scale: int) -> str:
+    return f"d{precision}_{scale}"
+
+
+SCHEMA = pa.schema([(_name(*kind), pa.decimal128(*kind)) for kind in KINDS])
+
+
+def test_a_text_is_rounded_to_the_scale_or_refused():
+    for text in _texts(4000, 1):
+        for precision, scale in KINDS:
+            kind = pa.decimal128(precision, scale)
+            try:
+                made = decimal(text, kind)
+            except ValueError:
+                made = None
+            assert made == _expected(text, precision, scale), (text, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_of_texts_is_what_each_text_is_alone(kind):
+    texts = [t for t in _texts(4000, 2) if _expected(t, *kind) is not None]
+    expected = [_expected(text, *kind) for text in texts]
+    plain = [at for at, text in enumerate(texts) if len(text) <= 38 and "e" not in text.lower()]
+    for chosen in (range(len(texts)), plain):
+        column = pa.array([*(texts[at] for at in chosen), None])
+        made = decimals(column, pa.decimal128(*kind))
+        made.validate(full=True)
+        assert made.to_pylist() == [*(expected[at] for at in chosen), None]
+
+
+@pytest.mark.parametrize("width", [128, 256])
+def test_a_decimal_becomes_another_one_without_change_or_is_refused(width):
+    make = pa.decimal128 if width == 128 else pa.decimal256
+    for value in _random_decimals(2000, 3):
+        digits = max(len(value.as_tuple().digits), -int(value.as_tuple().exponent))
+        source = pa.array([value, None], make(digits, -int(value.as_tuple().exponent)))
+        for kind in KINDS:
+            target = pa.decimal128(*kind)
+            try:
+                made = decimals(source, target).to_pylist()
+            except pa.ArrowInvalid:
+                made = None
+            assert made == ([value, None] if _fits(value, *kind) else None), (value, kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "target", "fits"),
+    [
+        (Decimal("1E+3"), pa.decimal128(5, -3), pa.decimal128(38, 18), True),
+        (Decimal("1E+35"), pa.decimal128(5, -35), pa.decimal128(38, 0), True),
+        (Decimal("1E+35"), pa.decimal128(5, -35), pa.decimal128(38, 3), False),
+        (2**64 - 1, pa.uint64(), pa.decimal128(20, 0), True),
+        (2**64 - 1, pa.uint64(), pa.decimal128(38, 19), False),
+        (100, pa.int8(), pa.decimal128(3, 1), False),
+    ],
+)
+def test_negative_scales_and_integers_keep_their_value_or_are_refused(value, kind, target, fits):
+    source = pa.array([value], kind)
+    if fits:
+        assert decimals(source, target).to_pylist() == [value]
+    else:
+        with pytest.raises(pa.ArrowInvalid):
+            decimals(source, target)
+
+
+def test_scales_too_far_apart_to_be_rescaled_are_refused():
+    one = pa.array([1], pa.decimal128(5, 0))
+    for scale in (-70, 70):
+        source = pa.Array.from_buffers(pa.decimal128(5, scale), 1, one.buffers())
+        with pytest.raises(pa.ArrowInvalid):
+            decimals(source, pa.decimal128(38, 18))
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "json strings"])
+@pytest.mark.parametrize("fitting_only", [True, False])
+def test_files_of_text_hold_what_each_text_is_alone(tmp_path, form, fitting_only):
+    """With values that do not fit, records are read exactly; without, by the fast parsers."""
+    texts = [t for t in _texts(1500, 4) if form != "json" or ("," not in t and "+0" not in t[:2])]
+    path = tmp_path / "a"
+    for precision, scale in KINDS:
+        schema = pa.schema([("d", pa.decimal128(precision, scale)), (CORRUPT, pa.string())])
+        expected = {t: _expected(t, precision, scale) for t in texts}
+        chosen = [t for t in texts if expected[t] is not None or not fitting_only]
+        chosen = [t for t in chosen if form != "json" or "00" not in t[:4]]
+        path.write_text("".join(_record(form, text) for text in chosen))
+        rows = read_rows([path], schema, file_format=form.split()[0], mode="PERMISSIVE")
+        assert [row["d"] for row in rows] == [expected[text] for text in chosen]
+        bad = [expected[text] is None for text in chosen]
+        assert [row[CORRUPT] is not None for row in rows] == bad
+
+
+def _record(form: str, text: str) -> str:
+    if form == "csv":
+        return f'"{text}"\n'
+    return f'{{"d":{text}}}\n' if form == "json" else f'{{"d":"{text}"}}\n'
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "json strings"])
+@pytest.mark.parametrize(
+    ("text", "kind"), [(BEYOND, (38, 18)), ("1000", (5, 2)), ("999.995", (5, 2)), ("1e40", (38, 0))]
+)
+def test_a_decimal_that_does_not_fit_is_a_malformed_record_in_every_mode(
+    tmp_path, form, text, kind
+):
+    path = tmp_path / "a"
+    path.write_text("".join(_record(form, t) for t in ("1", text, "2")))
+    schema = pa.schema([("d", pa.decimal128(*kind)), (CORRUPT, pa.string())])
+    name = form.split()[0]
+    rows = read_rows([path], schema, file_format=name, mode="PERMISSIVE")
+    record = _record(form, text)[:-1]
+    assert [row["d"] for row in rows] == [1, None, 2]
+    assert [row[CORRUPT] for row in rows] == [None, record, None]
+    rows = read_rows([path], schema, file_format=name, mode="DROPMALFORMED")
+    assert [row["d"] for row in rows] == [1, 2]
+    with pytest.raises(MalformedDataError, match=str(path)):
+        read_rows([path], schema, file_format=name, mode="FAILFAST")
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "avro", "arrow"])
+def test_block_formats_refuse_a_decimal_that_does_not_fit_and_name_the_file(tmp_path, form):
+    dice = random.Random(5)
+    for number, value in enumerate([Decimal(BEYOND), *_random_decimals(15, 5)]):
+        scale = -int(value.as_tuple().exponent)
+        source = pa.decimal128(max(len(value.as_tuple().digits), scale, 1), scale)
+        path = tmp_path / f"{number}.{form}"
+        _write(form, path, pa.table({"d": pa.array([value, None], source)}))
+        for kind in dice.sample(KINDS, 3):
+            schema = pa.schema([("d", pa.decimal128(*kind))])
+            if _fits(value, *kind):
+                rows = read_rows([path], schema, file_format=form)
+                assert [row["d"] for row in rows] == [value, None]
+            else:
+                with pytest.raises(SchemaMismatchError, match=str(path)):
+                    read_rows([path], schema, file_format=form)
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_decimal_of_more_digits_than_its_own_type_is_refused_and_the_file_named(
+    tmp_path, form, nested
+):
+    kind = pa.decimal128(12, 2)
+    beyond = pa.Array.from_buffers(kind, 1, pa.array([10**14], pa.decimal128(20, 0)).buffers())
+    column = pa.ListArray.from_arrays([0, 1], beyond) if nested else beyond
+    path = tmp_path / "a"
+    _write(form, path, pa.table({"d": column}))
+    schema = pa.schema([("d", pa.list_(pa.field("element", kind)) if nested else kind)])
+    with pytest.raises(SchemaMismatchError, match=str(path)):
+        read_rows([path], schema, file_format=form)
+
+
+def _write(form: str, path: Path, table: pa.Table) -> None:
+    if form == "avro":
+        kind = table.schema.field("d").type
+        number = {"type": "bytes", "logicalType": "decimal"}
+        number |= {"precision": kind.precision, "scale": kind.scale}
+        fields = [{"name": "d", "type": ["null", number]}]
+        with path.open("wb") as file:
+            fastavro.writer(
+                file, {"type": "record", "name": "r", "fields": fields}, table.to_pylist()
+            )
+    elif form == "arrow":
+        feather.write_feather(table, path)
+    else:
+        {"parquet": parquet, "orc": orc}[form].write_table(table, path)
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_texts_are_the_decimals_that_spark_reads(spark, tmp_path, form):
+    odd = "1.|.5|.|+.5e1|1d|0x10|\u0661\u0662|\U0001d7ce|1e\u0661|\uff11|1_0|NaN|--1|-0| 5|5 "
+    odd += f"|,5|+,5|1,2,3.4|1e-400|0e400|0e-400|1e400|1e00000000000001|{'1' * 60}|0.{'1' * 60}"
+    texts = [*_texts(2500, 6), *odd.split("|"), BEYOND]
+    names = SCHEMA.names
+    if form == "csv":
+        records = [";".join([text] * len(names)) for text in texts]
+    else:
+        pairs = [",".join(f'"{name}":"{text}"' for name in names) for text in texts]
+        records = [f"{{{fields}}}" for fields in pairs]
+    path = tmp_path / "a"
+    path.write_text("".join(f"{record}\n" for record in records))
+    columns = ", ".join(f"{_name(*kind)} decimal{kind}" for kind in KINDS)
+    reader = spark.read.format(form).schema(f"{columns}, {CORRUPT} string").option("sep", ";")
+    expected = [tuple(row) for row in reader.load(str(path)).collect()]
+    schema = SCHEMA.append(pa.field(CORRUPT, pa.string()))
+    rows = read_rows([path], schema, file_format=form, sep=";", mode="PERMISSIVE")
+    assert [tuple(row.values()) for row in rows] == expected

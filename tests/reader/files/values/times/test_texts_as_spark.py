@@ -1,0 +1,210 @@
+"""Text to dates and times as Spark's own readers and casts take it."""
+# ruff: noqa: E501 - a pattern and its texts are read at one glance
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.values.times.iso import local_of
+from pyspark_sluice.reader.files.values.times.temporal import Temporal, cast_text
+from pyspark_sluice.reader.files.values.times.zones import zone_of
+
+pytestmark = pytest.mark.spark
+
+INSTANT, LOCAL, DATE = pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()
+NAMES = {"t": INSTANT, "d": DATE, "n": LOCAL}
+ODD = """2024|2024-1|2024-01|2024-1-2|2024-01-02 03|2024-01-02 3:4|2024-01-02T3:4:5|2024-|2024-01-|
+2024-01-02 03:04:05.|2024-01-02 03:04:05.1234567890123|2024-01-02 03:04Z|2024-01-02 03Z|2024-01-02Z|
+2024-01-02+01:00|2024-01-02GMT|GMT2024-01-02|2024-01-02GMT 03:04|2024-01-02 GMT|+2024-01-02|-0001-01-01|
+0000-01-01|0001-01-01 00:00:00|1582-10-10|10000-01-01|123456-01-01 01:02:03|294247-01-10 04:00:54|
+294248-01-10|1234567-01-01|9999999-01-01|999-01-01|24-01-02|02024-01-02|2023-02-29|2024-02-30|2024-00-01|
+2024-01-02 24:00:00|2024-01-02 23:60:00|2024-01-02 23:59:60|2024-01-02t03:04:05|2024-01-02  03:04:05|
+2024-01-02 03:04:05,123|2024/01/02|20240102|2024-01-02T|2024-01-02 x|2024 x|2024-01 x||-|+|x|0|1700000000|
+2024-01-02 03:04:05\x00|2024-001-02|2024-01-002|\uff12024-01-02|\xa02024-01-02| 2024-01-02 |\t2024-01-02 03:04:05\t|
+epoch|now|1e3|99999999999|-5|+5|2024-01-02 03:04:05.5.5|1970-01-01T00:00:00.000-0000""".replace(
+    "\n", ""
+).split("|")
+ZONES = """Z|z|+1|+01|+0100|+01:00|+01:0|+1:00|+1:2|+100|+01:02:03|+010203|+01:0203|+18:00|+18:01|-18:00|+01:60| +01:00|
++01:00 | UTC|UTC+1|UTC+01:30|GMT0|UTC0|UT| UT+2|GMT+1|GMTZ| GMT0:00| Europe/Berlin|europe/berlin| CET| PST| EST| IST|
+ BST| EST5EDT| Etc/GMT+5| Etc/UTC| Mars/X| localtime| posix/Europe/Berlin| Factory| ROC|+|-|+1:| +01 00|AM|.Z""".replace(
+    "\n", ""
+).split("|")
+
+
+def _texts() -> list[str]:
+    chance = random.Random(7)
+    texts = [*ODD, *(f"2024-01-02 03:04:05{zone}" for zone in ZONES)]
+    texts += [f"2024-07-02T03:04:05.12{zone}" for zone in ZONES]
+    # Every quarter of an hour around the changes of summer time, and of the calendar's far ends.
+    for day in ("2024-03-30", "2024-10-26", "2024-03-09", "2024-11-02", "1893-03-31", "2500-10-30"):
+        first = datetime.fromisoformat(day)
+        texts += [str(first + timedelta(minutes=15 * step)) for step in range(150)]
+    for _ in range(1200):
+        moment = datetime.fromisoformat("1800-01-01") + timedelta(
+            microseconds=chance.randrange(400 * 365 * 86400 * 10**6)
+        )
+        text = moment.isoformat(sep=chance.choice(" T")) + chance.choice(
+            ["", "", "Z", "+05:30", "-0330"]
+        )
+        if chance.random() < 0.5:
+            at = chance.randrange(len(text))
+            text = text[:at] + chance.choice("0:-. TZ+9") + text[at + chance.randrange(2) :]
+        texts.append(text)
+    # A time without a date is that time today; here it is refused.
+    return [
+        text for text in texts if not text.lstrip("T")[1:3].lstrip("0123456789").startswith(":")
+    ]
+
+
+def _or_none(read, *arguments):
+    try:
+        return read(*arguments)
+    except ValueError:
+        return None
+
+
+def _wall(shown: str | None) -> int | None:
+    return None if shown is None else local_of(shown)[0]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns"])
+def test_texts_are_read_as_by_sparks_readers_and_casts(spark, tmp_path, zone):
+    texts = _texts()
+    rows = [{"i": i, "s": text, **dict.fromkeys(NAMES, text)} for i, text in enumerate(texts)]
+    schema = "i int, t timestamp, d date, n timestamp_ntz"
+    (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = (f'{i},"{text}","{text}","{text}"\n' for i, text in enumerate(texts))
+    (tmp_path / "a.csv").write_text("".join(lines), newline="")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        casts = [f"try_cast(s AS {part[2:]}) AS {part[0]}" for part in schema.split(", ")[1:]]
+        found = {
+            name: {
+                row[0]: (row[1], row[2], _wall(row[3]))
+                for row in frame.selectExpr(
+                    "i", "unix_micros(t)", "unix_date(d)", "CAST(n AS string)"
+                ).collect()
+            }
+            for name, frame in (
+                ("json", spark.read.schema(schema).json(str(tmp_path / "a.json"))),
+                ("csv", spark.read.schema(schema).csv(str(tmp_path / "a.csv"))),
+                (
+                    "cast",
+                    spark.read.schema("i int, s string")
+                    .json(str(tmp_path / "a.json"))
+                    .selectExpr("i", *casts),
+                ),
+            )
+        }
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    wrong = []
+    for name, expected in found.items():
+        temporal = Temporal(
+            ReaderOptions(fileFormat="csv" if name == "cast" else name, timeZone=zone)
+        )
+        for i, text in enumerate(texts):
+            if name == "cast":
+                ours = tuple(_or_none(_cast, text, kind, zone) for kind in NAMES.values())
+            else:
+                ours = tuple(_or_none(temporal.value, text, kind) for kind in NAMES.values())
+            if ours != expected[i]:
+                wrong.append((name, text, expected[i], ours))
+    assert len(texts) > 2000
+    assert not wrong
+
+
+def _cast(text, kind, zone):
+    return cast_text(text, kind, zone).cast(pa.int32() if kind == DATE else pa.int64()).as_py()
+
+
+PATTERNS = {
+    "yyyy-MM-dd HH:mm:ss.SSSSSS": "2024-01-02 03:04:05.1|2024-01-02 03:04:05.123456|2024-01-02 03:04:05.1234567|"
+    "2024-01-02 03:04:05.|2024-01-02 03:04:05|2024-1-2 03:04:05.1| 2024-01-02 03:04:05.1",
+    "yyyy-MM-dd HH:mm:ss[.SSS]": "2024-01-02 03:04:05|2024-01-02 03:04:05.1|2024-01-02 03:04:05.1234",
+    "yyyy-MM-dd'T'HH:mm:ss.SSSXXX": "2024-01-02T03:04:05.1Z|2024-01-02T03:04:05.123+01:00|2024-01-02T03:04:05.123+0100|"
+    "2024-01-02T03:04:05.123+01|2024-01-02t03:04:05.123z|2024-01-02T03:04:05Z|2024-01-02T03:04:05.123-18:00",
+    "yyyy-M-d H:m:s": "2024-01-02 03:04:05|2024-1-2 3:4:5|2024-001-2 3:4:5|12024-1-2 3:4:5|+12024-1-2 3:4:5|-2024-1-2 3:4:5",
+    "dd/MM/yy": "02/01/24|02/01/99|2/1/24|02/01/2024|31/02/24",
+    "yyyyMMddHHmmss": "20240102030405|2024010203040|202401020304055",
+    "yyyy/MM/dd h:mm a": "2024/01/02 3:04 PM|2024/01/02 3:04 pm|2024/01/02 13:04 PM|2024/01/02 0:04 PM|2024/01/02 12:04 AM",
+    "yyyy/MM/dd hh:mm": "2024/01/02 03:04|2024/01/02 12:04",
+    "MMM d, yyyy": "Jan 2, 2024|JAN 2, 2024|January 2, 2024|Sept 2, 2024|Sep 2, 2024",
+    "d MMMM yyyy": "2 January 2024|2 jan 2024|2 May 2024",
+    "yyyy-DDD": "2024-002|2024-366|2023-366|2024-2",
+    "yyyy-MM-dd HH:mm z": "2024-01-02 03:04 UTC|2024-01-02 03:04 CET|2024-01-02 03:04 Europe/Berlin|2024-01-02 03:04 GMT+1",
+    "yyyy-MM-dd HH:mm VV": "2024-01-02 03:04 UTC|2024-01-02 03:04 Europe/Berlin|2024-01-02 03:04 +01:00|2024-01-02 03:04 Z",
+    "yyyy-MM-dd HH:mm Z": "2024-01-02 03:04 +0100|2024-01-02 03:04 +01:00|2024-01-02 03:04 Z",
+    "yyyy-MM-dd HH:mm O": "2024-01-02 03:04 GMT+1|2024-01-02 03:04 GMT+01:00|2024-01-02 03:04 UTC+1",
+    "yyyy-MM-dd HH:mm X": "2024-01-02 03:04 +01|2024-01-02 03:04 +0130|2024-01-02 03:04 Z|2024-01-02 03:04 +01:30",
+    "yyyy-MM-dd HH:mm x": "2024-01-02 03:04 +01|2024-01-02 03:04 Z|2024-01-02 03:04 +0130",
+    "yyyy-MM-dd kk:mm": "2024-01-02 24:04|2024-01-02 00:04|2024-01-02 01:04",
+    "yyyy-MM-dd HH:mm:ss": "2024-03-31 02:30:00|2024-10-27 02:30:00|2024-02-30 00:00:00|2024-01-02 24:00:00|"
+    "0000-01-01 00:00:00|10000-01-01 00:00:00|2024-01-02T03:04:05|2024-01-02 03:04:05Z",
+    "HH:mm": "12:34",
+    "yyyy": "2024|24",
+    "SSS": "123|1|1234",
+    "yyyy-MM-dd''HH": "2024-01-02'03",
+    "yyyy-MM-dd HH:mm:ss.SSSSSSSSS": "2024-01-02 03:04:05.123456789|2024-01-02 03:04:05.1",
+    "y-M-d": "2024-1-2|999-1-2|12345-1-2",
+    "yyyyy-M-d": "02024-1-2|2024-1-2",
+    "yyyy-MM-dd K:mm a": "2024-01-02 0:04 PM|2024-01-02 12:04 PM",
+    "yyyy-MM-dd a": "2024-01-02 PM",
+}  # fmt: skip
+NAMED = """PST CST EST MST HST AET CAT EAT JST pst AGT BET CNT CTT IET MIT NET PLT PNT PRT VST GMT UTC UT Z z utc gmt GMT0 GMT+0 GMT-0
+GMT+2 GMT+02 GMT+02:00 GMT+0200 UTC+2 UTC+02:00 UT-01:00 gmt+2 gmt+02:00 +02 +02:00 +0200 +2 -02:30:15 +18:00 +18:01 +00:60 CET EET
+EST5EDT Etc/GMT Etc/GMT0 Etc/GMT+5 Etc/GMT-14 Etc/UTC europe/berlin Europe/Berlin America/Argentina/Buenos_Aires Factory posix/CET"""
+for letters in ("VV", "z", "zzz", "zzzz", "O", "OOOO", "ZZZZZ"):
+    texts = "|".join(f"2024-07-01 12:00~{name}" for name in NAMED.split())
+    PATTERNS[f"yyyy-MM-dd HH:mm~{letters}"] = texts
+
+
+def test_patterns_are_read_as_by_sparks_readers(spark):
+    zone = "Europe/Berlin"
+    cases = [(pattern, text) for pattern, texts in PATTERNS.items() for text in texts.split("|")]
+    columns = []
+    for number, pattern in enumerate(PATTERNS):
+        quoted = pattern.replace("'", "\\'")
+        options = f"map('sep', ';', 'timestampFormat', '{quoted}', 'dateFormat', '{quoted}', 'timestampNTZFormat', '{quoted}')"
+        columns.append(
+            f"from_csv(concat(s, ';', s, ';', s), 't timestamp, d date, n timestamp_ntz', {options}) AS p{number}"
+        )
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        frame = spark.createDataFrame(list(enumerate(text for _, text in cases)), "i int, s string")
+        shown = [
+            f"struct(unix_micros(p{n}.t) AS t, unix_date(p{n}.d) AS d, CAST(p{n}.n AS string) AS n) AS p{n}"
+            for n in range(len(PATTERNS))
+        ]
+        found = {
+            row.i: row for row in frame.selectExpr("i", *columns).selectExpr("i", *shown).collect()
+        }
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    wrong = []
+    for i, (pattern, text) in enumerate(cases):
+        given = dict.fromkeys(("timestampFormat", "dateFormat", "timestampNTZFormat"), pattern)
+        temporal = Temporal(ReaderOptions(fileFormat="csv", timeZone=zone, **given))
+        row = found[i][f"p{list(PATTERNS).index(pattern)}"]
+        expected = (row.t, row.d, _wall(row.n))
+        ours = tuple(_or_none(temporal.value, text, kind) for kind in NAMES.values())
+        if ours != expected:
+            wrong.append((pattern, text, expected, ours))
+    assert not wrong
+
+
+def test_every_zone_that_java_knows_is_known(spark):
+    known = set(spark._jvm.java.time.ZoneId.getAvailableZoneIds())
+    # Java keeps these for programs of thirty years ago; no zone database has them any more.
+    missing = [
+        name
+        for name in known
+        if not name.startswith("SystemV/") and _or_none(zone_of, name) is None
+    ]
+    assert not missing
