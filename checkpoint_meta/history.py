@@ -17,7 +17,12 @@ from typing import Final
 
 from ..errors import StateCorruptError, StateError, StateMissingError
 from .documents.checkpoint import Checkpoint, CheckpointHeader
-from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from .documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointIdentity,
+    CheckpointRef,
+    refs_in,
+)
 from .documents.layout import BASES, CHECKPOINTS, base_object, checkpoint_object
 from .documents.visibility_check import Seal
 from .stores.contract import StateStore
@@ -46,9 +51,11 @@ class CheckpointHistory:
             FileExistsError: a checkpoint of that name is there: the protocol was broken.
         """
         name = checkpoint_object(checkpoint.ref)
-        data, checksum = checkpoint.signed()
+        signed = checkpoint if checkpoint.file else checkpoint.signed()
+        data = signed.to_bytes()
         self._store.publish(name, data)
-        self._remember(replace(checkpoint, seal=Seal.of(name, data, checksum)))
+        seal = Seal.of(name, data, signed.header.checksum)
+        self._remember(replace(signed, seal=seal, file=None))
 
     def _remember(self, checkpoint: Checkpoint) -> None:
         recent = self._recent.copy()
@@ -113,9 +120,48 @@ class CheckpointHistory:
                     "checkpointLocation and sourceName.",
                 )
             checkpoint = self.load(ref)
+            self._check_link(checkpoint, found)
             found.append(checkpoint)
             ref = checkpoint.header.parent
+        if found and start != NO_CHECKPOINT:
+            self._check_link(self.load(start), found)
         return found[::-1]
+
+    def _check_link(self, parent: Checkpoint, newer: Sequence[Checkpoint]) -> None:
+        # Links of one name may come from a backup, or from a copy that has gone its own way.
+        if newer:
+            self.check_identity(newer[-1].parent, f"the parent of {newer[-1].ref}", parent)
+
+    def check_identity(
+        self, expected: CheckpointIdentity, named_by: str, found: Checkpoint | None = None
+    ) -> None:
+        """Raise unless the checkpoint of that name is this very one.
+
+        Args:
+            expected: names a checkpoint.
+            named_by: what names it, for messages.
+            found: that of this directory, or a base of it; loaded where it is not given.
+
+        Raises:
+            StateMissingError: it is not there.
+            StateCorruptError: it belongs to another query, or to another copy of the directory.
+        """
+        identity = (found or self.load(expected.ref)).identity
+        if identity == expected:
+            return
+        is_other = identity.lineage != expected.lineage
+        raise StateCorruptError(
+            f"{expected.ref} is not the one that is meant: it is of "
+            + ("another query" if is_other else "another copy of the state"),
+            self._store.location,
+            f"lineage {identity.lineage}, checksum {identity.checksum}",
+            f"lineage {expected.lineage}, checksum {expected.checksum} ({named_by})",
+            "Give each source its own sourceName, and the same one at every start; name them where "
+            "a query has several, since Spark knows them by their order alone."
+            if is_other
+            else "Restore Spark's checkpoint and the state directory from one backup, both whole, "
+            "or use startingState in a new checkpointLocation.",
+        )
 
     def chain(self, ref: CheckpointRef) -> list[Checkpoint]:
         """What to fold for the state as of `ref`: a base where there is one, then deltas.
@@ -127,12 +173,17 @@ class CheckpointHistory:
             StateCorruptError: a link is damaged, or a base is and what it stands for is gone.
         """
         bases = set(self.bases()) - self._skipped_bases
+        checkpoints = self.checkpoints() if ref in bases else ()
         found: list[Checkpoint] = []
         skipped = self._reason
         while ref != NO_CHECKPOINT:
             if ref in bases:
                 try:
-                    found.append(self.read_base(ref))
+                    base = self.read_base(ref)
+                    self._check_link(base, found)
+                    if not found and ref in checkpoints:
+                        self.check_identity(base.identity, f"the base of {ref}")
+                    found.append(base)
                     break
                 except StateCorruptError as error:
                     skipped = skipped or error
@@ -141,6 +192,7 @@ class CheckpointHistory:
                 checkpoint = self.load(ref)
             except StateMissingError as error:
                 raise skipped or error from error
+            self._check_link(checkpoint, found)
             found.append(checkpoint)
             ref = checkpoint.header.parent
         return found[::-1]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
-from .checkpoint_ref import CheckpointRef
+from .checkpoint_ref import CheckpointIdentity, CheckpointRef
 from .checksummed_json import parsed, sealed
 from .layout import SEED
 
@@ -33,6 +33,10 @@ class Seed(BaseModel):
 
     checkpoint: int
     epoch: int
+    lineage: str
+    checkpoint_checksum: str
+    """See `CheckpointIdentity`: what this state is, whatever else is in the directory."""
+
     origin: Mapping[str, Any]
     """Where the state was taken from."""
 
@@ -48,6 +52,11 @@ class Seed(BaseModel):
     def ref(self) -> CheckpointRef:
         """The checkpoint that a query begins after."""
         return CheckpointRef(self.checkpoint, self.epoch)
+
+    @property
+    def identity(self) -> CheckpointIdentity:
+        """That very checkpoint."""
+        return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
 
 
 def publish_seed(store: StateStore, seed: Seed) -> None:

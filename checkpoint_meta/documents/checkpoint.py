@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...errors import StateCorruptError, StateVersionError
 from .arrow_arrays import int32_repeated, text_array
 from .attachments import Attachment
-from .checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from .checkpoint_ref import CHECKSUM_DIGITS, NO_CHECKPOINT, CheckpointIdentity, CheckpointRef
 from .continuation import Continuation
 from .visibility_check import Seal
 
@@ -54,8 +54,17 @@ class CheckpointHeader(BaseModel):
     kind: Literal["delta", "base"]
     checkpoint: int = Field(gt=0)
     epoch: int = Field(gt=0)
+    lineage: str
+    """Drawn at the beginning of its chain, and the same in all of it."""
+
     parent_checkpoint: int = 0
     parent_epoch: int = 0
+    parent_checksum: str = ""
+    """The first digits of the parent's checksum; empty at the start of a chain."""
+
+    stands_for: str = ""
+    """In a base, the first digits of the checksum of the checkpoint whose state it is."""
+
     enumerator: str
     """Name of the source class that wrote the state."""
 
@@ -129,17 +138,32 @@ class Checkpoint:
     seal: Seal | None = field(default=None, compare=False)
     """How others recognize the object it was published as or read from."""
 
+    file: bytes | None = field(default=None, compare=False, repr=False)
+    """What `signed` has made, until it is published."""
+
     @property
     def ref(self) -> CheckpointRef:
         """This checkpoint's own name."""
         return self.header.ref
 
+    @property
+    def identity(self) -> CheckpointIdentity:
+        """Of a checkpoint that is signed, or of the one that a base stands for."""
+        checksum = self.header.stands_for or self.header.checksum[:CHECKSUM_DIGITS]
+        return CheckpointIdentity(self.ref, self.header.lineage, checksum)
+
+    @property
+    def parent(self) -> CheckpointIdentity:
+        """What it was cut after."""
+        header = self.header
+        return CheckpointIdentity(header.parent, header.lineage, header.parent_checksum)
+
     def to_bytes(self) -> bytes:
         """The file: Arrow IPC, compressed, checksummed."""
-        return self.signed()[0]
+        return self.file or self.signed().to_bytes()
 
-    def signed(self) -> tuple[bytes, str]:
-        """The file and the checksum in it."""
+    def signed(self) -> Checkpoint:
+        """The same with its file and the checksum in it, so that others can refer to it."""
         header = self.header.model_copy(update={"checksum": _UNSIGNED})
         text = json.dumps(header.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
         split_type, state_type = pa.struct(self.split_schema), pa.struct(self.state_schema)
@@ -166,7 +190,9 @@ class Checkpoint:
         data: bytes = sink.getvalue().to_pybytes()
         checksum = hashlib.sha256(data).hexdigest()
         # The metadata stands twice in an Arrow file: at its head and in its footer.
-        return data.replace(_UNSIGNED.encode(), checksum.encode()), checksum
+        data = data.replace(_UNSIGNED.encode(), checksum.encode())
+        header = self.header.model_copy(update={"checksum": checksum})
+        return replace(self, header=header, file=data)
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Checkpoint:

@@ -1,4 +1,4 @@
-"""The name of a checkpoint, which is all that Spark's offset carries.
+"""The name of a checkpoint, and what tells it from others of that name.
 
 Not here: the checkpoint's content (`checkpoint.py`) and Spark's offset dictionary (connector).
 """
@@ -6,8 +6,10 @@ Not here: the checkpoint's content (`checkpoint.py`) and Spark's offset dictiona
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,6 +41,25 @@ class CheckpointRef:
         return f"checkpoint {self.checkpoint} of epoch {self.epoch}"
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointIdentity:
+    """A checkpoint that no other can be taken for: what Spark's offset carries.
+
+    Copies and backups of a directory have checkpoints of the same names. The lineage tells the
+    beginnings of two queries apart, the checksum two copies that have gone their own ways.
+    """
+
+    ref: CheckpointRef
+    lineage: str
+    """A random word that the beginning of its chain has drawn."""
+
+    checksum: str
+    """The first `CHECKSUM_DIGITS` digits of the checkpoint's checksum."""
+
+
+CHECKSUM_DIGITS: Final = 16
+
+
 def refs_in(leaves: Iterable[str]) -> list[CheckpointRef]:
     """The checkpoints that names in a directory stand for, oldest first; other names are skipped.
 
@@ -53,3 +74,12 @@ def refs_in(leaves: Iterable[str]) -> list[CheckpointRef]:
 
 NO_CHECKPOINT = CheckpointRef(0, 0)
 """Before the first checkpoint: nothing has been read. Flink's NO_CHECKPOINT."""
+
+
+def new_lineage() -> CheckpointIdentity:
+    """What the first checkpoint of a query goes on from: nothing but a lineage of its own."""
+    return CheckpointIdentity(NO_CHECKPOINT, secrets.token_hex(8), "")
+
+
+NO_IDENTITY = CheckpointIdentity(NO_CHECKPOINT, "", "")
+"""Of `NO_CHECKPOINT`: the beginning of every query, which names no state."""

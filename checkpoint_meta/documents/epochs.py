@@ -8,10 +8,9 @@ Not here: what the older one does then (the coordinator raises `FencedError`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-import os
-import socket
 import uuid
 from typing import Final
 
@@ -19,6 +18,7 @@ from ...errors import FencedError, StateCorruptError, StateError
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION, newer_format
 from .checksummed_json import sealed
+from .heartbeat import this_process
 from .layout import EPOCHS, FORMAT, epoch_object
 
 KEPT: Final = 16
@@ -42,11 +42,13 @@ def open_format(store: StateStore) -> None:
     try:
         found = store.read(FORMAT)
     except FileNotFoundError:
-        try:
-            store.publish(FORMAT, document)
-            return
-        except FileExistsError:
-            found = store.read(FORMAT)
+        # A lost one is what it was: it is never made newer than what the directory was begun in.
+        known = _format_of_claims(store)
+        with contextlib.suppress(FileExistsError):
+            store.publish(FORMAT, known or document)
+            if known:
+                LOG.warning("%s is lost; restored from the claims", where)
+        found = store.read(FORMAT)
     if document.startswith(found) and len(found) < len(document):
         # A copy that was interrupted; every checkpoint names its own version besides.
         LOG.warning("%s is cut short (%d bytes); taken for what it began as", where, len(found))
@@ -65,6 +67,16 @@ def open_format(store: StateStore) -> None:
         raise newer_format(where, version)
 
 
+def _format_of_claims(store: StateStore) -> bytes:
+    newest = newest_epoch(store)
+    if not newest:
+        return b""
+    with contextlib.suppress(FileNotFoundError, ValueError, LookupError, TypeError):
+        version = int(json.loads(store.read(epoch_object(newest)))["format"])
+        return (json.dumps({"format": version}, sort_keys=True) + "\n").encode()
+    return b""
+
+
 def claim_epoch(store: StateStore, purpose: str = "") -> int:
     """Claim the next epoch for this process; durable when this returns.
 
@@ -78,7 +90,7 @@ def claim_epoch(store: StateStore, purpose: str = "") -> int:
     while True:
         epoch = newest_epoch(store) + 1
         try:
-            store.publish(epoch_object(epoch), _claim(epoch, purpose))
+            store.publish(epoch_object(epoch), _claim(store, epoch, purpose))
         except FileExistsError:
             store.refresh(EPOCHS)
             continue
@@ -92,13 +104,12 @@ def claim_epoch(store: StateStore, purpose: str = "") -> int:
     return epoch
 
 
-def _claim(epoch: int, purpose: str = "") -> bytes:
+def _claim(store: StateStore, epoch: int, purpose: str = "") -> bytes:
     # Without the nonce two threads of one process could take one another's claim for their own
     # whose answer was lost.
     document = {
         "format": FORMAT_VERSION,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
+        **this_process(store.location),
         "nonce": uuid.uuid4().hex,
         "epoch": epoch,
         **({"purpose": purpose} if purpose else {}),
@@ -109,7 +120,7 @@ def _claim(epoch: int, purpose: str = "") -> bytes:
 def _check_exclusive(store: StateStore, epoch: int) -> None:
     # Some servers that speak a known protocol ignore its conditions.
     try:
-        store.publish(epoch_object(epoch), _claim(epoch))
+        store.publish(epoch_object(epoch), _claim(store, epoch))
     except FileExistsError:
         return
     raise StateError(
@@ -121,9 +132,9 @@ def _check_exclusive(store: StateStore, epoch: int) -> None:
     )
 
 
-def newest_epoch(store: StateStore) -> int:
-    """The highest epoch claimed so far, 0 in a new directory."""
-    return max(_epochs(store), default=0)
+def newest_epoch(store: StateStore, before: int = 0) -> int:
+    """The highest epoch claimed so far, 0 in a new directory; with `before`, the one below that."""
+    return max((epoch for epoch in _epochs(store) if not before or epoch < before), default=0)
 
 
 def purpose_of(store: StateStore, epoch: int) -> str:

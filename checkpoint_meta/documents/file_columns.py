@@ -76,7 +76,7 @@ def changes_of(
     ranges: pa.RecordBatch, *, known: bool = False, withdrawn: bool = False
 ) -> pa.RecordBatch:
     """Rows of `RANGES` as rows of `CHANGES`."""
-    flags = [pa.repeat(pa.scalar(flag), ranges.num_rows) for flag in (known, withdrawn)]
+    flags = [pa.repeat(pa.scalar(flag, pa.bool_()), ranges.num_rows) for flag in (known, withdrawn)]
     return pa.record_batch([*ranges.columns, *flags], schema=CHANGES)
 
 

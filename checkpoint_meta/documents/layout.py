@@ -9,6 +9,7 @@ from .checkpoint_ref import CheckpointRef
 
 FORMAT = "FORMAT"
 EPOCHS = "epochs"
+HEARTBEATS = "heartbeats"
 CHECKPOINTS = "checkpoints"
 BASES = "bases"
 READERS = "readers"

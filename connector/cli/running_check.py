@@ -17,7 +17,7 @@ def refuse_if_held(store: StateStore, *, force: bool) -> None:
     """Raise while a query holds the epoch of a state, or may hold it.
 
     Raises:
-        FencedError: it runs on this host; or on another one, as far as can be seen, and
+        FencedError: its process runs; or it has given signs of life where it cannot be seen, and
             `force` is not given.
     """
     owner = owner_of(store)
@@ -35,7 +35,8 @@ def refuse_if_held(store: StateStore, *, force: bool) -> None:
             store.location,
             str(owner),
             "a query that is known to be stopped",
-            "Run the command on that host, or make sure that the query is stopped and add --force.",
+            "Run the command where the query runs, wait until its last sign of life is three "
+            "minutes old, or make sure that the query is stopped and add --force.",
         )
 
 

@@ -66,7 +66,7 @@ def checkpoint_of(continued: ContinuedQuery) -> CheckpointRef:
         offset = json.loads(continued.offset)
     except ValueError:
         offset = continued.offset
-    return from_offset(offset)
+    return from_offset(offset).ref
 
 
 def check_same(ref: CheckpointRef, continued: ContinuedQuery) -> None:
@@ -115,4 +115,4 @@ def _offsets(data: bytes) -> Iterator[CheckpointRef]:
             document = json.loads(line)
             if isinstance(document, dict) and document.get("version") == OFFSET_VERSION:
                 with contextlib.suppress(SluiceError):
-                    yield from_offset(document)
+                    yield from_offset(document).ref

@@ -26,7 +26,7 @@ from ..source.evolution_mode import resolved
 from ..source.file_source import driver_cores
 from ..source.loading import load_source
 from ..source.state_location import open_state, spark_query_id, starting_state
-from .offsets import from_offset, to_offset
+from .offsets import Offsets
 from .partitions import partitions_of
 from .skipped_first_batch import FirstBatch
 
@@ -63,28 +63,30 @@ class StreamDriver:
         )
         source = load_source(self._options, arrow_schema(schema))
         self.coordinator = Coordinator(source, self._store, _settings(self._options))
+        self._offsets = Offsets(self.coordinator.history)
 
     def initial_offset(self) -> dict[str, Any]:
         """Before the first checkpoint."""
-        return to_offset(NO_CHECKPOINT)
+        return self._offsets.offset(NO_CHECKPOINT)
 
     def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
         """See `Coordinator.latest`. The first batch that is through also proves the sink."""
-        ref = from_offset(start)
+        ref = self._offsets.ref(start)
         self._first_batch.check(ref)
-        return to_offset(self.coordinator.latest(ref, unlimited))
+        return self._offsets.offset(self.coordinator.latest(ref, unlimited))
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]:
         """One partition for each reader with splits in the range."""
-        checkpoints = self.coordinator.assignments(from_offset(start), from_offset(end))
+        between = self._offsets.ref(start), self._offsets.ref(end)
+        checkpoints = self.coordinator.assignments(*between)
         waived = self.coordinator.waived
         return partitions_of(checkpoints, self._store.location, self._query_id, waived)
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """See `Coordinator.commit`."""
-        self.coordinator.commit(from_offset(end))
+        self.coordinator.commit(self._offsets.ref(end))
 
 
 def _background_interval(options: SluiceOptions) -> float:

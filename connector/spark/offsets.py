@@ -1,6 +1,10 @@
-"""Spark's offset: nothing but the name of a checkpoint.
+"""Spark's offset: nothing but the identity of a checkpoint.
 
-Spark compares offsets as JSON text, so the order of the keys is part of the format.
+Spark compares offsets as JSON text, so the order of the keys is part of the format. What an offset
+names is compared with what is in the state directory before anything is done with it: Spark knows
+the sources of a query by their order alone, and a directory may have been copied or restored.
+
+Not here: the checkpoints (`checkpoint_meta/history.py`).
 """
 
 from __future__ import annotations
@@ -9,18 +13,30 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    NO_IDENTITY,
+    CheckpointIdentity,
+    CheckpointRef,
+)
+from ...checkpoint_meta.history import CheckpointHistory
 from ...errors import StateCorruptError, StateVersionError
 
 OFFSET_VERSION = 1
 
 
-def to_offset(ref: CheckpointRef) -> dict[str, int]:
-    """The offset that names `ref`, keys in canonical order."""
-    return {"checkpoint": ref.checkpoint, "epoch": ref.epoch, "version": OFFSET_VERSION}
+def to_offset(identity: CheckpointIdentity) -> dict[str, int | str]:
+    """The offset that names a checkpoint, keys in canonical order."""
+    return {
+        "checkpoint": identity.ref.checkpoint,
+        "checksum": identity.checksum,
+        "epoch": identity.ref.epoch,
+        "lineage": identity.lineage,
+        "version": OFFSET_VERSION,
+    }
 
 
-def from_offset(offset: Any) -> CheckpointRef:
+def from_offset(offset: Any) -> CheckpointIdentity:
     """The checkpoint that an offset of any released version names.
 
     Raises:
@@ -38,19 +54,56 @@ def from_offset(offset: Any) -> CheckpointRef:
             "Upgrade pyspark-sluice.",
         )
     checkpoint, epoch = known.get("checkpoint"), known.get("epoch")
-    # Nothing read yet is checkpoint 0 of epoch 0; whatever was published has both.
-    if version == OFFSET_VERSION and _is_count(checkpoint) and _is_count(epoch):
-        ref = CheckpointRef(checkpoint, epoch)
-        if ref == NO_CHECKPOINT or (ref.checkpoint and ref.epoch):
-            return ref
+    lineage, checksum = known.get("lineage"), known.get("checksum")
+    if (
+        version == OFFSET_VERSION
+        and _is_count(checkpoint)
+        and _is_count(epoch)
+        and isinstance(lineage, str)
+        and isinstance(checksum, str)
+    ):
+        identity = CheckpointIdentity(CheckpointRef(checkpoint, epoch), lineage, checksum)
+        # Nothing read yet has nothing of all this; whatever was published has everything.
+        if identity == NO_IDENTITY or (checkpoint and epoch and lineage and checksum):
+            return identity
     raise StateCorruptError(
         "Spark's offset log holds an offset that is not of this source",
         "",
         json.dumps(offset, default=repr)[:200],
-        json.dumps(to_offset(CheckpointRef(1, 1))),
+        json.dumps(to_offset(CheckpointIdentity(CheckpointRef(1, 1), "0" * 16, "0" * 16))),
         "Use a new checkpointLocation for a query that had another source before.",
     )
 
 
 def _is_count(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+class Offsets:
+    """The offsets of one query, checked against the checkpoints that they name."""
+
+    def __init__(self, history: CheckpointHistory) -> None:
+        self._history = history
+        self._newest = NO_IDENTITY
+        """What was looked at last: an idle query asks for the same many times a second."""
+
+    def ref(self, offset: Any) -> CheckpointRef:
+        """The checkpoint that Spark names.
+
+        Raises:
+            StateError: it is of no version that is known, or not there, or of another query or
+                copy of the state.
+        """
+        identity = from_offset(offset)
+        if identity.ref != NO_CHECKPOINT and identity != self._newest:
+            self._history.check_identity(identity, "Spark's offset log")
+            self._newest = identity
+        return identity.ref
+
+    def offset(self, ref: CheckpointRef) -> dict[str, Any]:
+        """What Spark writes down for a checkpoint that is durable."""
+        if ref == NO_CHECKPOINT:
+            return to_offset(NO_IDENTITY)
+        if ref != self._newest.ref:
+            return to_offset(self._history.load(ref).identity)
+        return to_offset(self._newest)

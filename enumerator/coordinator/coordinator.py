@@ -27,7 +27,11 @@ from typing import Any, Generic
 
 from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointRef,
+    new_lineage,
+)
 from ...checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch, open_format
 from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.history import CheckpointHistory
@@ -68,7 +72,8 @@ class Coordinator(Generic[SplitT, StateT]):
         self._store = store
         self._settings = settings
         self._clock = clock
-        self._history = CheckpointHistory(store)
+        self.history = CheckpointHistory(store)
+        """Shared with whoever needs the checkpoints again that were just cut."""
         self._threads = Threads(settings.step_timeout, source.name, make_calls)
         self._journal = self._threads.journal
         self._journal.location = store.location
@@ -121,7 +126,7 @@ class Coordinator(Generic[SplitT, StateT]):
             return []
         opened = self._open(start, end)
         self._threads.raise_failure()
-        checkpoints = self._history.between(start, end)
+        checkpoints = self.history.between(start, end)
         opened.release(checkpoints)
         return checkpoints
 
@@ -167,10 +172,12 @@ class Coordinator(Generic[SplitT, StateT]):
         open_format(self._store)
         # Before the claim: a query that must not begin supersedes nobody.
         start = beginning(self._store, running or complete, self._settings)
+        epoch = claim_epoch(self._store)
+        if start.newest == NO_CHECKPOINT or start.is_seed:
+            start = beginning(self._store, running or complete, self._settings, epoch)
         newest, savepoint = start.newest, start.savepoint
         if start.is_seed:
             complete = self._seed = newest
-        epoch = claim_epoch(self._store)
         self._journal.epoch, self._journal.checkpoint = epoch, newest.checkpoint
         attachments = Attachments(self._store, epoch)
         if savepoint:
@@ -178,7 +185,7 @@ class Coordinator(Generic[SplitT, StateT]):
             adopted = AdoptedAttachments(savepoint.store, attachments)
             restored = restore(history, savepoint.ref, self._source, adopted)
         else:
-            restored = restore(self._history, newest, self._source, attachments)
+            restored = restore(self.history, newest, self._source, attachments)
         lineage = savepoint.store if savepoint else None if newest == NO_CHECKPOINT else self._store
         contained = orders_contained(self._store, lineage, restored.orders)
         restored = replace(restored, orders=contained)
@@ -187,10 +194,10 @@ class Coordinator(Generic[SplitT, StateT]):
         flight.restore(records)
         if running is not None:
             self._replayed = running
-            written = Orders(self._store).waived(running, self._history.load(running).header.orders)
+            written = Orders(self._store).waived(running, self.history.load(running).header.orders)
             splits = (split for order in written for split in order_splits(order, self._source))
             self._waived = frozenset(split.split_id for split in splits)
-        there = 0 if savepoint else len(self._history.checkpoints())
+        there = 0 if savepoint else len(self.history.checkpoints())
         with self._threads.lock:
             opened = self._build(restored, flight, attachments)
             self._begin(opened, restored, start, there)
@@ -209,7 +216,7 @@ class Coordinator(Generic[SplitT, StateT]):
         known = {CheckpointRef.from_name(name): of for name, of in restored.counted.items()}
         return [
             CheckpointRecord.restored(
-                self._history.load(ref),
+                self.history.load(ref),
                 Stage.COMPLETE if ref <= complete else Stage.HANDED_OUT,
                 counted,
             )
@@ -224,7 +231,7 @@ class Coordinator(Generic[SplitT, StateT]):
     ) -> RunningCoordinator[SplitT, StateT]:
         directory = StateDirectory(
             self._store,
-            self._history,
+            self.history,
             attachments,
             flight.epoch,
             partial(check_not_fenced, self._store, flight.epoch),
@@ -232,7 +239,11 @@ class Coordinator(Generic[SplitT, StateT]):
         parts = CoordinatorParts(
             self._source, self._settings, self._clock, self._threads, self._bounded
         )
-        return RunningCoordinator(parts, directory, flight, restored)
+        if flight.newest == NO_CHECKPOINT:
+            parent = new_lineage()
+        else:
+            parent = self.history.load(flight.newest).identity
+        return RunningCoordinator(parts, directory, flight, restored, parent)
 
     def _begin(
         self,

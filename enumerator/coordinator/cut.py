@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.attachments import Attachment
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader, rows_of
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ..api import EnumeratorSource, SplitEnumerator, SplitT, StateT
 from .applied_orders import AppliedOrders
 from .in_flight import CheckpointRecord, CheckpointsInFlight
@@ -35,7 +35,10 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         enumerator: SplitEnumerator[SplitT, StateT],
         sent_back: SentBackSplits,
         orders: AppliedOrders,
+        parent: CheckpointIdentity,
     ) -> None:
+        """`parent` is what the first cut goes on from; without a name, the chain begins with it."""
+        self._parent = parent
         self._flight = flight
         self._source = source
         self._enumerator = enumerator
@@ -60,7 +63,8 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         Args:
             created: microseconds since the epoch.
         """
-        ref, parent = self._flight.new_ref(), self._flight.newest
+        ref, parent = self._flight.new_ref(), self._parent
+        assert parent.ref == self._flight.newest
         snapshot = self._enumerator.snapshot_state(ref.checkpoint)
         state = self._source.state_serializer.serialize_all(snapshot)
         attachments = [*self._attachments, *self._source.attachments_of(snapshot)]
@@ -77,18 +81,22 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             }
         )
         checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
-        return self._flight.cut(checkpoint)
+        signed = checkpoint.signed()
+        self._parent = signed.identity
+        return self._flight.cut(signed)
 
     def _header(
-        self, ref: CheckpointRef, parent: CheckpointRef, record: CheckpointRecord
+        self, ref: CheckpointRef, parent: CheckpointIdentity, record: CheckpointRecord
     ) -> CheckpointHeader:
         parts = {str(reader): reader for reader in record.readers}
         return CheckpointHeader(
             kind="delta",
             checkpoint=ref.checkpoint,
             epoch=ref.epoch,
-            parent_checkpoint=parent.checkpoint,
-            parent_epoch=parent.epoch,
+            lineage=parent.lineage,
+            parent_checkpoint=parent.ref.checkpoint,
+            parent_epoch=parent.ref.epoch,
+            parent_checksum=parent.checksum,
             enumerator=self._source.name,
             split_version=self._source.split_serializer.version,
             state_version=self._source.state_serializer.version,
@@ -117,6 +125,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         for record in aborted:
             assert record.checkpoint is not None
             header = record.checkpoint.header
+            self._parent = record.checkpoint.parent
             # Whole snapshots supersede one another; changes add up.
             if self._source.snapshots_are_changes:
                 self._carried = [*record.checkpoint.state, *self._carried]

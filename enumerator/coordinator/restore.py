@@ -182,6 +182,7 @@ def base_of(
         **{
             **head.header.model_dump(),
             "kind": "base",
+            "stands_for": head.identity.checksum,
             "state_version": state_version,
             "assigned_splits": 0,
             "state_rows": rows_of(written.rows),

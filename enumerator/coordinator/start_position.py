@@ -12,7 +12,9 @@ from typing import Final
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.epochs import newest_epoch, purpose_of
+from ...checkpoint_meta.documents.layout import SEED
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateError
 from ..settings import CoordinatorSettings, StartingState
@@ -44,12 +46,17 @@ class Beginning:
         return f"restored {self.newest} from {deltas} checkpoints on top of a base"
 
 
-def beginning(store: StateStore, spark: CheckpointRef, settings: CoordinatorSettings) -> Beginning:
+def beginning(
+    store: StateStore, spark: CheckpointRef, settings: CoordinatorSettings, epoch: int = 0
+) -> Beginning:
     """What a query goes on after whose newest checkpoint in Spark's log is `spark`.
 
     Where Spark is at its beginning, a seed counts until a reader has acknowledged anything here:
     tasks run only after Spark has written down what they read. A query that dies before that begins
     after the seed once more.
+
+    Asked again after the claim, with its `epoch`: a tool may have begun to prepare the directory in
+    between. Then either it sees this claim, or this query sees the tool's.
 
     Raises:
         StateError: the state has been read from; or a seed was begun and not finished; or there is
@@ -68,7 +75,7 @@ def beginning(store: StateStore, spark: CheckpointRef, settings: CoordinatorSett
     seed = find_seed(store)
     if seed is None:
         if savepoint is None:
-            _check_no_half_seed(store)
+            _check_no_half_seed(store, epoch)
         return Beginning(NO_CHECKPOINT, savepoint)
     if savepoint is not None:
         raise StateError(
@@ -78,12 +85,13 @@ def beginning(store: StateStore, spark: CheckpointRef, settings: CoordinatorSett
             "one of the two",
             "Leave startingState out, or give the query another checkpointLocation.",
         )
+    CheckpointHistory(store).check_identity(seed.identity, SEED)
     return Beginning(seed.ref, is_seed=True)
 
 
-def _check_no_half_seed(store: StateStore) -> None:
+def _check_no_half_seed(store: StateStore, epoch: int) -> None:
     # A query that begins here all the same would read what it was to leave out.
-    purpose = purpose_of(store, newest_epoch(store))
+    purpose = purpose_of(store, newest_epoch(store, epoch))
     if purpose and purpose != COMPACTION:
         raise StateError(
             "this state was being prepared for the query, and that did not come to its end",

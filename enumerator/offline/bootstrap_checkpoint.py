@@ -18,7 +18,12 @@ from typing import Any, Final, Generic
 
 from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader, rows_of
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointIdentity,
+    CheckpointRef,
+    new_lineage,
+)
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ..api import EnumeratorSource, SplitEnumerator, SplitT, StateT
@@ -105,8 +110,8 @@ def plant(
     attachments: Attachments,
     epoch: int,
     created: int,
-) -> CheckpointRef:
-    """Publish `state` as the first checkpoint of a directory; the name of it.
+) -> CheckpointIdentity:
+    """Publish `state` as the first checkpoint of a directory, with a lineage of its own.
 
     Args:
         state: all of it goes in.
@@ -125,6 +130,7 @@ def plant(
         kind="delta",
         checkpoint=ref.checkpoint,
         epoch=ref.epoch,
+        lineage=new_lineage().lineage,
         enumerator=source.name,
         split_version=source.split_serializer.version,
         state_version=source.state_serializer.version,
@@ -138,5 +144,6 @@ def plant(
     )
     split_schema = source.split_serializer.serialize([]).schema
     checkpoint = Checkpoint(header, split_schema, written.rows[0].schema, (), written.rows)
-    CheckpointHistory(store).publish(checkpoint)
-    return ref
+    signed = checkpoint.signed()
+    CheckpointHistory(store).publish(signed)
+    return signed.identity

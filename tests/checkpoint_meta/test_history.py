@@ -14,14 +14,22 @@ from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
 
 
-def document(checkpoint, epoch, parent, kind="delta"):
+def document(checkpoint, epoch, parent, kind="delta", history=None):
+    """A checkpoint after `parent`, or a base of the one in `history`, which tells checksums."""
     empty = FileSplitSerializer().serialize([])
+
+    def checksum(ref):
+        return history.load(ref).identity.checksum if history and ref != NO_CHECKPOINT else ""
+
     header = CheckpointHeader(
         kind=kind,
         checkpoint=checkpoint,
         epoch=epoch,
         parent_checkpoint=parent.checkpoint,
         parent_epoch=parent.epoch,
+        parent_checksum=checksum(parent),
+        stands_for=checksum(CheckpointRef(checkpoint, epoch)) if kind == "base" else "",
+        lineage="0123456789abcdef",
         enumerator="files",
         split_version=1,
         state_version=1,
@@ -37,9 +45,9 @@ def chain(store, last, epoch=1, start=NO_CHECKPOINT, bases=()):
     history = CheckpointHistory(store)
     parent = start
     for number in range(start.checkpoint + 1, last + 1):
-        history.publish(document(number, epoch, parent))
+        history.publish(document(number, epoch, parent, history=history))
         if number in bases:
-            history.publish_base(document(number, epoch, parent, "base"))
+            history.publish_base(document(number, epoch, parent, "base", history))
         parent = CheckpointRef(number, epoch)
     return parent
 
@@ -94,7 +102,8 @@ def test_a_checkpoint_is_published_once(store):
 
 def test_a_base_that_is_there_already_is_as_good(store):
     chain(store, 1, bases=(1,))
-    CheckpointHistory(store).publish_base(document(1, 1, NO_CHECKPOINT, "base"))
+    history = CheckpointHistory(store)
+    history.publish_base(document(1, 1, NO_CHECKPOINT, "base", history))
 
 
 def tear(store, name):
@@ -126,7 +135,8 @@ def test_a_base_that_cannot_be_read_is_named_where_nothing_is_left_below_it(stor
 def test_a_base_that_cannot_be_read_is_written_anew(store):
     head = chain(store, 4, bases=(4,))
     tear(store, "bases/0000000004-0000000001.arrow")
-    CheckpointHistory(store).publish_base(document(4, 1, CheckpointRef(3, 1), "base"))
+    history = CheckpointHistory(store)
+    history.publish_base(document(4, 1, CheckpointRef(3, 1), "base", history))
     assert names(CheckpointHistory(store).chain(head)) == [("base", 4, 1)]
 
 

@@ -166,7 +166,7 @@ def test_young_checkpoints_are_retained_however_many_they_are():
     parent = NO_CHECKPOINT
     for number in range(1, 21):
         for kind in ("delta", "base"):
-            made = document(number, 1, parent, kind)
+            made = document(number, 1, parent, kind, history)
             header = made.header.model_copy(update={"created": number})
             made = replace(made, header=header)
             (history.publish if kind == "delta" else history.publish_base)(made)
@@ -187,10 +187,10 @@ def with_attachments(store, epoch=1):
     (unused,) = attachments.publish(("keys.arrow", b"unused"))
     parent = NO_CHECKPOINT
     for number in range(1, 10):
-        history.publish(document(number, epoch, parent))
+        history.publish(document(number, epoch, parent, history=history))
         refers = {2: [*one, *two], 5: [*one, *two, *three], 8: [merged]}.get(number)
         if refers:
-            base = document(number, epoch, parent, "base")
+            base = document(number, epoch, parent, "base", history)
             header = base.header.model_copy(update={"attachments": refers})
             history.publish_base(replace(base, header=header))
         parent = CheckpointRef(number, epoch)

@@ -150,7 +150,7 @@ class OrphanForParent(Coordinator[Any, Any]):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._history = _ById(self._store)
+        self.history = _ById(self._store)
 
 
 class _ById(CheckpointHistory):
@@ -164,8 +164,8 @@ class OrphanGoesOn(Coordinator[Any, Any]):
 
     def _open(self, complete: CheckpointRef, running: CheckpointRef | None = None) -> Opened:
         if self._opened is None and running is None and complete != NO_CHECKPOINT:
-            for ref in self._history.checkpoints():
-                if self._history.load(ref).header.parent == complete:
+            for ref in self.history.checkpoints():
+                if self.history.load(ref).header.parent == complete:
                     opened = super()._open(ref)
                     opened.flight.complete = complete
                     # The rows have to show it, not a commit that never comes.
@@ -194,7 +194,7 @@ class GatewayNeverCloses(Coordinator[Any, Any]):
         return replace(checkpoint, header=header, assigned=assigned)
 
     def _told_end(self, continuation: Continuation, reader: int) -> int:
-        origin = self._history.load(continuation.origin)
+        origin = self.history.load(continuation.origin)
         ends = [split.end for split in splits_of(origin, reader, self._source.split_serializer)]
         ends += [earlier.stop for earlier in continuations_of(origin, reader)]
         return int(ends[continuation.index])

@@ -181,7 +181,7 @@ class Harness:
     def assigned(self, ref: CheckpointRef) -> dict[int, list[int]]:
         """Reader -> numbers of one checkpoint, out of the durable state."""
         found: dict[int, list[int]] = {}
-        for reader, batch in self.coordinator._history.load(ref).assigned:
+        for reader, batch in self.coordinator.history.load(ref).assigned:
             splits = self.source.split_serializer.read(1, batch)
             found.setdefault(reader, []).extend(split.value for split in splits)
         return found

@@ -43,7 +43,7 @@ def test_a_checkpoint_holds_the_state_of_its_cut(query):
     query.enumerator.pending[:] = [11, 22, 33, 44]
     opened(query.coordinator).flight.open.room = _room_for(2)
     end = query.coordinator.latest(NO_CHECKPOINT)
-    checkpoint = query.coordinator._history.load(end)
+    checkpoint = query.coordinator.history.load(end)
     (state,) = checkpoint.state
     assert state.to_pydict() == {"json": ["33", "44"]}
 

@@ -47,11 +47,26 @@ class Target:
     store: StateStore
     """Its state directory."""
 
-    spark: StateStore | None = None
+    spark: StateStore
     """`location` itself, where Spark keeps its own."""
 
     continues: ContinuedQuery | None = None
     """The query whose id and batch numbers the new one keeps; None for a new query."""
+
+    def check_unused(self) -> None:
+        """Raise OptionError if anything is there that this command has not written; it is named."""
+        claims = self.store.list(EPOCHS)
+        # What a command that was killed has left may be written once more: it is the same.
+        ours = {_OURS} | (SPARKS_OWN if self.continues and claims else set())
+        there = [leaf for leaf in self.spark.list("") if leaf not in ours]
+        if there:
+            raise _in_use(self.location, ", ".join(sorted(there)[:5]))
+        seed = find_seed(self.store)
+        if seed is not None:
+            found = f"a state that `sluice {seed.purpose}` has prepared"
+            raise _in_use(self.store.location, found)
+        if self.store.list(READERS) or any(not _is_ours(self.store, leaf) for leaf in claims):
+            raise _in_use(self.store.location, "the state of a query")
 
     def publish_sparks_own(self) -> None:
         """Write Spark's checkpoint, if the new query continues another one.
@@ -59,7 +74,7 @@ class Target:
         Raises:
             OptionError: something else is there, or the old query has gone on.
         """
-        if self.continues is None or self.spark is None:
+        if self.continues is None:
             return
         try:
             self.continues.write(self.spark)
@@ -81,18 +96,9 @@ def target_at(
     root = hadoop_path(place)
     spark = open_store(root, options)
     store = open_store(join(root, _OURS, source_name), options)
-    claims = store.list(EPOCHS)
-    # What a command that was killed has left may be written once more: it is the same.
-    ours = {_OURS} | (SPARKS_OWN if continues and claims else set())
-    there = [leaf for leaf in spark.list("") if leaf not in ours]
-    if there:
-        raise _in_use(root, ", ".join(sorted(there)[:5]))
-    seed = find_seed(store)
-    if seed is not None:
-        raise _in_use(store.location, f"a state that `sluice {seed.purpose}` has prepared")
-    if store.list(READERS) or any(not _is_ours(store, leaf) for leaf in claims):
-        raise _in_use(store.location, "the state of a query")
-    return Target(root, store, spark, continues)
+    target = Target(root, store, spark, continues)
+    target.check_unused()
+    return target
 
 
 def _is_ours(store: StateStore, leaf: str) -> bool:
@@ -133,16 +139,21 @@ def write_seed(
     store = target.store
     open_format(store)
     epoch = claim_epoch(store, purpose)
+    # A query that began between the first look and the claim has a claim of its own by now; one
+    # that begins from here on sees ours (`enumerator/coordinator/start_position.py`).
+    target.check_unused()
     attachments = Attachments(store, epoch)
     now = int(time.time() * 1_000_000)
-    ref = plant(make(attachments), store, attachments, epoch, now)
+    made = plant(make(attachments), store, attachments, epoch, now)
     check_not_fenced(store, epoch)
     target.publish_sparks_own()
     user, host = who_and_where()
     seed = Seed(
         purpose=purpose,
-        checkpoint=ref.checkpoint,
-        epoch=ref.epoch,
+        checkpoint=made.ref.checkpoint,
+        epoch=made.ref.epoch,
+        lineage=made.lineage,
+        checkpoint_checksum=made.checksum,
         origin={**origin, **({"continues": target.continues.told} if target.continues else {})},
         counts=dict(counts),
         written=now,

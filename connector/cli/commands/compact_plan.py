@@ -22,6 +22,7 @@ from ....checkpoint_meta.documents.layout import (
     CLEANED,
     EPOCHS,
     FORMAT,
+    HEARTBEATS,
     INDEX,
     READERS,
     SEED,
@@ -37,7 +38,7 @@ from ...views.state_view import StateView, in_parallel
 from ..output import said_bytes
 
 _NESTED: Final = (READERS, ABANDONED)
-_FLAT: Final = (EPOCHS, CHECKPOINTS, BASES, INDEX, CLEANED, FOLDER, "schemas", "orders")
+_FLAT: Final = (EPOCHS, HEARTBEATS, CHECKPOINTS, BASES, INDEX, CLEANED, FOLDER, "schemas", "orders")
 _SINGLE: Final = (FORMAT, SEED)
 
 

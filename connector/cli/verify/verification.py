@@ -20,12 +20,14 @@ from xxhash import xxh3_128_hexdigest
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT
+from ....checkpoint_meta.documents.heartbeat import this_process
 from ....checkpoint_meta.documents.layout import (
     ABANDONED,
     BASES,
     CHECKPOINTS,
     EPOCHS,
     FORMAT,
+    HEARTBEATS,
     INDEX,
     READERS,
     checkpoint_object,
@@ -41,7 +43,7 @@ from ....errors import SluiceError
 from ...views.state_view import in_parallel
 from .records import Records
 
-_CLAIM: Final = {"epoch", "format", "host", "nonce", "pid", "purpose"}
+_CLAIM: Final = {"epoch", "format", "nonce", "purpose", *this_process("")}
 
 
 class Verification(Records):
@@ -136,6 +138,8 @@ class Verification(Records):
             claim = self._json(epoch_object(epoch), _CLAIM)
             if claim is not None and claim.get("epoch") != epoch:
                 self._damaged(epoch_object(epoch), f"it claims epoch {claim.get('epoch')}")
+        for leaf in self._store.list(HEARTBEATS):
+            self._json(f"{HEARTBEATS}/{leaf}", {"format", "epoch", "beat"})
 
     # How they belong together ---------------------------------------------------------------
 
@@ -149,6 +153,9 @@ class Verification(Records):
             is_pruned = parent.checkpoint < oldest and bool({parent, ref} & bases)
             if parent != NO_CHECKPOINT and parent not in listed and not is_pruned:
                 self._missing(checkpoint_object(parent), f"the parent of {ref}")
+            found = self._checkpoints.get(parent)
+            if found is not None and found.identity != checkpoint.parent:
+                self._damaged(checkpoint_object(parent), f"not what {ref} was cut after")
         read = {r for d in (READERS, ABANDONED) for r in refs_in(self._store.list(d))}
         for ref in sorted(read - listed):
             # Retention lets the checkpoint go first.

@@ -35,6 +35,8 @@ def checkpoint(assigned=(), state=(), **header):
         "epoch": 2,
         "parent_checkpoint": 6,
         "parent_epoch": 1,
+        "parent_checksum": "0" * 16,
+        "lineage": "0123456789abcdef",
         "enumerator": "files",
         "split_version": 1,
         "state_version": 1,

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
 from pyspark_sluice.checkpoint_meta.documents.epochs import (
     KEPT,
     check_not_fenced,
@@ -49,6 +50,21 @@ def test_a_format_that_is_cut_short_does_not_stop_a_restart(store, content, capl
     store.publish("FORMAT", content)
     open_format(store)
     assert "/ck/sluice/FORMAT is cut short" in caplog.text
+
+
+def test_a_lost_format_is_restored_from_the_claims_and_never_made_newer(store, caplog):
+    open_format(store)
+    claim_epoch(store)
+    store.delete("FORMAT")
+    open_format(store)
+    assert store.objects["FORMAT"] == b'{"format": 1}\n'
+    assert "/ck/sluice/FORMAT is lost; restored from the claims" in caplog.text
+    store.delete("FORMAT")
+    newer = sealed({**unsealed(store.read("epochs/0000000001.json")), "format": 4, "epoch": 2})
+    store.publish("epochs/0000000002.json", newer)
+    with pytest.raises(StateVersionError, match="found format version 4"):
+        open_format(store)
+    assert store.objects["FORMAT"] == b'{"format": 4}\n'
 
 
 def test_epochs_count_from_one_and_say_who_claimed_them(store):

@@ -6,16 +6,25 @@ import json
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.connector.spark.offsets import from_offset, to_offset
-from pyspark_sluice.errors import StateCorruptError, StateVersionError
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    NO_IDENTITY,
+    CheckpointIdentity,
+    CheckpointRef,
+)
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.spark.offsets import Offsets, from_offset, to_offset
+from pyspark_sluice.errors import StateCorruptError, StateMissingError, StateVersionError
+from pyspark_sluice.tests.checkpoint_meta.test_history import document
 
 
 def test_equal_references_give_equal_json_text_in_canonical_key_order():
-    assert json.dumps(to_offset(CheckpointRef(7, 2))) == (
-        '{"checkpoint": 7, "epoch": 2, "version": 1}'
+    identity = CheckpointIdentity(CheckpointRef(7, 2), "0011", "8899")
+    assert json.dumps(to_offset(identity)) == (
+        '{"checkpoint": 7, "checksum": "8899", "epoch": 2, "lineage": "0011", "version": 1}'
     )
-    assert from_offset({"epoch": 2, "version": 1, "checkpoint": 7}) == CheckpointRef(7, 2)
+    assert from_offset(dict(reversed(to_offset(identity).items()))) == identity
 
 
 def test_a_newer_offset_is_refused_with_both_versions_named():
@@ -24,7 +33,14 @@ def test_a_newer_offset_is_refused_with_both_versions_named():
 
 
 def _with(**changes):
-    return {"checkpoint": 7, "epoch": 2, "version": 1, **changes}
+    return {
+        "checkpoint": 7,
+        "checksum": "8899",
+        "epoch": 2,
+        "lineage": "0011",
+        "version": 1,
+        **changes,
+    }
 
 
 @pytest.mark.parametrize(
@@ -45,7 +61,10 @@ def _with(**changes):
         _with(epoch=0),
         _with(version=0),
         _with(version="1"),
-        {"checkpoint": 7, "epoch": 2},
+        _with(lineage=""),
+        _with(checksum=None),
+        {"checkpoint": 7, "epoch": 2, "version": 1},
+        {"checkpoint": 7, "checksum": "8899", "epoch": 2, "lineage": "0011"},
     ],
 )
 def test_an_offset_that_is_not_ours_is_refused_and_shown(offset):
@@ -54,5 +73,26 @@ def test_an_offset_that_is_not_ours_is_refused_and_shown(offset):
     assert f"found {json.dumps(offset)}; expected {{" in str(caught.value)
 
 
-def test_nothing_read_yet_is_an_offset_of_ours():
-    assert from_offset(to_offset(NO_CHECKPOINT)) == NO_CHECKPOINT
+def test_nothing_read_yet_is_an_offset_of_ours_that_names_no_state():
+    assert from_offset(to_offset(NO_IDENTITY)) == NO_IDENTITY
+    offsets = Offsets(CheckpointHistory(MemoryStateStore()))
+    assert offsets.ref(offsets.offset(NO_CHECKPOINT)) == NO_CHECKPOINT
+
+
+@pytest.fixture
+def history():
+    history = CheckpointHistory(MemoryStateStore())
+    history.publish(document(1, 1, NO_CHECKPOINT))
+    return history
+
+
+def test_an_offset_names_one_checkpoint_and_no_other_of_that_name(history):
+    ref = CheckpointRef(1, 1)
+    offset = Offsets(history).offset(ref)
+    assert Offsets(history).ref(offset) == ref
+    with pytest.raises(StateCorruptError, match="it is of another query"):
+        Offsets(history).ref({**offset, "lineage": "ffff"})
+    with pytest.raises(StateCorruptError, match="it is of another copy of the state"):
+        Offsets(history).ref({**offset, "checksum": "ffff"})
+    with pytest.raises(StateMissingError, match="checkpoint 2 of epoch 1 is not in the state"):
+        Offsets(history).ref({**offset, "checkpoint": 2})

@@ -65,7 +65,7 @@ def test_what_is_sent_while_a_checkpoint_runs_is_held_and_cut_into_the_next_one(
     assert query.held() == {1: 1}
     second = query.coordinator.latest(first)
     assert query.assigned(second) == {0: [4], 1: [5]}
-    header = query.coordinator._history.load(second).header
+    header = query.coordinator.history.load(second).header
     assert header.events == {"0": ["a"], "1": ["b"]}
 
 
@@ -119,7 +119,7 @@ def test_a_checkpoint_that_spark_never_logged_is_an_orphan(query):
     assert orphan == CheckpointRef(2, 1)
     # 4 was offered to the dead incarnation only, whose memory is gone with it.
     assert query.assigned(second) == {1: [5]}
-    assert query.coordinator._history.load(second).header.parent == first
+    assert query.coordinator.history.load(second).header.parent == first
 
 
 def test_asking_for_anything_but_the_last_checkpoint_is_a_protocol_error(query):

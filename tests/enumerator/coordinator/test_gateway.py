@@ -51,8 +51,8 @@ class Readers:
             self.flight.send(reader, AddSplits(SPLITS))
         ref = self.flight.new_ref()
         header = CheckpointHeader(
-            kind="delta", checkpoint=ref.checkpoint, epoch=1, enumerator="e", split_version=1,
-            state_version=1, created=0, assigned_splits=1, state_rows=0,
+            kind="delta", checkpoint=ref.checkpoint, epoch=1, lineage="0" * 16, enumerator="e",
+            split_version=1, state_version=1, created=0, assigned_splits=1, state_rows=0,
         )  # fmt: skip
         self.flight.cut(Checkpoint(header, SPLITS.schema, SPLITS.schema))
         return ref

@@ -31,7 +31,7 @@ def published(query):
 
 
 def header(query, ref):
-    return query.coordinator._history.load(ref).header
+    return query.coordinator.history.load(ref).header
 
 
 def test_the_next_checkpoint_is_cut_and_published_while_one_runs(query):
@@ -360,7 +360,7 @@ def test_a_publication_that_fails_in_the_background_is_made_once_more_by_spark_s
 
 
 def test_a_publication_that_fails_again_fails_spark_s_call_by_name(query):
-    query.coordinator._history._store = RetryingStateStore(query.store, 2, sleep=lambda _: None)
+    query.coordinator.history._store = RetryingStateStore(query.store, 2, sleep=lambda _: None)
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.store.fault = Fault("error before", times=99, verb="publish")
     query.calls.tick()
@@ -415,7 +415,7 @@ def test_retention_and_bases_never_count_an_orphan():
         if len(handed_out) > 1:
             query.coordinator.commit(handed_out[-2])
             query.calls.run_calls()
-    bases = query.coordinator._history.bases()
+    bases = query.coordinator.history.bases()
     assert bases
     assert set(bases) <= set(handed_out)
     for retained in handed_out[-4:]:

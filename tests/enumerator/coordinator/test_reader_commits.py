@@ -18,7 +18,7 @@ def test_an_event_travels_with_its_reader_s_next_splits(query):
     query.start()
     query.enumerator.context.send_event(1, {"hello": 1})
     end = query.coordinator.latest(NO_CHECKPOINT)
-    assert query.coordinator._history.load(end).header.events == {"1": [{"hello": 1}]}
+    assert query.coordinator.history.load(end).header.events == {"1": [{"hello": 1}]}
 
 
 def test_an_event_for_a_reader_without_splits_waits_in_the_checkpoint_and_survives_a_crash(query):
@@ -26,14 +26,14 @@ def test_an_event_for_a_reader_without_splits_waits_in_the_checkpoint_and_surviv
     query.enumerator.pending[:] = [0]
     query.enumerator.context.send_event(1, "early")
     first = query.coordinator.latest(NO_CHECKPOINT)
-    header = query.coordinator._history.load(first).header
+    header = query.coordinator.history.load(first).header
     assert (header.events, header.waiting) == ({}, {"1": ["early"]})
     query.restart()
     query.start(first)
     query.enumerator.context.send_event(1, "later")
     query.offer(1)
     second = query.coordinator.latest(first)
-    header = query.coordinator._history.load(second).header
+    header = query.coordinator.history.load(second).header
     assert (header.events, header.waiting) == ({"1": ["early", "later"]}, {})
 
 
@@ -106,14 +106,14 @@ def test_a_split_sent_back_is_assigned_again_and_quarantined_after_the_last_atte
     query.acknowledge(ref, 1)
     second = query.coordinator.latest(ref)
     assert query.assigned(second) == {0: [2]}
-    header = query.coordinator._history.load(second).header
+    header = query.coordinator.history.load(second).header
     assert header.attempts == {"n2": 1}
     query.restart()
     query.start(second)
     query.acknowledge(second, 0, returned=[ReturnedSplit(index=0, reason="still gone")])
     query.offer(5)
     third = query.coordinator.latest(second)
-    header = query.coordinator._history.load(third).header
+    header = query.coordinator.history.load(third).header
     (given_up,) = header.quarantined
     assert (given_up.split_id, given_up.reason) == ("n2", "still gone")
     assert (given_up.attempts, given_up.checkpoint) == (2, 2)
@@ -133,7 +133,7 @@ def test_a_split_that_is_read_after_all_is_forgiven(query):
     query.acknowledge_all(second)
     query.offer(9)
     third = query.coordinator.latest(second)
-    assert query.coordinator._history.load(third).header.attempts == {}
+    assert query.coordinator.history.load(third).header.attempts == {}
 
 
 def test_the_remainder_of_an_unfinished_split_goes_back_to_the_enumerator(query):

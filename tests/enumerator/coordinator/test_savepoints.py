@@ -61,7 +61,7 @@ def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(ackn
     read = sorted(n for numbers in new.assigned(end).values() for n in numbers)
     if went_on in ("not", "cut"):
         assert read == sorted([*silent, 2, 3, 4, 5])
-        events = new.coordinator._history.load(end).header.events
+        events = new.coordinator.history.load(end).header.events
         assert events == ({"1": ["hello"]} if 1 in silent else {})
     else:
         assert read == [2, 3, 4, 5]

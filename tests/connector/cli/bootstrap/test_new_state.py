@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def old(tmp_path_factory):
 
 def fork_into(old, store):
     """After checkpoint 2: 2, 3 and 4 are to be read."""
-    chosen_fork(old.store, "2", "", "").write(Target("unused", store))
+    chosen_fork(old.store, "2", "", "").write(Target("unused", store, MemoryStateStore()))
 
 
 def begun(old, store):
@@ -128,7 +129,7 @@ def test_a_query_that_is_killed_at_any_operation_of_its_first_batch_reads_each_r
 
 def test_of_two_that_prepare_one_place_the_later_one_counts(old):
     store = MemoryStateStore()
-    target = Target("unused", store)
+    target = Target("unused", store, MemoryStateStore())
 
     def slow(attachments):
         fork_into(old, store)
@@ -156,12 +157,67 @@ def test_a_query_that_begins_while_its_place_is_prepared_stops_that(old):
         return standing_state(StandingFiles(), RestoredState())
 
     with pytest.raises(FencedError):
-        write_seed(Target("unused", store), "fork", {}, {}, slow)
+        write_seed(Target("unused", store, MemoryStateStore()), "fork", {}, {}, slow)
     assert find_seed(store) is None
     query.coordinator.close()
     query.settings["ingest_again"] = False
     query.start()
     assert drained(query) == [0, 1, 2, 3, 4]
+
+
+def test_of_a_query_and_a_fork_that_begin_at_the_same_place_one_is_refused(old):
+    """Whatever the query does first: no rows are read twice, and no seed is left unfollowed."""
+    outcomes, at = set(), 0
+    while True:
+        at += 1
+        store, failed = BeginsInBetween(), []
+        query = begun(old, store)
+
+        def begin(query=query, failed=failed):
+            try:
+                query.coordinator.latest(NO_CHECKPOINT)
+            except StateError as error:
+                failed.append(error)
+
+        store.before, store.countdown = begin, at
+        try:
+            fork_into(old, store)
+        except (OptionError, FencedError) as error:
+            failed.append(error)
+        if store.before is not None:
+            query.coordinator.close()
+            break  # The fork is through before its turn comes.
+        follows = CheckpointHistory(store).checkpoints() and find_seed(store) is not None
+        query.coordinator.close()
+        if failed and not follows:
+            outcomes.add(type(failed[0]).__name__)
+            continue
+        outcomes.add("follows")
+        assert drained(begun(old, store)) == [2, 3, 4], at
+    assert at > 8
+    assert {"follows", "OptionError"} <= outcomes
+
+
+class BeginsInBetween(MemoryStateStore):
+    """Calls `before` between two operations of somebody else."""
+
+    before: Callable[[], None] | None = None
+    countdown = 0
+
+    def _count(self):
+        if self.before is not None:
+            self.countdown -= 1
+            if self.countdown < 0:
+                before, self.before = self.before, None
+                before()
+
+    def publish(self, name, data):
+        self._count()
+        super().publish(name, data)
+
+    def list(self, directory):
+        self._count()
+        return super().list(directory)
 
 
 def test_a_fork_takes_the_schema_and_the_points_of_cut_files_along(tmp_path):
@@ -177,12 +233,12 @@ def test_a_fork_takes_the_schema_and_the_points_of_cut_files_along(tmp_path):
     query.store.publish("points/other.arrow", b"of another file")
     grown = SchemaHistory(query.store).grow(lambda _: ({"type": "struct", "fields": []}, "x"))
     store = MemoryStateStore()
-    chosen_fork(query.store, "1", "", "").write(Target("unused", store))
+    chosen_fork(query.store, "1", "", "").write(Target("unused", store, MemoryStateStore()))
     assert store.list("points") == [object_of(split.file)]
     assert SchemaHistory(store).latest() == grown
 
 
-WHOLE = sorted(path.name for path in GOLDEN.iterdir() if (path / "FORMAT").exists())
+WHOLE = sorted(str(path.parent.relative_to(GOLDEN)) for path in GOLDEN.rglob("FORMAT"))
 """Others have a single checkpoint, which has lost its parent."""
 
 
@@ -195,7 +251,7 @@ def test_what_a_reader_has_sent_back_is_pending_and_its_attempts_are_counted(tmp
     fork = chosen_fork(query.store, "1", "", "")
     assert fork.is_complete
     store = MemoryStateStore()
-    told = fork.write(Target("unused", store))
+    told = fork.write(Target("unused", store, MemoryStateStore()))
     assert told["counts"]["pending_splits"] == 1
     assert told["pending"][0]["path"].endswith("bad.json")
     header = CheckpointHistory(store).load(CheckpointRef(1, 1)).header

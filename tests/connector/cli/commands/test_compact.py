@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
@@ -185,7 +185,8 @@ def test_without_yes_nothing_is_written_and_while_a_query_runs_it_is_refused(tmp
     assert "a query holds this state" in capsys.readouterr().err
     assert query.store.list("bases") == []
     query.coordinator.close()
-    claim = {"format": 1, "host": f"not-{socket.gethostname()}", "pid": 1, "nonce": "x", "epoch": 3}
+    newest = unsealed(query.store.read("epochs/0000000002.json"))
+    claim = {**newest, "host": f"not-{socket.gethostname()}", "epoch": 3}
     query.store.publish("epochs/0000000003.json", sealed(claim))
     assert main(["compact", place, "--yes"]) == 4
     assert main(["compact", place, "--yes", "--force", "--retain-for", "7d", "--json"]) == 0

@@ -6,7 +6,7 @@ import json
 import time
 
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.spark.offsets import to_offset
+from pyspark_sluice.connector.spark.offsets import Offsets
 from pyspark_sluice.tests.patience import PATIENCE
 
 
@@ -51,7 +51,7 @@ def spark_knows(query, ref):
     """Spark's offset log ends with this checkpoint."""
     offsets = query.location / "offsets"
     offsets.mkdir(exist_ok=True)
-    text = json.dumps(to_offset(ref))
+    text = json.dumps(Offsets(query.coordinator.history).offset(ref))
     (offsets / str(ref.checkpoint)).write_text(f"v1\n{{}}\n{text}\n")
 
 

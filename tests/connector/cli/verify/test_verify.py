@@ -130,6 +130,7 @@ def test_there_is_one_of_every_kind_of_object(whole):
         "bases",
         "checkpoints",
         "epochs",
+        "heartbeats",
         "index",
         "orders",
         "readers",
@@ -176,8 +177,9 @@ def needs_nobody(name, whole):
     last = f"readers/{newest[12:33]}"
     # Nor is the newest order, as long as no checkpoint contains it.
     order = max(other for other in whole if other.startswith("orders/"))
-    # A record that an attempt was closed half-way only spares the driver a wait.
-    return name.startswith(("bases/", "abandoned/", last)) or name in (schema, order)
+    # A record that an attempt was closed half-way only spares the driver a wait; of a heartbeat
+    # nothing remains when another one takes its place.
+    return name.startswith(("bases/", "abandoned/", "heartbeats/", last)) or name in (schema, order)
 
 
 def test_every_missing_object_is_found_and_none_makes_wrong_splits(whole, right):

@@ -76,6 +76,10 @@ class Keeping:
             epoch=1,
             parent_checkpoint=self.head.checkpoint,
             parent_epoch=self.head.epoch,
+            parent_checksum=(
+                self.history.load(self.head).identity.checksum if self.head.checkpoint else ""
+            ),
+            lineage="0123456789abcdef",
             enumerator="files",
             split_version=1,
             state_version=1,

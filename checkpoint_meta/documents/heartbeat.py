@@ -1,0 +1,162 @@
+"""Whether the process that has claimed a state directory runs: what it writes, and how others ask.
+
+A claim says which process it is, in a way that a recycled process id, another container with the
+same host name, or a restarted machine cannot be taken for. Where the process cannot be looked at,
+because it is on another machine or in another process namespace, its heartbeat tells: an object
+that is written anew every minute. A copied claim comes without a heart that beats.
+
+Not here: claiming (`epochs.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ..stores.contract import StateStore
+from .checkpoint import FORMAT_VERSION
+from .checksummed_json import sealed, unsealed
+from .layout import HEARTBEATS
+
+HEARTBEAT_SECONDS: Final = 60.0
+ALIVE_SECONDS: Final = 3 * HEARTBEAT_SECONDS
+"""A heartbeat that is older is the last one. Clocks of hosts may differ by a minute or so."""
+
+Life = Literal["running", "gone", "unknown", "nobody"]
+
+
+def this_process(location: str) -> dict[str, Any]:
+    """What a claim says of the process that makes it.
+
+    Args:
+        location: the state directory as this process has it.
+    """
+    return {
+        "location": location,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "boot": _boot(),
+        "namespace": _namespace(),
+        "started": _started(os.getpid()),
+    }
+
+
+def _boot() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _namespace() -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
+
+
+def _started(pid: int) -> str:
+    """Ticks since the machine was started; empty where the process or the file is not there."""
+    with contextlib.suppress(OSError, IndexError):
+        # The name of the program, in brackets, may have spaces and brackets of its own.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return ""
+
+
+class Heartbeat:
+    """Written by the coordinator that has claimed `epoch`, for others to see."""
+
+    def __init__(self, store: StateStore, epoch: int, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._clock = clock
+        self._number = 0
+        self._due = clock()
+
+    def beat(self) -> None:
+        """Write one if it is time for one; the one before goes, so that one or two are there."""
+        now = self._clock()
+        if now < self._due:
+            return
+        self._number += 1
+        document = sealed({"format": FORMAT_VERSION, "epoch": self._epoch, "beat": now})
+        self._store.publish(_object(self._epoch, self._number), document)
+        if self._number > 1:
+            self._store.delete(_object(self._epoch, self._number - 1))
+        else:
+            self._forget_earlier()
+        self._due = now + HEARTBEAT_SECONDS
+
+    def _forget_earlier(self) -> None:
+        for epoch, number in _there(self._store):
+            if epoch < self._epoch:
+                self._store.delete(_object(epoch, number))
+
+
+def _object(epoch: int, number: int) -> str:
+    return f"{HEARTBEATS}/{epoch:010d}-{number:010d}.json"
+
+
+def _there(store: StateStore) -> list[tuple[int, int]]:
+    found = []
+    for leaf in store.list(HEARTBEATS):
+        with contextlib.suppress(ValueError):
+            epoch, number = map(int, leaf.removesuffix(".json").split("-"))
+            found.append((epoch, number))
+    return sorted(found)
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What can be known of a claim's process."""
+
+    life: Life
+    told: str
+
+
+def look_at(store: StateStore, claim: Mapping[str, Any], now: float | None = None) -> Sign:
+    """Whether the process of `claim` runs.
+
+    Raises:
+        LookupError, TypeError, ValueError: the claim is not one.
+    """
+    own = this_process(store.location)
+    pid = int(claim["pid"])
+    if claim.get("purpose"):
+        return Sign("nobody", "claimed by the command line, for no query")
+    if all(claim[key] == own[key] for key in ("host", "boot", "namespace")):
+        seen = _seen(pid, claim["started"])
+        # One that runs may be at work on the directory that this one was copied from.
+        if seen.life == "gone" or claim["location"] == own["location"]:
+            return seen
+    return _heard(store, int(claim["epoch"]), claim, time.time() if now is None else now)
+
+
+def _seen(pid: int, started: str) -> Sign:
+    runs, gone = Sign("running", "it runs"), Sign("gone", "it does not run any more")
+    if started:
+        return runs if _started(pid) == started else gone
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return gone
+    except PermissionError:
+        return runs
+    return runs
+
+
+def _heard(store: StateStore, epoch: int, claim: Mapping[str, Any], now: float) -> Sign:
+    where = "where its process cannot be seen from here"
+    if claim["location"] != store.location:
+        where = f"of the state at {claim['location']}, of which this may be a copy"
+    beats = [(e, number) for e, number in _there(store) if e == epoch]
+    try:
+        age = now - float(unsealed(store.read(_object(*beats[-1])))["beat"])
+    except (FileNotFoundError, LookupError, TypeError, ValueError):
+        return Sign("unknown", f"{where}; it has given no sign of life")
+    told = f"{where}; its last sign of life was {age:.0f} s ago"
+    return Sign("unknown" if age < ALIVE_SECONDS else "gone", told)

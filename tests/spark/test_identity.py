@@ -1,0 +1,118 @@
+"""Which state an offset of Spark belongs to: sources that change places, copies, backups."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.tests.patience import PATIENCE
+
+
+def union(lake, *names):
+    """A query of one source for each name, each with a folder of its own."""
+    frames = []
+    for name in names:
+        (lake.source / name).mkdir(exist_ok=True)
+        usual = {"fileFormat": "json", "checkpointLocation": str(lake.checkpoint)}
+        reader = lake.spark.readStream.format("sluice").schema("id long, text string")
+        for key, value in {**usual, "sourceName": name}.items():
+            reader = reader.option(key, value)
+        frames.append(reader.load(str(lake.source / name)))
+    both = frames[0].union(frames[1])
+    writer = both.writeStream.format("parquet").trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink))
+    assert query.awaitTermination(PATIENCE)
+
+
+def noop(lake):
+    """An AvailableNow run that keeps no rows."""
+    writer = lake.frame().writeStream.format("noop").trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    assert query.awaitTermination(PATIENCE)
+
+
+def test_sources_that_change_places_are_refused_by_name_and_nothing_is_read(lake):
+    lake.land("0.json", range(10), folder="a")
+    lake.land("1.json", range(10, 20), folder="b")
+    union(lake, "a", "b")
+    lake.land("2.json", range(20, 30), folder="a")
+    with pytest.raises(Exception, match="it is of another query"):
+        union(lake, "b", "a")
+    union(lake, "a", "b")
+    lake.check_exactly_once()
+
+
+def test_a_source_with_an_orphan_does_not_take_the_offset_of_another_for_its_own(lake):
+    lake.land("0.json", range(10), folder="a")
+    union(lake, "a", "b")
+    # The other source has cut a checkpoint that Spark never came to know of.
+    of_a, of_b = (lake.checkpoint / "sluice" / name / "checkpoints" for name in "ab")
+    of_b.mkdir(exist_ok=True)
+    (first,) = of_a.iterdir()
+    store = open_store(str(lake.checkpoint / "sluice" / "a"))
+    (ref,) = CheckpointHistory(store).checkpoints()
+    made = CheckpointHistory(store).load(ref)
+    header = made.header.model_copy(update={"lineage": "f" * 16})
+    orphan = type(made)(header, made.split_schema, made.state_schema, (), made.state)
+    (of_b / first.name).write_bytes(orphan.to_bytes())
+    with pytest.raises(Exception, match="it is of another query"):
+        union(lake, "b", "a")
+    lake.land("1.json", range(10, 20), folder="b")
+    union(lake, "a", "b")
+    lake.check_exactly_once()
+
+
+def test_a_directory_that_was_copied_while_its_query_ran_goes_its_own_way(lake, tmp_path, until):
+    for i in range(3):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    query = lake.start({"processingTime": "0 seconds"}, maxFilesPerTrigger=1)
+    until(lambda: sum(lake.ingested().values()) >= 20, "second batch")
+    copy = tmp_path / "copy"
+    shutil.copytree(lake.checkpoint, copy, ignore=shutil.ignore_patterns(".*"))
+    until(lambda: sum(lake.ingested().values()) == 30, "third batch")
+    query.stop()
+    lake.land("3.json", range(30, 40))
+    checkpoint, lake.checkpoint = lake.checkpoint, copy
+    noop(lake)
+    lake.checkpoint = checkpoint
+    lake.drain()
+    lake.check_exactly_once()
+    # Names are the same in both, contents are not: mixed, they are refused.
+    shutil.rmtree(lake.state)
+    shutil.copytree(copy / "sluice" / "source", lake.state)
+    with pytest.raises(Exception, match=r"another copy of the state|is not in the state directory"):
+        lake.drain()
+
+
+def test_a_backup_goes_on_where_it_was_made_and_half_a_backup_is_refused(lake, tmp_path):
+    lake.land("0.json", range(10))
+    lake.drain()
+    backup = tmp_path / "backup"
+    shutil.copytree(lake.checkpoint, backup)
+    lake.land("1.json", range(10, 20))
+    lake.drain()
+    # The state alone: Spark's log names a checkpoint that the backup does not have.
+    state = lake.state
+    state.rename(tmp_path / "newer state")
+    shutil.copytree(backup / "sluice" / "source", state)
+    with pytest.raises(Exception, match="is not in the state directory"):
+        lake.drain()
+    # It has gone its own way from there: the same names, other contents.
+    shutil.rmtree(state)
+    shutil.copytree(backup / "sluice" / "source", state)
+    (state / "FORMAT").unlink()
+    spark = tmp_path / "spark of the newer"
+    lake.checkpoint.rename(spark)
+    shutil.copytree(backup, lake.checkpoint)
+    noop(lake)
+    assert (lake.state / "FORMAT").read_bytes() == b'{"format": 1}\n', "restored from the claims"
+    shutil.rmtree(spark / "sluice")
+    shutil.copytree(lake.checkpoint / "sluice", spark / "sluice")
+    lake.checkpoint = spark
+    with pytest.raises(Exception, match="it is of another copy of the state"):
+        lake.drain()
+    assert lake.ingested() == Counter(range(20))
