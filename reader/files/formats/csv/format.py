@@ -48,6 +48,18 @@ class CsvFormat(TwoPathFormat):
 
     @classmethod
     @override
+    def new_columns_of(
+        cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
+    ) -> pa.DataType:
+        found = cls.columns_of(file, options, limit)
+        if options.infer_column_types:
+            return found
+        # All of them are strings here; what is known has a type that somebody has chosen.
+        names = {name.lower() for name in known.names}
+        return pa.struct([field for field in found if field.name.lower() not in names])
+
+    @classmethod
+    @override
     def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
         return merged(one, other, text_leaf)
 
