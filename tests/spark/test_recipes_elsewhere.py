@@ -42,9 +42,14 @@ def land(folder: Path, name: str, ids: range) -> None:
 def run(command: list[str], **variables: str) -> None:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
     environment = {**inherited, **QUICK, **variables}
-    ran = subprocess.run(
-        command, env=environment, check=False, capture_output=True, text=True, timeout=PATIENCE
-    )
+    for _ in range(3):
+        ran = subprocess.run(
+            command, env=environment, check=False, capture_output=True, text=True, timeout=PATIENCE
+        )
+        # Spark gives a Python worker ten seconds to start, which a machine under load may miss. A
+        # recipe that is run again goes on where it was.
+        if "Timed out while waiting for the Python worker" not in ran.stderr:
+            break
     assert ran.returncode == 0, ran.stderr[-4000:]
 
 
