@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
+from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.urls import absolute
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.open_store import open_store
@@ -25,17 +26,23 @@ def offsets_referred(
 ) -> list[CheckpointRef]:
     """Checkpoints of the newest two offsets, oldest first; none where Spark's log is not found.
 
-    None either where the query has several sluice sources: an offset does not say whose it is.
+    Of a query with several sluice sources those whose lineage is that of the state.
     """
     root = absolute(place).rstrip("/")
     if not store.location.startswith(root) or store.location.rstrip("/") == root:
         return []
     log = open_store(root, storage_options)
     batches = numbers(log, "offsets")[-2:]
-    found = [list(_offsets(log.read(f"offsets/{batch}"))) for batch in batches]
-    if any(len(offsets) != 1 for offsets in found):
-        return []
-    return [ref for (ref,) in found if ref != NO_CHECKPOINT]
+    named = [each for batch in batches for each in _offsets(log.read(f"offsets/{batch}"))]
+    lineage = _lineage(CheckpointHistory(store))
+    return [each.ref for each in named if each.lineage and each.lineage == lineage]
+
+
+def _lineage(history: CheckpointHistory) -> str:
+    for ref in reversed(history.checkpoints()):
+        with contextlib.suppress(SluiceError, FileNotFoundError):
+            return history.header(ref).lineage
+    return ""
 
 
 def continued_at(store: StateStore, storage_options: Mapping[str, Any]) -> ContinuedQuery:
@@ -109,10 +116,10 @@ def under_way_in_spark(
     return newest_in_spark(store, storage_options)
 
 
-def _offsets(data: bytes) -> Iterator[CheckpointRef]:
+def _offsets(data: bytes) -> Iterator[CheckpointIdentity]:
     for line in data.decode(errors="replace").splitlines():
         with contextlib.suppress(ValueError):
             document = json.loads(line)
             if isinstance(document, dict) and document.get("version") == OFFSET_VERSION:
                 with contextlib.suppress(SluiceError):
-                    yield from_offset(document).ref
+                    yield from_offset(document)

@@ -190,7 +190,9 @@ class Coordinator(Generic[SplitT, StateT]):
         contained = orders_contained(self._store, lineage, restored.orders)
         restored = replace(restored, orders=contained)
         records = [] if savepoint else self._records(newest, complete, restored)
-        flight = CheckpointsInFlight(complete, epoch, self._settings.limits)
+        is_new = newest == NO_CHECKPOINT
+        parent = new_lineage() if is_new else self.history.load(newest).identity
+        flight = CheckpointsInFlight(complete, epoch, self._settings.limits, parent)
         flight.restore(records)
         if running is not None:
             self._replayed = running
@@ -203,6 +205,7 @@ class Coordinator(Generic[SplitT, StateT]):
             self._begin(opened, restored, start, there)
         self._opened = opened
         self._journal.info("coordinator", "opened: %s", start.told(restored.deltas))
+        opened.heartbeat.beat()
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened
@@ -239,11 +242,7 @@ class Coordinator(Generic[SplitT, StateT]):
         parts = CoordinatorParts(
             self._source, self._settings, self._clock, self._threads, self._bounded
         )
-        if flight.newest == NO_CHECKPOINT:
-            parent = new_lineage()
-        else:
-            parent = self.history.load(flight.newest).identity
-        return RunningCoordinator(parts, directory, flight, restored, parent)
+        return RunningCoordinator(parts, directory, flight, restored)
 
     def _begin(
         self,

@@ -35,10 +35,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         enumerator: SplitEnumerator[SplitT, StateT],
         sent_back: SentBackSplits,
         orders: AppliedOrders,
-        parent: CheckpointIdentity,
     ) -> None:
-        """`parent` is what the first cut goes on from; without a name, the chain begins with it."""
-        self._parent = parent
         self._flight = flight
         self._source = source
         self._enumerator = enumerator
@@ -63,8 +60,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         Args:
             created: microseconds since the epoch.
         """
-        ref, parent = self._flight.new_ref(), self._parent
-        assert parent.ref == self._flight.newest
+        ref, parent = self._flight.new_ref(), self._flight.parent
         snapshot = self._enumerator.snapshot_state(ref.checkpoint)
         state = self._source.state_serializer.serialize_all(snapshot)
         attachments = [*self._attachments, *self._source.attachments_of(snapshot)]
@@ -81,9 +77,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             }
         )
         checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
-        signed = checkpoint.signed()
-        self._parent = signed.identity
-        return self._flight.cut(signed)
+        return self._flight.cut(checkpoint.signed())
 
     def _header(
         self, ref: CheckpointRef, parent: CheckpointIdentity, record: CheckpointRecord
@@ -125,7 +119,6 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         for record in aborted:
             assert record.checkpoint is not None
             header = record.checkpoint.header
-            self._parent = record.checkpoint.parent
             # Whole snapshots supersede one another; changes add up.
             if self._source.snapshots_are_changes:
                 self._carried = [*record.checkpoint.state, *self._carried]

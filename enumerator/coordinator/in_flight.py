@@ -20,7 +20,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_IDENTITY,
+    CheckpointIdentity,
+    CheckpointRef,
+)
 from ...checkpoint_meta.documents.continuation import Continuation
 from ...errors import ProtocolError
 from ..batch_budget import BatchLimits, BatchRoom
@@ -147,10 +151,24 @@ def _goes_on_from(event: Event, ref: CheckpointRef | None) -> bool:
 class CheckpointsInFlight:
     """The list. No input or output; under the coordinator's lock."""
 
-    def __init__(self, complete: CheckpointRef, epoch: int, limits: BatchLimits) -> None:
-        """`complete`: Spark has read this checkpoint and all before it."""
+    def __init__(
+        self,
+        complete: CheckpointRef,
+        epoch: int,
+        limits: BatchLimits,
+        parent: CheckpointIdentity = NO_IDENTITY,
+    ) -> None:
+        """Nothing is in flight.
+
+        Args:
+            complete: Spark has read this checkpoint and all before it.
+            epoch: of this incarnation.
+            limits: of a batch.
+            parent: of the first cut, unless another checkpoint is in flight before it.
+        """
         self.epoch = epoch
         self.complete = complete
+        self.complete_identity = parent
         self._limits = limits
         self._last_id = complete.checkpoint
         self._records = [CheckpointRecord(BatchRoom(limits))]
@@ -187,8 +205,17 @@ class CheckpointsInFlight:
         return self.at(Stage.CUT, Stage.PUBLISHED)
 
     @property
+    def parent(self) -> CheckpointIdentity:
+        """What the next cut is a delta on."""
+        record = self.find(self.newest)
+        if record is None:
+            return self.complete_identity
+        assert record.checkpoint is not None
+        return record.checkpoint.identity
+
+    @property
     def newest(self) -> CheckpointRef:
-        """The parent of the next cut."""
+        """The name of the parent of the next cut."""
         refs = [record.ref for record in self.cut_records if record.ref is not None]
         return max([self.complete, *refs])
 
@@ -296,7 +323,8 @@ class CheckpointsInFlight:
             )
         for known in self._records[: self._records.index(record) + 1]:
             known.stage = Stage.COMPLETE
-        self.complete = start
+        assert record.checkpoint is not None
+        self.complete, self.complete_identity = start, record.checkpoint.identity
         return True
 
     def remove(self, ref: CheckpointRef) -> bool:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Generic
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.epochs import check_not_fenced
 from ...checkpoint_meta.documents.heartbeat import Heartbeat
 from ...checkpoint_meta.documents.orders import Order, Orders
@@ -51,9 +51,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         directory: StateDirectory,
         flight: CheckpointsInFlight,
         restored: RestoredState[StateT],
-        parent: CheckpointIdentity,
     ) -> None:
-        """Builds everything; nothing is started. Under the lock. `parent`: of the first cut."""
+        """Builds everything; nothing is started. Under the lock."""
         source, settings, threads = parts.source, parts.settings, parts.threads
         self.source, self.settings, self.threads, self.clock = (
             source,
@@ -80,9 +79,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         self.orders = AppliedOrders(source, self.enumerator, self.sent_back, threads.journal)
         waiting = Orders(self.store).after(restored.orders)
         self.orders.begin(restored.orders, waiting)
-        self.cutter = CheckpointCutter(
-            flight, source, self.enumerator, self.sent_back, self.orders, parent
-        )
+        self.cutter = CheckpointCutter(flight, source, self.enumerator, self.sent_back, self.orders)
         self.acknowledgements = Acknowledgements(
             flight,
             CommitSearch(ReaderCommits(self.store), settings.commit_patience),
@@ -92,7 +89,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         self.cleaning = self._cleaning(parts, directory, restored.orders, waiting)
         self.upkeep = Upkeep(parts, directory, self.enumerator, self.sent_back, self.cleaning)
         self._lock = threads.lock
-        self._heartbeat = Heartbeat(self.store, flight.epoch, parts.clock)
+        self.heartbeat = Heartbeat(self.store, flight.epoch, parts.clock)
         self._may_cut_ahead = True
         self._was_idle = False
         """The last question of Spark's thread came to nothing, and no batch has begun since."""
@@ -349,7 +346,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     def background(self) -> None:
         """One round: fencing, acknowledgements, planning, and the checkpoints that are decided."""
         self._check_not_fenced()
-        self._heartbeat.beat()
+        self.heartbeat.beat()
         self.acknowledgements.look()
         with self._lock:
             cut = []

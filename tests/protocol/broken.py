@@ -168,6 +168,7 @@ class OrphanGoesOn(Coordinator[Any, Any]):
                 if self.history.load(ref).header.parent == complete:
                     opened = super()._open(ref)
                     opened.flight.complete = complete
+                    opened.flight.complete_identity = self.history.load(complete).identity
                     # The rows have to show it, not a commit that never comes.
                     opened.flight.remove(ref)
                     return opened

@@ -10,6 +10,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRe
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.spark_offset_log import offsets_referred
+from pyspark_sluice.connector.spark.offsets import to_offset
 from pyspark_sluice.tests.connector.queries import Query
 
 
@@ -60,12 +61,15 @@ def write_offsets(query, *batches):
         (log / str(at)).write_text("\n".join(lines))
 
 
-def offset(checkpoint, epoch=1):
-    return {"checkpoint": checkpoint, "epoch": epoch, "version": 1}
+def offset(query, checkpoint, **changes):
+    """Of a checkpoint of the query, whether it is there or not."""
+    (known, *_) = query.coordinator.history.checkpoints()
+    identity = query.coordinator.history.load(known).identity
+    return {**to_offset(identity), "checkpoint": checkpoint, **changes}
 
 
 def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
-    write_offsets(query, [offset(1)], [offset(2)])
+    write_offsets(query, [offset(query, 1)], [offset(query, 2)])
     found = offsets_referred(str(query.location), query.store, {})
     assert found == [CheckpointRef(1, 1), CheckpointRef(2, 1)]
     assert main(["verify", str(query.location), "--json"]) == 1
@@ -75,7 +79,7 @@ def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
     assert main(["verify", query.state]) == 0
 
 
-def test_of_a_query_with_several_sources_nobody_knows_whose_an_offset_is(query):
-    write_offsets(query, [offset(1), offset(7)])
-    assert offsets_referred(str(query.location), query.store, {}) == []
+def test_of_a_query_with_several_sources_an_offset_says_whose_it_is(query):
+    write_offsets(query, [offset(query, 7, lineage="ffff"), offset(query, 1)])
+    assert offsets_referred(str(query.location), query.store, {}) == [CheckpointRef(1, 1)]
     assert main(["verify", str(query.location)]) == 0

@@ -1,0 +1,508 @@
+/* The protocol as a model that SPIN searches to its end; docs/specification.md walks through it.
+ *
+ * Every option of the loop is one atomic step, so a crash may come between any two of them. All
+ * budgets only shrink, so every run ends. "It goes on as long as faults are finite" is then the same
+ * as "a run that can do nothing more has delivered every row", and SPIN finds any other end.
+ *
+ * Splits: A and B are bounded, of one row each; reader 1 reads them, and may send B back once. U is
+ * unbounded and has ROWS rows; reader 0 reads one of them in each part.
+ */
+
+#ifndef CRASHES
+#define CRASHES 2       /* so three incarnations */
+#endif
+#ifndef AHEAD
+#define AHEAD 2         /* checkpointsAhead: 1 or 2 */
+#endif
+#define SLOTS 10
+#define ROWS 2
+#define NONE 255
+
+/* Parts of a checkpoint. */
+#define A 1
+#define B 2
+#define U 4             /* U from a position that the cut knows */
+#define C 8             /* U continued: from where reader 0's commit for `from` ends */
+#define IS_U 12
+
+/* What a reader commit says. */
+#define READ 1          /* all of it was read; of U one row, if there is one */
+#define BACK 2          /* B is sent back, all else was read */
+#define LEFT 3          /* written by the driver: Spark went on without this reader */
+
+/* A checkpoint object. Its number stands for (id, epoch): used once, whatever becomes of it. */
+typedef Checkpoint {
+    byte parent;        /* 0: none */
+    byte part0;         /* what reader 0 is assigned, and reader 1 */
+    byte part1;
+    byte from;          /* of U its position, of C the checkpoint that it continues */
+    byte least;         /* where U's part begins at the earliest */
+    byte most;          /* the position of U after this part, if nothing is left over */
+    byte pending;       /* the enumerator's state: A and B that nobody has */
+    byte at;            /* position of U, or NONE where a reader has it */
+    int counted;        /* commits whose verdicts are in this state: key(checkpoint, reader) */
+    bit durable;
+    bit gone            /* deleted by retention, with its commits */
+}
+Checkpoint ck[SLOTS];
+byte commit[SLOTS * 2]; /* create-only, by (checkpoint, reader) */
+byte rest[SLOTS];       /* the remainder of U in reader 0's commit */
+byte made = 1;          /* the next number */
+
+/* Spark: the newest checkpoint in its commit log and in its offset log, and the batch between. */
+byte done, logged;
+byte accepted[2];       /* the verdict whose rows Spark has taken; NONE: it wants none of this reader */
+byte batch, in_sink;    /* batches that are complete; batches that the sink has */
+bit delivered;          /* the sink has this one */
+byte sunk[4];           /* how often A, B and U's two rows were delivered */
+byte unwanted;          /* rows that nobody wanted: A, B, 4 and 8 for U's */
+byte shortened;         /* the checkpoint of which Spark wanted only a part, */
+bit is_left;            /* and whether that was counted */
+byte attempt[4];        /* two of each reader: 0 none, else what it is going to say */
+byte zombie[2], haunts; /* attempts that survived a crash, and the checkpoint they read */
+byte planned[SLOTS];    /* what `partitions` has said of U, plus 1 */
+
+/* The coordinator's memory: gone with a crash. */
+bit alive;
+bit mine[SLOTS];        /* on its chain, up to `next2` */
+byte handed, complete;  /* newest that Spark was told, newest that it has completed */
+byte next1, next2;      /* cut and not handed out, oldest first; 0 none */
+byte pending, at, most; /* of U: `at` and `most` as above */
+byte open0, open1, from;/* sent since the last cut */
+byte last_u;            /* the newest checkpoint in which U is with its reader */
+int counted;
+byte floor;             /* what is older may go */
+byte early[SLOTS];      /* for broken gateways: where a continuation was let go on too early, plus 1 */
+
+byte crashes, sent_back, cut_short, onces, late;
+hidden byte start, rows, k, n, verdict, flag;
+
+#define key(c, r) (1 << (2 * (c) + (r)))
+#define is_counted(c, r) (counted & key(c, r))
+#define newest (next2 -> next2 : (next1 -> next1 : handed))
+
+/* Where U's part of `c` begins: known at the cut, or told by the commit that it goes on from. */
+inline resolve(c) {
+    if
+    :: early[c] -> start = early[c] - 1
+    :: !early[c] && (ck[c].part0 & C) ->
+        assert(!ck[ck[c].from].gone);               /* nothing needed is deleted */
+        assert(commit[2 * ck[c].from] != 0);        /* nothing starts before its release */
+        start = rest[ck[c].from]
+    :: !early[c] && (ck[c].part0 & U) -> start = ck[c].from
+    :: else -> start = 0
+    fi
+}
+
+/* A reader, or the driver in its place, writes create-only; `verdict` is what counts. */
+inline say(c, r, v) {
+    if
+#ifdef LAST_COMMIT_WINS
+    :: true ->
+#else
+    :: commit[2 * c + r] == 0 ->
+#endif
+        commit[2 * c + r] = v;
+        if
+        :: r == 0 && (ck[c].part0 & IS_U) ->
+            resolve(c);
+            rest[c] = ((v == LEFT || start >= ROWS) -> start : start + 1);
+            /* Acknowledged by an attempt whose rows Spark did not want, before it was given up. */
+            if
+            :: c == shortened && v == READ && !is_left && start < ROWS -> unwanted = unwanted | (4 << start)
+            :: else
+            fi
+        :: else
+        fi
+    :: else
+    fi;
+    verdict = commit[2 * c + r]
+}
+
+/* What reader r has said of `c` reaches the enumerator. */
+inline count(c, r) {
+    counted = counted | key(c, r);
+    if
+    :: r == 1 && commit[2 * c + 1] == BACK -> pending = pending | B
+    :: r == 0 && (ck[c].part0 & IS_U) ->
+        /* The remainder belongs to the continuation of it, where one was sent, else to the enumerator. */
+        flag = (next1 && (ck[next1].part0 & C) && ck[next1].from == c) ||
+            (next2 && (ck[next2].part0 & C) && ck[next2].from == c) ||
+            (c != handed && (ck[handed].part0 & C) && ck[handed].from == c) ||
+            ((open0 & C) && from == c) || last_u != c;
+#ifdef REMAINDER_TO_BOTH
+        flag = 0;
+#endif
+        if :: !flag -> at = rest[c] :: else fi
+    :: else
+    fi;
+#ifdef OPENS_ON_FIRST
+    if
+    :: r == 1 && next1 && (ck[next1].part0 & C) && commit[2 * ck[next1].from] == 0 ->
+        early[next1] = ck[next1].least + 1
+    :: else
+    fi;
+#endif
+#ifdef OPENS_THE_NEXT
+    if
+    :: r == 0 && next2 && (ck[next2].part0 & C) && commit[2 * ck[next2].from] == 0 ->
+        early[next2] = ck[next2].least + 1
+    :: else
+    fi;
+#endif
+    skip
+}
+
+/* Splits, continuations and events are sent, as far as the next batch has room: a part a reader. */
+#define may_send0 (!open0 && ((at != NONE && at < ROWS) || (at == NONE && most < ROWS)))
+#define may_send1 (!open1 && pending)
+inline send() {
+    if
+    :: may_send1 && (pending & A) -> open1 = A; pending = pending & ~A
+    :: may_send1 && !(pending & A) -> open1 = B; pending = 0
+    :: else
+    fi;
+    if
+    :: may_send0 && at != NONE -> open0 = U; from = at; most = at + 1; at = NONE
+    :: may_send0 && at == NONE -> open0 = C; from = last_u; most++
+    :: else
+    fi
+}
+
+/* The cut: all that was sent, held or not, becomes a checkpoint with a name; another record opens. */
+inline cut() {
+    k = newest;
+    ck[made].parent = k;
+    ck[made].part0 = open0;
+    ck[made].part1 = open1;
+    ck[made].from = from;
+    if
+    :: open0 & C -> ck[made].least = ck[from].least
+    :: else -> ck[made].least = from
+    fi;
+    ck[made].most = most;
+    ck[made].pending = pending;
+    ck[made].at = at;
+    ck[made].counted = counted;
+#ifdef CUT_OMITS_HELD
+    if :: open1 && handed != complete && ck[handed].part1 && !is_counted(handed, 1) -> ck[made].part1 = 0
+       :: else fi;
+#endif
+#ifdef GATEWAY_NEVER_CLOSES
+    if
+    :: (open0 & C) && commit[2 * from] == 0 -> early[made] = ck[made].least + 1
+    :: else
+    fi;
+#endif
+    if :: open0 -> last_u = made :: else fi;
+    mine[made] = 1;
+    if
+    :: handed == complete || next1 == 0 -> next1 = made
+    :: else -> next2 = made
+    fi;
+    made++;
+#ifdef CUT_TAKES_TWICE
+    if :: next2 == 0 -> open0 = 0; from = 0 :: else -> open0 = 0; open1 = 0; from = 0 fi
+#else
+#ifdef RECORDS_NOT_ROTATED
+    if :: handed != complete -> open0 = 0; from = 0 :: else -> open0 = 0; open1 = 0; from = 0 fi
+#else
+    open0 = 0; open1 = 0; from = 0
+#endif
+#endif
+}
+
+/* What waits is taken back, newest first, and all of it is sent again. What goes on with a part that
+ * comes back is dropped. */
+inline take_back() {
+    if
+    :: next2 ->
+#ifndef ABORT_FORGOTTEN
+        open0 = (ck[next1].part0 -> ck[next1].part0 : ck[next2].part0);
+        from = (ck[next1].part0 -> ck[next1].from : ck[next2].from);
+        most = (ck[next1].part0 -> ck[next1].most : ck[next2].most);
+#ifdef ABORT_OF_THE_LAST
+        open0 = ck[next2].part0; from = ck[next2].from; most = ck[next2].most;
+        open1 = open1 | ck[next2].part1;
+#else
+        open1 = open1 | ck[next1].part1 | ck[next2].part1;
+#endif
+#endif
+        mine[next2] = 0
+    :: else ->
+#ifndef ABORT_FORGOTTEN
+        if :: ck[next1].part0 -> open0 = ck[next1].part0; from = ck[next1].from; most = ck[next1].most
+           :: else fi;
+        open1 = open1 | ck[next1].part1
+#endif
+    fi;
+    mine[next1] = 0;
+    next1 = 0; next2 = 0;
+    newest_u(handed)
+}
+
+/* `last_u` as of a chain's end. */
+inline newest_u(c) {
+    last_u = c;
+    do
+    :: last_u != 0 && !(ck[last_u].part0) -> last_u = ck[last_u].parent
+    :: else -> break
+    od;
+    skip
+}
+
+/* A coordinator opens the state that Spark's logs name. */
+inline restore() {
+    alive = 1;
+    handed = logged; complete = done;
+#ifdef ORPHAN_GOES_ON
+    k = made - 1;
+    do
+    :: k > logged && (!ck[k].durable || ck[k].parent != logged) -> k--
+    :: else -> break
+    od;
+    if :: k > logged && logged == done -> handed = k; complete = k :: else fi;
+#endif
+    assert(handed == 0 || (ck[handed].durable && !ck[handed].gone));
+    n = 0; k = handed;
+    do
+    :: k != 0 -> mine[k] = 1; k = ck[k].parent
+    :: else -> break
+    od;
+    if
+    :: handed == 0 -> pending = A | B; at = 0; most = 0; counted = 0
+    :: else ->
+        pending = ck[handed].pending; at = ck[handed].at; most = ck[handed].most;
+        counted = ck[handed].counted;
+#ifdef RESTORE_FORGETS
+        counted = counted | key(complete, 0) | key(complete, 1) | key(handed, 0) | key(handed, 1);
+#endif
+    fi;
+    newest_u(handed)
+}
+
+/* Everything that Spark has completed is counted. */
+#define settled(c) (!mine[c] || c > complete || ck[c].gone || \
+    ((!ck[c].part0 || is_counted(c, 0)) && (!ck[c].part1 || is_counted(c, 1))))
+#define all_settled (settled(1) && settled(2) && settled(3) && settled(4) && settled(5) && settled(6) && \
+    settled(7) && settled(8) && settled(9))
+
+#define there(row) (sunk[row] || (unwanted & (1 << row)))
+#define all_delivered (there(0) && there(1) && there(2) && there(3))
+
+#ifdef TWO_HELD
+#define WITNESS assert(!(next2 && (ck[next1].part0 & C) && (ck[next2].part0 & C) && !commit[2 * handed]))
+#endif
+#ifdef OUT_OF_ORDER
+#define WITNESS assert(!(next1 && ck[next1].part0 && ck[next1].part1 && ck[handed].part0 && \
+    is_counted(handed, 1) && ck[handed].part1 && !commit[2 * handed]))
+#endif
+#ifdef ORPHANED_CHAIN
+#define WITNESS assert(!(made > 2 && ck[made - 1].durable && !mine[made - 1] && alive && \
+    ck[made - 1].parent != 0 && ck[ck[made - 1].parent].durable && !mine[ck[made - 1].parent]))
+#endif
+#ifndef WITNESS
+#define WITNESS skip
+#endif
+
+init {
+    do
+    /* --- The coordinator ------------------------------------------------------------------- */
+
+    :: d_step { !alive -> restore(); WITNESS }
+
+    /* Ahead: while a batch runs and the next one is decided. */
+    :: d_step {
+        alive && handed != complete && made < SLOTS && (!next1 || (AHEAD == 2 && !next2)) &&
+            (open0 || open1 || may_send0 || may_send1) ->
+        send(); cut(); WITNESS
+       }
+
+    /* On request: Spark asks for what follows, and nothing waits. */
+    :: d_step {
+        alive && handed == complete && logged == done && !next1 && made < SLOTS && all_settled &&
+            (open0 || open1 || may_send0 || may_send1) ->
+        send(); cut()
+       }
+
+    /* Trigger.Once takes all there is, so what waits is taken back. */
+    :: d_step { alive && onces < 1 && handed == complete && next1 -> onces++; take_back() }
+
+    /* Writes arrive in any order; one whose answer is lost is made again, and finds itself there. */
+    :: d_step { alive && next1 && !ck[next1].durable -> ck[next1].durable = 1 }
+    :: d_step { alive && next2 && !ck[next2].durable -> ck[next2].durable = 1; WITNESS }
+    /* That of a coordinator which is superseded, too. */
+    :: d_step { late != 0 -> ck[late].durable = 1; late = 0 }
+
+    /* Commits are seen one by one, in any order, now or later. */
+#ifdef COUNTED_TWICE
+#define counts(c, r) (is_counted(c, r) && !(r == 1 && c == complete && c != handed))
+#else
+#define counts(c, r) is_counted(c, r)
+#endif
+#define COUNT(c) \
+    :: d_step { alive && mine[c] && c <= handed && !ck[c].gone && ck[c].part0 && commit[2 * c] && \
+        !counts(c, 0) -> count(c, 0) } \
+    :: d_step { alive && mine[c] && c <= handed && !ck[c].gone && ck[c].part1 && commit[2 * c + 1] && \
+        !counts(c, 1) -> count(c, 1); WITNESS }
+    COUNT(1) COUNT(2) COUNT(3) COUNT(4) COUNT(5) COUNT(6) COUNT(7) COUNT(8) COUNT(9)
+
+    /* Spark went on without a reader. That is written under the commit's name before it is counted;
+     * a commit that is there, and was not visible yet, counts instead. */
+#ifdef ABANDONED_IN_MEMORY
+#define LEAVE(c, r) counted = counted | key(c, r); is_left = is_left || (r == 0 && c == shortened); \
+    if :: r == 0 && last_u == c -> resolve(c); at = start :: else fi
+#else
+#define LEAVE(c, r) say(c, r, LEFT); is_left = is_left || (r == 0 && c == shortened); count(c, r)
+#endif
+#define ABANDON(c) \
+    :: d_step { alive && mine[c] && c <= complete && !ck[c].gone && ck[c].part0 && !is_counted(c, 0) \
+        -> LEAVE(c, 0) } \
+    :: d_step { alive && mine[c] && c <= complete && !ck[c].gone && ck[c].part1 && !is_counted(c, 1) \
+        -> LEAVE(c, 1) }
+    ABANDON(1) ABANDON(2) ABANDON(3) ABANDON(4) ABANDON(5) ABANDON(6) ABANDON(7) ABANDON(8) ABANDON(9)
+
+    /* Retention, at any time. */
+#define PRUNE(c) :: d_step { alive && mine[c] && c < floor && !ck[c].gone -> ck[c].gone = 1 }
+    PRUNE(1) PRUNE(2) PRUNE(3) PRUNE(4) PRUNE(5) PRUNE(6)
+
+    /* --- Spark ------------------------------------------------------------------------------ */
+
+    /* latestOffset gives the next checkpoint when it and all before it are durable; Spark writes it
+     * down. A crash in between is one before. */
+    :: d_step {
+#ifdef OFFSET_BEFORE_PUBLISH
+        alive && handed == complete && logged == done && next1 ->
+#else
+        alive && handed == complete && logged == done && next1 && ck[next1].durable ->
+#endif
+        handed = next1; logged = next1; next1 = next2; next2 = 0
+       }
+
+    /* partitions, and an attempt begins. A commit that is there binds it. */
+#define PLAN(r) \
+    assert(ck[logged].durable && !ck[logged].gone); \
+    if \
+    :: r == 0 -> \
+        resolve(logged); \
+        assert(planned[logged] == 0 || planned[logged] == start + 1);   /* repeatable */ \
+        planned[logged] = start + 1 \
+    :: else \
+    fi
+/* Before a continuation is planned, what it goes on from has been said: the driver sees to that. */
+#define is_released(c) (early[c] || !(ck[c].part0 & C) || commit[2 * ck[c].from])
+#define runs(r) (alive && logged != done && handed == logged && !delivered && accepted[r] == 0)
+#define START(i) \
+    :: d_step { runs(0) && ck[logged].part0 && attempt[i] == 0 && is_released(logged) -> PLAN(0); \
+        attempt[i] = (commit[2 * logged] -> commit[2 * logged] : READ) } \
+    :: d_step { runs(1) && ck[logged].part1 && attempt[2 + i] == 0 -> PLAN(1); \
+        attempt[2 + i] = (commit[2 * logged + 1] -> commit[2 * logged + 1] : READ) } \
+    :: d_step { runs(1) && (ck[logged].part1 & B) && attempt[2 + i] == 0 && !commit[2 * logged + 1] && \
+        sent_back < 1 -> PLAN(1); sent_back++; attempt[2 + i] = BACK }
+    START(0) START(1)
+
+    /* An attempt ends: it acknowledges. Spark takes the rows of the first that agrees with what
+     * counts; one that does not agree fails, and is started again. */
+#define END(r, i) \
+    :: d_step { runs(r) && attempt[2 * r + i] != 0 -> \
+        say(logged, r, attempt[2 * r + i]); \
+        if \
+        :: verdict == attempt[2 * r + i] -> \
+            accepted[r] = verdict \
+        :: else \
+        fi; \
+        attempt[2 * r + i] = 0 }
+    END(0, 0) END(0, 1) END(1, 0) END(1, 1)
+
+    /* One that outlived its driver, or that lost, acknowledges too; Spark never takes its rows. */
+    :: d_step { zombie[0] -> say(haunts, 0, zombie[0]); zombie[0] = 0 }
+    :: d_step { zombie[1] -> say(haunts, 1, zombie[1]); zombie[1] = 0 }
+
+    /* A limit downstream: the batch ends without this reader's rows. */
+    :: d_step { runs(0) && cut_short < 1 && ck[logged].part0 && is_released(logged) -> cut_short++; accepted[0] = NONE;
+        shortened = logged; resolve(logged);
+        if :: commit[2 * logged] == READ && start < ROWS -> unwanted = unwanted | (4 << start) :: else fi }
+    :: d_step { runs(1) && cut_short < 1 && ck[logged].part1 -> cut_short++; accepted[1] = NONE }
+
+    /* The sink has each batch once, by its number. */
+    :: d_step {
+        alive && logged != done && handed == logged && !delivered &&
+            (accepted[0] || !ck[logged].part0) && (accepted[1] || !ck[logged].part1) ->
+        rows = 0;
+        if
+        :: ck[logged].part0 && accepted[0] == READ ->
+            resolve(logged);
+            if :: start < ROWS -> rows = 4 << start :: else fi
+        :: else
+        fi;
+        if
+        :: accepted[1] == READ -> rows = rows | ck[logged].part1
+        :: accepted[1] == BACK -> rows = rows | (ck[logged].part1 & A)
+        :: accepted[1] == NONE || accepted[1] == LEFT -> unwanted = unwanted | ck[logged].part1
+        :: else
+        fi;
+        if
+        :: in_sink == batch ->
+            in_sink++;
+            k = 0;
+            do
+            :: k < 4 ->
+                if :: rows & (1 << k) -> assert(sunk[k] == 0); sunk[k] = 1 :: else fi;
+                k++
+            :: else -> break
+            od
+        :: else
+        fi;
+        delivered = 1
+       }
+    :: d_step {
+        alive && delivered ->
+        /* A loser of two attempts may go on. */
+        if
+        :: !zombie[0] && !zombie[1] ->
+            haunts = logged; zombie[0] = attempt[0]; zombie[1] = attempt[2]
+        :: else
+        fi;
+        done = logged; batch++; delivered = 0;
+        accepted[0] = 0; accepted[1] = 0;
+        attempt[0] = 0; attempt[1] = 0; attempt[2] = 0; attempt[3] = 0;
+        complete = done;        /* Spark asks for what follows, which proves it */
+        /* Kept: the newest, and those before it that may have been in flight when it was cut. */
+        floor = done; n = 0;
+        do
+#ifdef PRUNES_TOO_MUCH
+        :: n < 0 -> skip
+#else
+        :: n <= AHEAD && floor != 0 -> floor = ck[floor].parent; n++
+#endif
+        :: else -> break
+        od;
+        skip
+       }
+
+    /* --- Faults ------------------------------------------------------------------------------ */
+
+    :: d_step {
+        alive && crashes < CRASHES ->
+        crashes++; alive = 0;
+        if
+        :: logged != done && !zombie[0] && !zombie[1] ->
+            haunts = logged; zombie[0] = attempt[0]; zombie[1] = attempt[2]
+        :: else
+        fi;
+        if :: next1 && !ck[next1].durable -> late = next1 :: else fi;
+        attempt[0] = 0; attempt[1] = 0; attempt[2] = 0; attempt[3] = 0;
+        accepted[0] = 0; accepted[1] = 0; delivered = 0;
+        k = 0;
+        do
+        :: k < SLOTS -> mine[k] = 0; k++
+        :: else -> break
+        od;
+        handed = 0; complete = 0; next1 = 0; next2 = 0;
+        pending = 0; at = 0; most = 0; open0 = 0; open1 = 0; from = 0; last_u = 0; counted = 0; floor = 0
+       }
+
+    /* The only end that is one. */
+    :: all_delivered && logged == done && batch == in_sink -> break
+    od
+}
