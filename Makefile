@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The site needs a few packages only, and no Spark; where everything is there already, that does.
 DOCS := $(if $(wildcard $(READY)),$(VENV),.versions/docs)
 
-.PHONY: help demo test docs test-versions soak simulate fuzz format bench clean
+.PHONY: help demo test docs test-versions soak simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -40,6 +40,9 @@ bench: $(READY)  ## Measure against Spark's own file source (BENCH="csv json" ch
 simulate: $(READY)  ## Search for a run of the protocol that loses or doubles a row (40,000 of them)
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -o faulthandler_timeout=0 \
 		tests/protocol/test_simulation.py
+
+prove:  ## Search a model of the protocol to its end (needs SPIN and a C compiler; PROVE="--short")
+	@python3 tests/protocol/model/prove.py $(PROVE)
 
 fuzz: $(READY)  ## Compare five readings of generated files of all formats (FUZZ="--minutes 60 --formats csv json --seed 7")
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \

@@ -14,8 +14,8 @@
 #ifndef AHEAD
 #define AHEAD 2         /* checkpointsAhead: 1 or 2 */
 #endif
-#define SLOTS 10
-#define ROWS 2
+#define SLOTS 9
+#define ROWS 3          /* of U */
 #define NONE 255
 
 /* Parts of a checkpoint. */
@@ -30,9 +30,9 @@
 #define BACK 2          /* B is sent back, all else was read */
 #define LEFT 3          /* written by the driver: Spark went on without this reader */
 
-/* A checkpoint object. Its number stands for (id, epoch): used once, whatever becomes of it. */
+/* A checkpoint object. Its number is its place in the chain: the parent of c is c - 1. That of one
+ * which nobody can refer to any more (an orphan, or taken back) is used again, unlike its name. */
 typedef Checkpoint {
-    byte parent;        /* 0: none */
     byte part0;         /* what reader 0 is assigned, and reader 1 */
     byte part1;
     byte from;          /* of U its position, of C the checkpoint that it continues */
@@ -52,19 +52,18 @@ byte made = 1;          /* the next number */
 /* Spark: the newest checkpoint in its commit log and in its offset log, and the batch between. */
 byte done, logged;
 byte accepted[2];       /* the verdict whose rows Spark has taken; NONE: it wants none of this reader */
-byte batch, in_sink;    /* batches that are complete; batches that the sink has */
-bit delivered;          /* the sink has this one */
-byte sunk[4];           /* how often A, B and U's two rows were delivered */
-byte unwanted;          /* rows that nobody wanted: A, B, 4 and 8 for U's */
+bit in_sink;            /* the sink has the batch under way, by its number */
+bit delivered;          /* and has said so to the Spark of this incarnation */
+byte sunk[5];           /* how often A, B and U's rows were delivered */
+byte unwanted;          /* rows that nobody wanted, a bit each */
 byte shortened;         /* the checkpoint of which Spark wanted only a part, */
 bit is_left;            /* and whether that was counted */
-byte attempt[4];        /* two of each reader: 0 none, else what it is going to say */
+byte attempt[3];        /* one of reader 0 and two of reader 1: 0 none, else what it will say */
 byte zombie[2], haunts; /* attempts that survived a crash, and the checkpoint they read */
-byte planned[SLOTS];    /* what `partitions` has said of U, plus 1 */
+byte planned;           /* what `partitions` has said of U in the batch under way, plus 1 */
 
 /* The coordinator's memory: gone with a crash. */
 bit alive;
-bit mine[SLOTS];        /* on its chain, up to `next2` */
 byte handed, complete;  /* newest that Spark was told, newest that it has completed */
 byte next1, next2;      /* cut and not handed out, oldest first; 0 none */
 byte pending, at, most; /* of U: `at` and `most` as above */
@@ -74,7 +73,8 @@ int counted;
 byte floor;             /* what is older may go */
 byte early[SLOTS];      /* for broken gateways: where a continuation was let go on too early, plus 1 */
 
-byte crashes, sent_back, cut_short, onces, late;
+byte old;               /* what a superseded coordinator believes is the newest that is complete */
+byte crashes, sent_back, cut_short, onces;
 hidden byte start, rows, k, n, verdict, flag;
 
 #define key(c, r) (1 << (2 * (c) + (r)))
@@ -116,7 +116,12 @@ inline say(c, r, v) {
         fi
     :: else
     fi;
-    verdict = commit[2 * c + r]
+    verdict = commit[2 * c + r];
+    /* Others could only find that. */
+    if :: c == haunts -> zombie[r] = 0 :: else fi;
+    if :: !zombie[0] && !zombie[1] -> haunts = 0 :: else fi;
+    if :: (!ck[old].part0 || commit[2 * old]) && (!ck[old].part1 || commit[2 * old + 1]) -> old = 0
+       :: else fi
 }
 
 /* What reader r has said of `c` reaches the enumerator. */
@@ -171,8 +176,6 @@ inline send() {
 
 /* The cut: all that was sent, held or not, becomes a checkpoint with a name; another record opens. */
 inline cut() {
-    k = newest;
-    ck[made].parent = k;
     ck[made].part0 = open0;
     ck[made].part1 = open1;
     ck[made].from = from;
@@ -195,7 +198,6 @@ inline cut() {
     fi;
 #endif
     if :: open0 -> last_u = made :: else fi;
-    mine[made] = 1;
     if
     :: handed == complete || next1 == 0 -> next1 = made
     :: else -> next2 = made
@@ -228,7 +230,7 @@ inline take_back() {
         open1 = open1 | ck[next1].part1 | ck[next2].part1;
 #endif
 #endif
-        mine[next2] = 0
+        skip
     :: else ->
 #ifndef ABORT_FORGOTTEN
         if :: ck[next1].part0 -> open0 = ck[next1].part0; from = ck[next1].from; most = ck[next1].most
@@ -236,7 +238,9 @@ inline take_back() {
         open1 = open1 | ck[next1].part1
 #endif
     fi;
-    mine[next1] = 0;
+    if :: next2 -> forget(next2) :: else fi;
+    forget(next1);
+    made = handed + 1;
     next1 = 0; next2 = 0;
     newest_u(handed)
 }
@@ -245,10 +249,29 @@ inline take_back() {
 inline newest_u(c) {
     last_u = c;
     do
-    :: last_u != 0 && !(ck[last_u].part0) -> last_u = ck[last_u].parent
+    :: last_u != 0 && !(ck[last_u].part0) -> last_u--
     :: else -> break
     od;
     skip
+}
+
+/* Attempts that outlive their batch or their driver, as far as they can still be first. */
+inline haunt() {
+    if
+    :: !zombie[0] && !zombie[1] ->
+        haunts = logged;
+        zombie[0] = (commit[2 * logged] -> 0 : attempt[0]);
+        zombie[1] = (commit[2 * logged + 1] -> 0 : (attempt[2] -> attempt[2] : attempt[1]));
+        if :: !zombie[0] && !zombie[1] -> haunts = 0 :: else fi
+    :: else
+    fi
+}
+
+/* Nobody looks at it any more: one state for the searcher instead of many. */
+inline forget(c) {
+    ck[c].part0 = 0; ck[c].part1 = 0; ck[c].from = 0; ck[c].least = 0; ck[c].most = 0;
+    ck[c].pending = 0; ck[c].at = 0; ck[c].counted = 0; commit[2 * c] = 0; commit[2 * c + 1] = 0;
+    rest[c] = 0; early[c] = 0; ck[c].durable = 0
 }
 
 /* A coordinator opens the state that Spark's logs name. */
@@ -256,19 +279,13 @@ inline restore() {
     alive = 1;
     handed = logged; complete = done;
 #ifdef ORPHAN_GOES_ON
-    k = made - 1;
-    do
-    :: k > logged && (!ck[k].durable || ck[k].parent != logged) -> k--
-    :: else -> break
-    od;
-    if :: k > logged && logged == done -> handed = k; complete = k :: else fi;
+    if
+    :: logged == done && made > logged + 1 && ck[logged + 1].durable ->
+        handed = logged + 1; complete = handed; made = handed + 1
+    :: else -> made = logged + 1
+    fi;
 #endif
     assert(handed == 0 || (ck[handed].durable && !ck[handed].gone));
-    n = 0; k = handed;
-    do
-    :: k != 0 -> mine[k] = 1; k = ck[k].parent
-    :: else -> break
-    od;
     if
     :: handed == 0 -> pending = A | B; at = 0; most = 0; counted = 0
     :: else ->
@@ -282,13 +299,12 @@ inline restore() {
 }
 
 /* Everything that Spark has completed is counted. */
-#define settled(c) (!mine[c] || c > complete || ck[c].gone || \
+#define settled(c) (c > complete || ck[c].gone || \
     ((!ck[c].part0 || is_counted(c, 0)) && (!ck[c].part1 || is_counted(c, 1))))
-#define all_settled (settled(1) && settled(2) && settled(3) && settled(4) && settled(5) && settled(6) && \
-    settled(7) && settled(8) && settled(9))
+#define all_settled (settled(1) && settled(2) && settled(3) && settled(4) && settled(5) && settled(6) && settled(7) && settled(8))
 
 #define there(row) (sunk[row] || (unwanted & (1 << row)))
-#define all_delivered (there(0) && there(1) && there(2) && there(3))
+#define all_delivered (there(0) && there(1) && there(2) && there(3) && there(4))
 
 #ifdef TWO_HELD
 #define WITNESS assert(!(next2 && (ck[next1].part0 & C) && (ck[next2].part0 & C) && !commit[2 * handed]))
@@ -298,11 +314,13 @@ inline restore() {
     is_counted(handed, 1) && ck[handed].part1 && !commit[2 * handed]))
 #endif
 #ifdef ORPHANED_CHAIN
-#define WITNESS assert(!(made > 2 && ck[made - 1].durable && !mine[made - 1] && alive && \
-    ck[made - 1].parent != 0 && ck[ck[made - 1].parent].durable && !mine[ck[made - 1].parent]))
+#define WITNESS_OF_A_CRASH assert(!(next1 && ck[next1].durable && next2 && ck[next2].durable))
 #endif
 #ifndef WITNESS
 #define WITNESS skip
+#endif
+#ifndef WITNESS_OF_A_CRASH
+#define WITNESS_OF_A_CRASH skip
 #endif
 
 init {
@@ -331,9 +349,6 @@ init {
     /* Writes arrive in any order; one whose answer is lost is made again, and finds itself there. */
     :: d_step { alive && next1 && !ck[next1].durable -> ck[next1].durable = 1 }
     :: d_step { alive && next2 && !ck[next2].durable -> ck[next2].durable = 1; WITNESS }
-    /* That of a coordinator which is superseded, too. */
-    :: d_step { late != 0 -> ck[late].durable = 1; late = 0 }
-
     /* Commits are seen one by one, in any order, now or later. */
 #ifdef COUNTED_TWICE
 #define counts(c, r) (is_counted(c, r) && !(r == 1 && c == complete && c != handed))
@@ -341,11 +356,11 @@ init {
 #define counts(c, r) is_counted(c, r)
 #endif
 #define COUNT(c) \
-    :: d_step { alive && mine[c] && c <= handed && !ck[c].gone && ck[c].part0 && commit[2 * c] && \
+    :: d_step { alive && c <= handed && !ck[c].gone && ck[c].part0 && commit[2 * c] && \
         !counts(c, 0) -> count(c, 0) } \
-    :: d_step { alive && mine[c] && c <= handed && !ck[c].gone && ck[c].part1 && commit[2 * c + 1] && \
+    :: d_step { alive && c <= handed && !ck[c].gone && ck[c].part1 && commit[2 * c + 1] && \
         !counts(c, 1) -> count(c, 1); WITNESS }
-    COUNT(1) COUNT(2) COUNT(3) COUNT(4) COUNT(5) COUNT(6) COUNT(7) COUNT(8) COUNT(9)
+    COUNT(1) COUNT(2) COUNT(3) COUNT(4) COUNT(5) COUNT(6) COUNT(7) COUNT(8)
 
     /* Spark went on without a reader. That is written under the commit's name before it is counted;
      * a commit that is there, and was not visible yet, counts instead. */
@@ -356,15 +371,27 @@ init {
 #define LEAVE(c, r) say(c, r, LEFT); is_left = is_left || (r == 0 && c == shortened); count(c, r)
 #endif
 #define ABANDON(c) \
-    :: d_step { alive && mine[c] && c <= complete && !ck[c].gone && ck[c].part0 && !is_counted(c, 0) \
+    :: d_step { alive && c <= complete && !ck[c].gone && ck[c].part0 && !is_counted(c, 0) \
         -> LEAVE(c, 0) } \
-    :: d_step { alive && mine[c] && c <= complete && !ck[c].gone && ck[c].part1 && !is_counted(c, 1) \
+    :: d_step { alive && c <= complete && !ck[c].gone && ck[c].part1 && !is_counted(c, 1) \
         -> LEAVE(c, 1) }
-    ABANDON(1) ABANDON(2) ABANDON(3) ABANDON(4) ABANDON(5) ABANDON(6) ABANDON(7) ABANDON(8) ABANDON(9)
+    ABANDON(1) ABANDON(2) ABANDON(3) ABANDON(4) ABANDON(5) ABANDON(6) ABANDON(7) ABANDON(8)
+
+    /* A superseded one may do that, too, of what Spark had completed in its time. What it cuts has a
+     * name of its own, which nobody is told. */
+    :: d_step { old && ck[old].part0 && !commit[2 * old] ->
+        is_left = is_left || old == shortened; say(old, 0, LEFT) }
+    :: d_step { old && ck[old].part1 && !commit[2 * old + 1] -> say(old, 1, LEFT) }
 
     /* Retention, at any time. */
-#define PRUNE(c) :: d_step { alive && mine[c] && c < floor && !ck[c].gone -> ck[c].gone = 1 }
-    PRUNE(1) PRUNE(2) PRUNE(3) PRUNE(4) PRUNE(5) PRUNE(6)
+    :: d_step {
+        alive && floor > 1 ->
+        do
+        :: floor > 1 -> floor--; forget(floor); ck[floor].gone = 1
+        :: else -> break
+        od;
+        floor = 0
+       }
 
     /* --- Spark ------------------------------------------------------------------------------ */
 
@@ -385,34 +412,29 @@ init {
     if \
     :: r == 0 -> \
         resolve(logged); \
-        assert(planned[logged] == 0 || planned[logged] == start + 1);   /* repeatable */ \
-        planned[logged] = start + 1 \
+        assert(planned == 0 || planned == start + 1);   /* repeatable */ \
+        planned = start + 1 \
     :: else \
     fi
 /* Before a continuation is planned, what it goes on from has been said: the driver sees to that. */
 #define is_released(c) (early[c] || !(ck[c].part0 & C) || commit[2 * ck[c].from])
 #define runs(r) (alive && logged != done && handed == logged && !delivered && accepted[r] == 0)
-#define START(i) \
-    :: d_step { runs(0) && ck[logged].part0 && attempt[i] == 0 && is_released(logged) -> PLAN(0); \
-        attempt[i] = (commit[2 * logged] -> commit[2 * logged] : READ) } \
-    :: d_step { runs(1) && ck[logged].part1 && attempt[2 + i] == 0 -> PLAN(1); \
-        attempt[2 + i] = (commit[2 * logged + 1] -> commit[2 * logged + 1] : READ) } \
-    :: d_step { runs(1) && (ck[logged].part1 & B) && attempt[2 + i] == 0 && !commit[2 * logged + 1] && \
-        sent_back < 1 -> PLAN(1); sent_back++; attempt[2 + i] = BACK }
-    START(0) START(1)
+    :: d_step { runs(0) && ck[logged].part0 && !attempt[0] && is_released(logged) -> PLAN(0);
+        attempt[0] = (commit[2 * logged] -> commit[2 * logged] : READ) }
+    :: d_step { runs(1) && ck[logged].part1 && !attempt[1] -> PLAN(1);
+        attempt[1] = (commit[2 * logged + 1] -> commit[2 * logged + 1] : READ) }
+    /* Another one beside it, or alone, that cannot read B. (A second one of reader 0 says the same.) */
+    :: d_step { runs(1) && (ck[logged].part1 & B) && !attempt[2] && !commit[2 * logged + 1] &&
+        sent_back < 1 -> PLAN(1); sent_back++; attempt[2] = BACK }
 
     /* An attempt ends: it acknowledges. Spark takes the rows of the first that agrees with what
      * counts; one that does not agree fails, and is started again. */
 #define END(r, i) \
-    :: d_step { runs(r) && attempt[2 * r + i] != 0 -> \
-        say(logged, r, attempt[2 * r + i]); \
-        if \
-        :: verdict == attempt[2 * r + i] -> \
-            accepted[r] = verdict \
-        :: else \
-        fi; \
-        attempt[2 * r + i] = 0 }
-    END(0, 0) END(0, 1) END(1, 0) END(1, 1)
+    :: d_step { runs(r) && attempt[i] -> \
+        say(logged, r, attempt[i]); \
+        if :: verdict == attempt[i] -> accepted[r] = verdict :: else fi; \
+        attempt[i] = 0 }
+    END(0, 0) END(1, 1) END(1, 2)
 
     /* One that outlived its driver, or that lost, acknowledges too; Spark never takes its rows. */
     :: d_step { zombie[0] -> say(haunts, 0, zombie[0]); zombie[0] = 0 }
@@ -442,11 +464,11 @@ init {
         :: else
         fi;
         if
-        :: in_sink == batch ->
-            in_sink++;
+        :: !in_sink ->
+            in_sink = 1;
             k = 0;
             do
-            :: k < 4 ->
+            :: k < 5 ->
                 if :: rows & (1 << k) -> assert(sunk[k] == 0); sunk[k] = 1 :: else fi;
                 k++
             :: else -> break
@@ -458,26 +480,18 @@ init {
     :: d_step {
         alive && delivered ->
         /* A loser of two attempts may go on. */
-        if
-        :: !zombie[0] && !zombie[1] ->
-            haunts = logged; zombie[0] = attempt[0]; zombie[1] = attempt[2]
-        :: else
-        fi;
-        done = logged; batch++; delivered = 0;
+        haunt();
+        done = logged; in_sink = 0; delivered = 0;
         accepted[0] = 0; accepted[1] = 0;
-        attempt[0] = 0; attempt[1] = 0; attempt[2] = 0; attempt[3] = 0;
+        attempt[0] = 0; attempt[1] = 0; attempt[2] = 0;
         complete = done;        /* Spark asks for what follows, which proves it */
         /* Kept: the newest, and those before it that may have been in flight when it was cut. */
-        floor = done; n = 0;
-        do
 #ifdef PRUNES_TOO_MUCH
-        :: n < 0 -> skip
+        floor = done;
 #else
-        :: n <= AHEAD && floor != 0 -> floor = ck[floor].parent; n++
+        floor = (done > AHEAD + 1 -> done - AHEAD - 1 : 0);
 #endif
-        :: else -> break
-        od;
-        skip
+        planned = 0
        }
 
     /* --- Faults ------------------------------------------------------------------------------ */
@@ -485,24 +499,24 @@ init {
     :: d_step {
         alive && crashes < CRASHES ->
         crashes++; alive = 0;
-        if
-        :: logged != done && !zombie[0] && !zombie[1] ->
-            haunts = logged; zombie[0] = attempt[0]; zombie[1] = attempt[2]
-        :: else
-        fi;
-        if :: next1 && !ck[next1].durable -> late = next1 :: else fi;
-        attempt[0] = 0; attempt[1] = 0; attempt[2] = 0; attempt[3] = 0;
-        accepted[0] = 0; accepted[1] = 0; delivered = 0;
-        k = 0;
+        old = (complete && ((ck[complete].part0 && !commit[2 * complete]) ||
+            (ck[complete].part1 && !commit[2 * complete + 1])) -> complete : 0);
+        if :: logged != done -> haunt() :: else fi;
+        WITNESS_OF_A_CRASH;
+#ifndef ORPHAN_GOES_ON
+        /* What Spark does not know is an orphan: its name is never used again, and its number may. */
         do
-        :: k < SLOTS -> mine[k] = 0; k++
+        :: made > logged + 1 -> made--; forget(made)
         :: else -> break
         od;
+#endif
+        attempt[0] = 0; attempt[1] = 0; attempt[2] = 0;
+        accepted[0] = 0; accepted[1] = 0; delivered = 0;
         handed = 0; complete = 0; next1 = 0; next2 = 0;
         pending = 0; at = 0; most = 0; open0 = 0; open1 = 0; from = 0; last_u = 0; counted = 0; floor = 0
        }
 
     /* The only end that is one. */
-    :: all_delivered && logged == done && batch == in_sink -> break
+    :: all_delivered && logged == done -> break
     od
 }
