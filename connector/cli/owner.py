@@ -1,7 +1,7 @@
 """Who holds the epoch of a state directory, and whether that query runs: what can be known of it.
 
-Not here: claiming (`checkpoint_meta/documents/epochs.py`) and how that is known (`heartbeat.py`
-there).
+Not here: claiming (`checkpoint_meta/documents/epochs.py`), and how that is known
+(`checkpoint_meta/documents/heartbeat.py`).
 """
 
 from __future__ import annotations
