@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ..views.catalog import table_of
+from ..views.checkpoints_in_flight import checkpoints_in_flight
+from ..views.state_view import StateView, consistent
 
 _WAITING: Final = ("pending", "assigned", "unfinished", "returned")
 """States of files that are not read to their end."""
@@ -55,6 +57,8 @@ class Figures:
     """State -> files and bytes."""
 
     quarantine: Sequence[Mapping[str, Any]]
+    in_flight: Sequence[Mapping[str, Any]] = ()
+    """See `checkpoints_in_flight`."""
 
 
 def figures_of(store: StateStore) -> Figures:
@@ -68,7 +72,8 @@ def figures_of(store: StateStore) -> Figures:
     checkpoints = table_of(store, "checkpoints")
     batches = _batches(checkpoints, table_of(store, "readers"), _Backlog(files))
     quarantine = table_of(store, "quarantine").to_pylist()
-    return Figures(store.location, batches, _by_state(files), quarantine)
+    in_flight = consistent(lambda: checkpoints_in_flight(StateView(store).chain()))
+    return Figures(store.location, batches, _by_state(files), quarantine, in_flight)
 
 
 def _by_state(files: pa.Table) -> Mapping[str, tuple[int, int]]:

@@ -14,7 +14,7 @@ from ...masking import masked
 from .figures import Figures
 
 _MOST_ROWS: Final = 500
-"""Of the quarantine; the view has all."""
+"""Of one table; the view quarantine and `sluice status --json` have all."""
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --faint: #8a94a3;
@@ -48,8 +48,8 @@ def page_of(figures: Figures, charts: Mapping[str, str], now: datetime | None = 
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n{_summary(figures, made)}{drawings}{_files(figures)}"
-        f"{_quarantine(figures)}</body>\n</html>\n"
+        f"<h1>{title}</h1>\n{_summary(figures, made)}{drawings}{_in_flight(figures)}"
+        f"{_files(figures)}{_quarantine(figures)}</body>\n</html>\n"
     )
 
 
@@ -68,6 +68,24 @@ def _summary(figures: Figures, made: datetime) -> str:
     pairs.append(("quarantined", f"{len(figures.quarantine):,} splits"))
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
     return f"<dl>{listed}</dl>\n"
+
+
+def _in_flight(figures: Figures) -> str:
+    heads = ("checkpoint", "reader", "splits", "committed", "held under")
+    rows = [
+        (
+            str(link["checkpoint"]),
+            str(reader["reader"]),
+            f"{reader['splits']:,}",
+            "yes" if reader["committed"] else "no",
+            "" if reader["heldUnder"] is None else str(reader["heldUnder"]),
+        )
+        for link in figures.in_flight
+        for reader in link["readers"]
+    ]
+    if not rows:
+        return "<h2>In flight</h2>\n<p>Nothing: every batch is through.</p>\n"
+    return _table("In flight", heads, rows[:_MOST_ROWS], numbers=(0, 1, 2, 4))
 
 
 def _files(figures: Figures) -> str:

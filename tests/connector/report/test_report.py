@@ -96,6 +96,18 @@ def test_the_page_stands_alone_and_shows_what_it_is_told_as_text(written):
     assert len(text) < 400_000
 
 
+def test_what_is_held_for_whom_is_on_the_page(state, written):
+    newest = figures_of(state).in_flight[-1]
+    assert newest["checkpoint"] == 13
+    text = written.read_text()
+    table = text.partition("<h2>In flight</h2>")[2].partition("</table>")[0]
+    rows = Page(table).cells
+    at = 5 * sum(len(link["readers"]) for link in figures_of(state).in_flight[:-1])
+    assert rows[at : at + 2] == ["13", str(newest["readers"][0]["reader"])]
+    assert rows[at + 3] == "no"
+    assert len(rows) == 5 * sum(len(link["readers"]) for link in figures_of(state).in_flight)
+
+
 def test_it_is_written_from_the_command_line_too(state, tmp_path):
     target = tmp_path / "out.html"
     called = [sys.executable, "-m", "pyspark_sluice.connector.report", state.location, str(target)]
