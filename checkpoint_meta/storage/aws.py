@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from .client_options import ClientConfig
 from .errors import said_in
+from .providers import ClientConfig
 
 _NUMBERS: Final = {
     PermissionError: errno.EACCES,

@@ -21,8 +21,9 @@ import pyarrow as pa
 from ...errors import OptionError
 from .aws import as_os_errors as as_errors_of_aws
 from .aws import aws_client, shared_credentials
-from .client_options import SCHEMES, ClientConfig, client_config, uses_fsspec
+from .client_options import client_config, uses_fsspec
 from .errors import BeyondTheEnd, as_os_errors
+from .providers import BY_SCHEME, S3, ClientConfig
 from .retries import patiently
 from .urls import scheme_of, storage_url
 
@@ -61,8 +62,10 @@ class Bucket:
 
     def __init__(self, scheme: str, name: str, config: ClientConfig) -> None:
         self.name = name
-        self.scheme: str = _WRITTEN.get(scheme, scheme)
+        provider = BY_SCHEME[scheme]
+        self.scheme: str = provider.path_scheme
         """As it stands in URLs."""
+        self._lists_with_boto = provider.lists_with_boto
         self._config = config
         self._store = _client(scheme, name, config)
         self._s3: Any = None
@@ -118,7 +121,7 @@ class Bucket:
             yield from map(pa.record_batch, found)
 
     def _is_end(self, prefix: str, last: str) -> bool:
-        if self.scheme != "s3":
+        if not self._lists_with_boto:
             return True
         answer = self._s3_page(prefix, StartAfter=last, MaxKeys=2)
         # The client names a directory that somebody has drawn without the slash at its end.
@@ -169,7 +172,7 @@ class Bucket:
 
     def level(self, prefix: str) -> tuple[pa.Table, list[str]]:
         """What lies directly below a prefix: the objects, as of `pages`, and the prefixes."""
-        if self.scheme == "s3":
+        if self._lists_with_boto:
             return self._s3_level(prefix)
         import obstore
 
@@ -204,7 +207,7 @@ class Bucket:
 
         One request at most, whatever lies there: they only share out a long listing.
         """
-        if self.scheme != "s3":
+        if not self._lists_with_boto:
             return []
         answer = self._s3_page(prefix, StartAfter=after, Delimiter="/")
         return [found["Prefix"] for found in answer.get("CommonPrefixes", ())]
@@ -302,7 +305,7 @@ def open_bucket(url: str, storage_options: Mapping[str, Any]) -> tuple[Bucket, s
     """
     url = storage_url(url)
     scheme = scheme_of(url)
-    if scheme not in SCHEMES or uses_fsspec(storage_options):
+    if scheme not in BY_SCHEME or uses_fsspec(storage_options):
         return None
     name, _, key = url.partition("://")[2].partition("/")
     options = dict(storage_options)
@@ -318,7 +321,7 @@ def open_bucket(url: str, storage_options: Mapping[str, Any]) -> tuple[Bucket, s
 @lru_cache(maxsize=64)
 def _opened(scheme: str, name: str, options: str, _process: int) -> Bucket:
     if importlib.util.find_spec("obstore") is None:
-        extra = {"s3": "s3", "gs": "gcs", "az": "azure"}[SCHEMES[scheme]]
+        extra = BY_SCHEME[scheme].extra
         raise OptionError(
             "the client for object stores is not installed",
             f"{scheme}://{name}",
@@ -338,10 +341,6 @@ def _opened(scheme: str, name: str, options: str, _process: int) -> Bucket:
         ) from error
 
 
-_WRITTEN: Final = {"gcs": "gs", "az": "abfs"}
-"""As fsspec's file systems write their own paths, by which files are known."""
-
-
 def _client(scheme: str, name: str, config: ClientConfig) -> S3Store | GCSStore | AzureStore:
     from obstore import store
 
@@ -350,11 +349,11 @@ def _client(scheme: str, name: str, config: ClientConfig) -> S3Store | GCSStore 
         "client_options": config.connections,
         "retry_config": config.retries,
     }
-    if SCHEMES[scheme] == "gs":
-        return store.GCSStore(name, **given)
-    if SCHEMES[scheme] == "az":
-        return store.AzureStore(name, **given)
-    return store.S3Store(name, **given, credential_provider=shared_credentials(config))
+    provider = BY_SCHEME[scheme]
+    if provider is S3:
+        given["credential_provider"] = shared_credentials(config)
+    made: S3Store | GCSStore | AzureStore = getattr(store, provider.client)(name, **given)
+    return made
 
 
 def _part(data: bytes, meta: Any) -> Part:

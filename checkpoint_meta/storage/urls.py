@@ -9,6 +9,8 @@ import os
 import re
 from urllib.parse import quote, unquote_to_bytes
 
+from .providers import FSSPEC_SCHEMES
+
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?://)?")
 _ODD = re.compile(
     r"[^A-Za-z0-9\-_.!~*'():@&=+$,;/\xa1-\U0010ffff]"
@@ -16,7 +18,6 @@ _ODD = re.compile(
 )
 """What Java's URIs quote: ASCII that has a meaning or none, control characters and all spaces."""
 _LOCAL_SCHEMES = ("file", "local")
-_HADOOP_ALIASES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "abfss": "abfs"}
 
 
 def local_path(url: str) -> str | None:
@@ -112,7 +113,7 @@ def storage_url(url: str) -> str:
     if scheme is None:
         return url
     name = scheme.group(1).lower()
-    return _HADOOP_ALIASES.get(name, name) + url[scheme.end(1) :]
+    return FSSPEC_SCHEMES.get(name, name) + url[scheme.end(1) :]
 
 
 def join(url: str, *parts: str) -> str:

@@ -15,15 +15,12 @@ from ...errors import StateError
 from ..storage.bucket import Bucket
 from ..storage.client_options import by_fsspec
 from ..storage.errors import BeyondTheEnd
+from ..storage.providers import PROVIDERS
 from ..storage.urls import scheme_of
 from .contract import StateStore
 
 ATOMIC_CREATE: Final = {
-    "s3": "a PUT with If-None-Match: *; s3fs may end a multipart upload with it instead",
-    "gs": "an upload with ifGenerationMatch=0",
-    "gcs": "the same as gs",
-    "abfs": "a PUT with If-None-Match: *",
-    "az": "the same as abfs",
+    known: provider.create for provider in PROVIDERS for known in provider.schemes.values()
 }
 """File systems that state may be kept on, besides local ones -> why their create is atomic.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...checkpoint_meta.storage.client_options import SCHEMES, uses_fsspec
+from ...checkpoint_meta.storage.client_options import uses_fsspec
 from ...checkpoint_meta.storage.input_paths import loaded_paths
+from ...checkpoint_meta.storage.providers import BY_SCHEME, S3
 from ...checkpoint_meta.storage.urls import scheme_of, storage_url
 from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
 from ...errors import OptionError
@@ -39,7 +40,7 @@ def queue_problems(
     except (ValueError, OptionError) as error:
         yield str(error)
         return
-    if by_fsspec or any(SCHEMES.get(scheme_of(base)) != "s3" for base in bases):
+    if by_fsspec or any(BY_SCHEME.get(scheme_of(base)) is not S3 for base in bases):
         yield (
             f"discoveryMode=notifications: found {path}"
             + (' with "client": "fsspec"' if by_fsspec else "")

@@ -11,14 +11,9 @@ from typing import Final
 
 import fsspec
 
+from ....checkpoint_meta.storage.providers import BY_SCHEME
 from ....checkpoint_meta.storage.urls import local_path, scheme_of, storage_url
 from .finding import Finding
-
-_STORES: Final = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
-    **dict.fromkeys(("gs", "gcs"), "gcs"),
-    **dict.fromkeys(("abfs", "abfss", "az", "wasbs"), "azure"),
-}
 
 _CLIENT: Final = ("obstore", "arro3.core")
 
@@ -46,8 +41,8 @@ def extra_findings(places: Sequence[str], options: Mapping[str, str]) -> Iterato
 
 def _client(scheme: str) -> Finding:
     what = f"client for {scheme}://"
-    if scheme in _STORES:
-        return _needed(what, _CLIENT, _STORES[scheme])
+    if scheme in BY_SCHEME:
+        return _needed(what, _CLIENT, BY_SCHEME[scheme].extra)
     try:
         fsspec.get_filesystem_class(scheme)
     except (ImportError, ValueError) as error:

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from .....checkpoint_meta.storage.bucket import Bucket, open_bucket
 from .....checkpoint_meta.storage.client_options import by_fsspec
+from .....checkpoint_meta.storage.providers import BY_SCHEME
 from ..api import FoundFiles, KnownFiles
 from ..selection.scope import TAKEN, Scope
 from ..selection.skip_counter import Tally
@@ -24,9 +25,7 @@ from .bucket_pages import BucketFiles, BucketPages
 from .listing_pages import DirectoryPages, Page, Pages, S3Pages
 from .remote_files import RemoteFiles
 
-_WITHOUT_DIRECTORIES = frozenset(
-    ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "cos", "oci", "r2")
-)
+_WITHOUT_DIRECTORIES = frozenset({*BY_SCHEME, "adl", "oss", "obs", "cos", "oci", "r2"})
 """Stores in which a prefix is there only as long as an object is: emptied, it is still the path."""
 
 _LANES = 16
