@@ -6,13 +6,12 @@ which decides about columns, too (reader).
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from ....checkpoint_meta.storage.units import ByteSize, Milliseconds
-from .selection.name_patterns import IGNORED, glob_pattern, may_not_end
+from .selection.name_patterns import IGNORED, BoundedPattern, glob_pattern
 from .selection.ready_marker import ReadyMarker
 
 __all__ = ["DiscoveryOptions"]
@@ -27,13 +26,8 @@ def _glob(value: str) -> str:
 
 def _expression(value: str) -> str:
     try:
-        if may_not_end(value):
-            raise ValueError(
-                "repeats a part that has repetitions or alternatives of its own, such as (a+)+, "
-                "which a name can keep busy for ever; write it without one of them"
-            )
-        re.compile(value)
-    except re.error as error:
+        BoundedPattern(value)
+    except ValueError as error:
         raise ValueError(f"is not a regular expression: {error}") from None
     return value
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
-from re import _parser  # type: ignore[attr-defined]
-from typing import Any
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import regex
+
+from .....errors import OptionError
 
 IGNORED = "^[._]"
 """Hidden names, as for Spark, Hadoop and Flink."""
@@ -17,10 +20,17 @@ IGNORED = "^[._]"
 _SUMMARIES = ("_metadata", "_common_metadata")
 """Directories of such names are entered, though files of such names are not read."""
 
-_FEW_TIMES = 4
-"""A repetition of no more is harmless within another."""
+PATTERN_SECONDS: Final = 2.0
+"""For one name."""
 
 _WILD = {"*": ".*", "?": "."}
+
+
+class Pattern(Protocol):
+    """Python's, or one whose time is bounded."""
+
+    def fullmatch(self, name: str, /) -> object:
+        """True, or a match, if all of `name` is as the pattern says."""
 
 
 class NameRule:
@@ -32,7 +42,7 @@ class NameRule:
         `glob` is what a file's name has to match as a whole (Spark's pathGlobFilter).
         """
         # An empty expression matches nothing, as in Spark.
-        self._ignored = re.compile(ignored or r"(?!)")
+        self._ignored = BoundedPattern(ignored or r"(?!)")
         self._has_usual = ignored == IGNORED
         self._glob = glob_pattern(glob) if glob is not None else None
 
@@ -52,17 +62,17 @@ class NameRule:
 
     def matches(self, name: str) -> bool:
         """True if the name is as the user's pattern has it, hidden or not."""
-        return self._glob is None or self._glob.fullmatch(name) is not None
+        return self._glob is None or bool(self._glob.fullmatch(name))
 
     def _is_data(self, name: str) -> bool:
         if name.endswith("._COPYING_"):
             return False
         if self._has_usual and name[:1] not in (".", "_"):
             return True
-        return self._ignored.search(name) is None or (name[:1] == "_" and "=" in name)
+        return not self._ignored.search(name) or (name[:1] == "_" and "=" in name)
 
 
-def glob_pattern(glob: str) -> re.Pattern[str]:
+def glob_pattern(glob: str) -> Pattern:
     r"""Hadoop's pattern for names: `*`, `?`, `[a-c]`, `[!a-c]`, `{one,other}`, and `\` to escape.
 
     Raises:
@@ -95,7 +105,8 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
 def _without_retries(parts: list[str]) -> str:
     """The expression, in which each `*` takes what leads to the first match of what follows it.
 
-    So a name that does not match is seen in one pass. Alternatives and sets may be tried again.
+    So a name that does not match is seen in one pass. Alternatives and sets may be tried again, in
+    bounded time.
     """
     if not {"(?:", "["}.isdisjoint(parts) or parts.count(_WILD["*"]) < 2:
         return "".join(parts)
@@ -104,34 +115,43 @@ def _without_retries(parts: list[str]) -> str:
     return f"{first}{inner}.*{last}".replace("\0", "")
 
 
-def may_not_end(expression: str) -> bool:
-    """True if a repetition within a repetition may try a name in more ways than there is time for.
+class BoundedPattern:
+    """A regular expression that anybody may have written: no name keeps it busy for long.
 
-    Raises:
-        re.error: it is not a regular expression.
+    Python's own cannot be stopped, and some try a name in more ways than there is time for, such as
+    `(a|aa)+$`. This one is slower for a name, so it is not used where that cannot happen.
     """
-    return _is_nested(_parser.parse(expression), within=False)
 
+    def __init__(self, expression: str) -> None:
+        """Raises `ValueError` if it is none."""
+        try:
+            self._pattern = regex.compile(expression, regex.DOTALL)
+        except regex.error as error:
+            raise ValueError(str(error)) from None
 
-def _is_nested(parsed: Iterable[Any], *, within: bool) -> bool:
-    for operator, found in parsed:
-        repeats = str(operator) in ("MAX_REPEAT", "MIN_REPEAT") and found[1] > _FEW_TIMES
-        if repeats and within:
-            return True
-        if any(_is_nested(inner, within=within or repeats) for inner in _inner(found)):
-            return True
-        if within and str(operator) == "BRANCH":
-            return True
-    return False
+    def search(self, name: str) -> bool:
+        """True if it is found in `name`.
 
+        Raises:
+            OptionError: it takes longer than `PATTERN_SECONDS`.
+        """
+        return self._tried(self._pattern.search, name)
 
-def _inner(found: Any) -> Iterator[Any]:
-    """The parts of an expression within another one."""
-    if isinstance(found, _parser.SubPattern):
-        yield found
-    elif isinstance(found, tuple | list):
-        for one in found:
-            yield from _inner(one)
+    def fullmatch(self, name: str) -> bool:
+        """True if all of `name` is as it says; raises like `search`."""
+        return self._tried(self._pattern.fullmatch, name)
+
+    def _tried(self, match: Callable[..., object], name: str) -> bool:
+        try:
+            return match(name, timeout=PATTERN_SECONDS) is not None
+        except TimeoutError:
+            raise OptionError(
+                "a pattern for names tries one of them in too many ways",
+                name,
+                f"{self._pattern.pattern} is not done after {PATTERN_SECONDS:.0f} s",
+                "a pattern that is done at once",
+                "Write it without repetitions or alternatives within a repetition, such as (a+)+.",
+            ) from None
 
 
 def _plain(character: str, in_set: bool) -> str:
@@ -151,11 +171,13 @@ def _escaped(glob: str, at: int | None) -> str:
     return "\\" + glob[at]
 
 
-def _compiled(expression: str, glob: str) -> re.Pattern[str]:
+def _compiled(expression: str, glob: str) -> Pattern:
     try:
+        if expression.count(_WILD["*"]) > 1 and re.search(r"\(\?:|\[", expression):
+            return BoundedPattern(expression)
         with warnings.catch_warnings():
             # Python keeps -- within [...] for a set operation it may have one day.
             warnings.simplefilter("ignore", FutureWarning)
             return re.compile(expression, re.DOTALL)
-    except re.error as error:
+    except (re.error, ValueError) as error:
         raise ValueError(f"{error} in {glob!r}") from None

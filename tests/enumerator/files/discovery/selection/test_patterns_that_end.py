@@ -1,23 +1,63 @@
-"""Patterns in options are matched in one pass, or refused where they might never end."""
+"""Patterns in options are matched in one pass, or end with an error in bounded time."""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import glob_pattern
+from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import (
+    PATTERN_SECONDS,
+    NameRule,
+    glob_pattern,
+)
 from pyspark_sluice.errors import OptionError
+from pyspark_sluice.tests.connector.queries import Query
 
 
-@pytest.mark.parametrize("expression", ["(a+)+$", "^(x|xx)*y", "(?:[^/]*)*b", "((a{1,9})b?)+"])
-def test_an_expression_that_a_name_can_keep_busy_for_ever_is_refused(expression):
+def test_a_name_that_keeps_an_expression_busy_is_named_with_it():
+    rule, name = NameRule(ignored="(?:(a|aa)+)+$"), "a" * 250 + "y"
+    began = time.monotonic()
+    with pytest.raises(OptionError, match="Write it without repetitions") as caught:
+        rule.reads(name)
+    assert time.monotonic() - began < 10 * PATTERN_SECONDS
+    assert caught.value.where == name
+    assert "(?:(a|aa)+)+$ is not done after" in str(caught.value)
+
+
+@pytest.mark.parametrize("expression", ["(a*)*b", ".*.*.*x", "(foo|bar)*c"])
+def test_what_only_looks_dangerous_is_done_at_once(expression):
+    began = time.monotonic()
+    assert NameRule(ignored=expression).reads("a" * 250 + "y")
+    assert time.monotonic() - began < PATTERN_SECONDS
+
+
+def test_a_pattern_that_would_take_for_ever_stops_the_query_and_is_named(tmp_path):
+    query = Query(tmp_path, ignoredPathSegmentRegex="(a|aa)+$")
+    query.land("b.json")
+    query.land("a" * 240 + "y")
+    with pytest.raises(OptionError, match=r"(?s)a pattern for names.*aaay.*\(a\|aa\)\+\$"):
+        query.batch()
+    query.coordinator.close()
+
+
+@pytest.mark.parametrize("expression", ["(", "[a", "a{2,1}"])
+def test_what_is_no_expression_is_refused_before_anything_is_listed(expression):
     given = {"path": "/in", "ignoredNamesRegex": expression}
-    with pytest.raises(OptionError, match=r"ignoredNamesRegex.*write it without one of them"):
+    with pytest.raises(OptionError, match=r"ignoredNamesRegex.*is not a regular expression"):
         parse_options(given, streaming=False)
 
 
+def test_alternatives_that_may_be_tried_again_end_too():
+    pattern = glob_pattern("{a,[ab]}*" * 12 + "x")
+    began = time.monotonic()
+    assert not pattern.fullmatch("ab" * 120 + "xa")
+    assert time.monotonic() - began < 10 * PATTERN_SECONDS
+
+
 @pytest.mark.parametrize(
-    "expression", ["^[._]", r"^(tmp|_).*\.(bak|old)$", r"(?i)\.part\d{1,3}$", ""]
+    "expression", ["^[._]", r"^(tmp|_).*\.(bak|old)$", r"(?i)\.part\d{1,3}$", "(foo|bar)*", ""]
 )
 def test_usual_expressions_are_taken(expression):
     parse_options({"path": "/in", "ignoredNamesRegex": expression}, streaming=False)
@@ -45,4 +85,4 @@ def test_many_stars_take_one_pass_over_a_name():
     ],
 )
 def test_stars_match_what_they_did(glob, name, matches):
-    assert (glob_pattern(glob).fullmatch(name) is not None) is matches
+    assert bool(glob_pattern(glob).fullmatch(name)) is matches
