@@ -1,7 +1,9 @@
 """Records that a fast parser takes a block at a time, and an exact one singly.
 
-The fast one refuses whatever it is not sure of. A refused block is tried again in pieces, so that
-only the records around a bad one are read exactly. Not here: the parsers.
+The fast one refuses whatever it is not sure of. A refused block is tried again in pieces, and a
+refused piece in halves, so that only the records around a bad one are read exactly.
+
+Not here: the parsers.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ __all__ = ["PIECE", "TwoPathFormat", "records_of"]
 
 PIECE = 64 * 1024
 """Bytes of the pieces of a refused block."""
+
+_LEAST = 2 * 1024
+"""Bytes of a piece that is not halved again."""
 
 
 class TwoPathFormat(RecordFormat):
@@ -55,13 +60,30 @@ class TwoPathFormat(RecordFormat):
             return self._exact(data, source)
         parts, at = list[Parsed](), 0
         while at < len(data):
-            end = data.find(separator, at + PIECE)
-            end = end + len(separator) if end >= 0 else len(data)
+            end = _end_of_record(data, at + PIECE, separator)
             piece, here = data[at:end], source.moved(at)
-            parts.append(self.quick(piece, here) or self._exact(piece, here))
+            parsed = self.quick(piece, here)
+            parts += [parsed] if parsed else self._refused(piece, here, separator)
             at = end
-        batch = pa.concat_batches([part.batch for part in parts])
-        return Parsed(batch, sum(part.dropped for part in parts))
+        return _joined(parts)
+
+    def _refused(self, data: bytes, source: Source, separator: bytes) -> list[Parsed]:
+        """A refused piece: its halves, and the halves of the one that is refused again.
+
+        Where both are, bad records are many, and trying on would take longer than it saves.
+        """
+        middle = _end_of_record(data, len(data) // 2, separator)
+        if len(data) <= _LEAST or middle == len(data):
+            return [self._exact(data, source)]
+        halves = [(data[:middle], source), (data[middle:], source.moved(middle))]
+        taken = [self.quick(*half) for half in halves]
+        if not any(taken):
+            return [self._exact(data, source)]
+        return [
+            part
+            for half, parsed in zip(halves, taken, strict=True)
+            for part in ([parsed] if parsed else self._refused(*half, separator))
+        ]
 
     def _exact(self, data: bytes, source: Source) -> Parsed:
         rows, packed = list[Row](), len(source.files) > 1
@@ -74,6 +96,16 @@ class TwoPathFormat(RecordFormat):
             dropped_of[index] += dropped
         of_files = rows_of if packed else None
         return Parsed(self._rows.batch(rows), sum(dropped_of), of_files, dropped_of)
+
+
+def _end_of_record(data: bytes, at: int, separator: bytes) -> int:
+    end = data.find(separator, at)
+    return end + len(separator) if end >= 0 else len(data)
+
+
+def _joined(parts: Sequence[Parsed]) -> Parsed:
+    batch = pa.concat_batches([part.batch for part in parts])
+    return Parsed(batch, sum(part.dropped for part in parts))
 
 
 def records_of(data: bytes, separator: bytes) -> Iterator[tuple[int, bytes]]:
