@@ -9,7 +9,7 @@ Not here: restoring the state (`restore.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
@@ -18,7 +18,6 @@ from ...checkpoint_meta.documents.reader_assignment import (
     continuations_of,
     part_of,
     readers_of,
-    splits_of,
 )
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
@@ -50,17 +49,32 @@ class Adoption:
             later = [found for other, found in checkpoints.items() if other > ref]
             for reader in readers_of(checkpoint):
                 if reader not in refs[ref]:
-                    self._adopt(checkpoint, reader, later)
+                    uncounted = {other for other, of in refs.items() if reader not in of}
+                    self._adopt(checkpoint, reader, later, uncounted)
 
-    def _adopt(self, checkpoint: Checkpoint, reader: int, later: Sequence[Checkpoint]) -> None:
+    def _adopt(
+        self,
+        checkpoint: Checkpoint,
+        reader: int,
+        later: Sequence[Checkpoint],
+        uncounted: Collection[CheckpointRef],
+    ) -> None:
         serializer = self._counter.source.split_serializer
         commit = self._commits.find(checkpoint.ref, reader)
+        part = part_of(checkpoint, reader, serializer, self._commits.find)
         if commit is not None:
-            part = part_of(checkpoint, reader, serializer, self._commits.find)
             self._counter.count(commit, part, self._continued(checkpoint.ref, reader, later))
             return
-        # A continuation that nobody has read is dropped: what it continues comes back as it is.
-        splits = splits_of(checkpoint, reader, serializer)
+        # A continuation that nobody has read is dropped where what it continues comes back with the
+        # commit that it goes on from. Where that is counted already, the continuation has it.
+        continuations = continuations_of(checkpoint, reader)
+        assigned = len(part) - len(continuations)
+        origins = [None] * assigned + [continuation.origin for continuation in continuations]
+        splits = [
+            split
+            for split, origin in zip(part, origins, strict=True)
+            if split is not None and origin not in uncounted
+        ]
         if is_known_to_be_complete(checkpoint.ref, self._history, self._commits):
             self._counter.gave_up(reader, checkpoint.ref, len(splits))
             splits = [split for split in splits if self._counter.source.is_unbounded(split)]

@@ -49,3 +49,15 @@ def test_a_planted_bug_is_caught(broken):
 def test_a_bug_of_what_is_in_flight_loses_or_doubles_rows(broken):
     with pytest.raises(AssertionError, match=r"lost|loses|doubled|more than once"):
         _search(RowsOnly, broken)
+
+
+def test_a_savepoint_has_what_a_continuation_was_to_go_on_with():
+    """Found by the search: the commit it goes on from is counted, and nobody has read it."""
+    run = Simulation()
+    lanes_grow = ["gt", "gt", "t"]
+    run.begin(moves=lanes_grow, lane=(0, 1), scripts=[], files=[(4, 0)], batches=3, ahead=2)
+    run.fail_to_publish(kind="error after", meanwhile=False)
+    run.abandon(batches=0, pick=0, script=[])
+    run.finish_batch(crash=False)
+    run.start_from_savepoint(back=0, parallelism=None)
+    run.teardown()
