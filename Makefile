@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The site needs a few packages only, and no Spark; where everything is there already, that does.
 DOCS := $(if $(wildcard $(READY)),$(VENV),.versions/docs)
 
-.PHONY: help demo test docs test-versions soak simulate prove fuzz format bench clean
+.PHONY: help demo test quick docs test-versions soak simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -17,8 +17,11 @@ demo: $(READY)  ## Ingest a year of flights, kill the driver on the way, prove t
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python -m examples.demo
 
-test: $(READY)  ## Check format, lint, types and borders, then run every test
-	@tools/check.sh
+test: $(READY)  ## Check format, lint, types and borders, then run every test (or TESTS=reader/files/formats/csv)
+	@tools/check.sh $(TESTS)
+
+quick: $(READY)  ## The same without Spark and without slow tests: before each commit, a minute at most
+	@tools/check.sh --quick
 
 docs: $(DOCS)/.ready  ## Make the site of the documentation: build/site/index.html
 	@tools/site.sh $(DOCS)/bin

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Everything a change has to pass, cheapest first. Called by `make test`, which prepares .venv.
+# With --quick neither Spark nor slow tests nor the site; with a path below tests/ only its tests.
 set -eu
 cd "$(dirname "$0")/.."
 bin="$PWD/.venv/bin"
@@ -14,10 +15,18 @@ export JAVA_HOME
 # The profile that tests/conftest.py gives to hypothesis; dev and nightly are the others.
 export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-ci}"
 
+if [ -n "${1:-}" ] && [ "$1" != --quick ]; then
+    exec "$bin/python" -m pytest -c pyproject.toml --rootdir tests --durations 5 "tests/$1"
+fi
+
 step "$bin/ruff" format --check .
 step "$bin/ruff" check .
 MYPYPATH="$PWD/.venv/typing" step "$bin/mypy" -p pyspark_sluice
 step "$bin/lint-imports"
+if [ "${1:-}" = --quick ]; then
+    exec "$bin/python" -m pytest -c pyproject.toml --rootdir tests -q \
+        -m "not spark and not drivers and not slow" tests
+fi
 step tools/site.sh "$bin"
 
 # Three runs side by side: those with Spark wait more than they compute.

@@ -22,6 +22,8 @@ from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def query():

@@ -6,7 +6,10 @@ import pytest
 
 from .model import prove
 
-pytestmark = pytest.mark.skipif(bool(prove.missing_tools()), reason="no SPIN on this machine")
+pytestmark = [
+    pytest.mark.skipif(bool(prove.missing_tools()), reason="no SPIN on this machine"),
+    pytest.mark.slow,
+]
 
 
 def test_the_model_is_sound_with_one_crash_anywhere():

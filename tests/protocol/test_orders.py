@@ -11,6 +11,8 @@ from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.simulation import Simulation
 
+pytestmark = pytest.mark.slow
+
 KINDS = ("crash before", "crash after", "crash half-way")
 
 

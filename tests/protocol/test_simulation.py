@@ -10,6 +10,8 @@ from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.protocol.broken import BROKEN, IN_FLIGHT
 from pyspark_sluice.tests.protocol.simulation import RowsOnly, Simulation
 
+pytestmark = pytest.mark.slow
+
 _CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 

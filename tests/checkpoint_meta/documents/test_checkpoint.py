@@ -19,6 +19,8 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.errors import StateCorruptError, StateVersionError
 
+pytestmark = pytest.mark.slow
+
 PATHS = st.text(min_size=1, max_size=20).filter(lambda text: text.isprintable())
 FILES = st.builds(FileVersion, PATHS, st.integers(0, 2**60), st.integers(-1, 2**60), PATHS)
 SPLITS = st.builds(FileSplit, FILES, st.integers(0, 2**60), st.integers(0, 2**60))

@@ -13,6 +13,8 @@ from pyspark_sluice.checkpoint_meta.storage.errors import AnotherVersion, Beyond
 from pyspark_sluice.checkpoint_meta.storage.retries import delays, patiently
 from pyspark_sluice.errors import OptionError
 
+pytestmark = pytest.mark.slow
+
 
 def _open(url, options):
     opened = open_bucket(url, options)

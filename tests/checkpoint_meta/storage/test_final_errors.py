@@ -12,6 +12,8 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.errors import MissingPathError, OptionError, SourceUnavailable
 from pyspark_sluice.tests.connector.queries import Query
 
+pytestmark = pytest.mark.slow
+
 RETRIED = "a listing failed and is tried again"
 
 

@@ -14,6 +14,8 @@ from pyspark_sluice.enumerator.files.discovery.queue.sqs import Queue
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.masking import masked
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "FwoGZXIvYXdzEXAMPLE/token+of=a&session"
 SECRET = "wJalrXUtnFEMI/SECRETKEYOFTHEENVIRONMENT"
 

@@ -26,6 +26,8 @@ from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import NumberSource
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("s3fs")
 
 

@@ -13,6 +13,8 @@ from pyspark_sluice.connector.cli.spark_offset_log import offsets_referred
 from pyspark_sluice.connector.spark.offsets import to_offset
 from pyspark_sluice.tests.connector.queries import Query
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def query(tmp_path):

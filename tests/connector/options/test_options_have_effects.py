@@ -20,6 +20,8 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).resolve().parent.parent.parent
 
 ELSEWHERE = {

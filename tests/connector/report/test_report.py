@@ -19,6 +19,8 @@ from pyspark_sluice.connector.views.catalog import table_of
 from pyspark_sluice.tests.connector.report.ingested import ingest
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None
 )

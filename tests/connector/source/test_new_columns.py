@@ -21,6 +21,8 @@ from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut
 
+pytestmark = pytest.mark.slow
+
 AT = pa.struct([("zip", pa.string())])
 MORE = pa.struct([("zip", pa.string()), ("city", pa.string())])
 ID = pa.schema([("id", pa.int64())])

@@ -15,6 +15,8 @@ from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server, as_
 from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 Begin = Callable[..., Stream]
 
 

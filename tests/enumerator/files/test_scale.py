@@ -7,6 +7,7 @@ import statistics
 import time
 
 import numpy as np
+import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
@@ -15,6 +16,8 @@ from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileSta
 from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
+
+pytestmark = pytest.mark.slow
 
 POLICY = LedgerPolicy(sealing=SealingPolicy(seal_at=10_000, fan_in=4, longest=100_000))
 

@@ -24,6 +24,8 @@ from pyspark_sluice.errors import StateCorruptError, StateMissingError
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.opened import opened
 
+pytestmark = pytest.mark.slow
+
 
 class SlowStore(MemoryStateStore):
     """Counts how many bases and runs are being written at a time."""

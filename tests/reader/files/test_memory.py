@@ -12,6 +12,8 @@ import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 _READ = """
 import json, resource, sys
 import pyarrow as pa

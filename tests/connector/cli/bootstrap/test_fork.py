@@ -15,6 +15,8 @@ from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.errors import SluiceError, StateError
 from pyspark_sluice.tests.connector.queries import Query
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def query(tmp_path):

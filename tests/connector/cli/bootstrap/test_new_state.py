@@ -37,6 +37,8 @@ from pyspark_sluice.tests.connector.cli.commands.test_compact import in_memory
 from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[3] / "checkpoint_meta" / "golden"
 
 

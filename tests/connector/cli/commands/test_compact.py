@@ -30,6 +30,8 @@ from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
 from pyspark_sluice.tests.connector.queries import Query
 
+pytestmark = pytest.mark.slow
+
 RETAINED = 4
 
 

@@ -14,6 +14,8 @@ from pyspark_sluice.connector.cli.commands.watch import Backlog
 from pyspark_sluice.connector.cli.view_filter import matching_pattern
 from pyspark_sluice.tests.connector.queries import Query
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def query(tmp_path_factory):

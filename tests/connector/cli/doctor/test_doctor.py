@@ -16,6 +16,8 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.doctor.interpreters import _LEAST
 from pyspark_sluice.connector.cli.doctor.storage import raced, tried
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[4]
 
 

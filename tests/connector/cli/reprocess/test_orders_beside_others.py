@@ -22,6 +22,8 @@ from pyspark_sluice.tests.connector.cli.reprocess.commands import drained, land,
 from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 
 def test_orders_do_not_travel_with_a_savepoint(query, tmp_path, capsys):
     land(query, a=1)

@@ -6,6 +6,8 @@ import shutil
 import time
 from datetime import UTC, datetime
 
+import pytest
+
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
@@ -20,6 +22,8 @@ from pyspark_sluice.tests.connector.cli.reprocess.commands import (
     states,
 )
 from pyspark_sluice.tests.connector.queries import Query
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_file_is_read_once_more_and_not_again_after_that(query, capsys):

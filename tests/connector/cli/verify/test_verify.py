@@ -25,6 +25,8 @@ from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.queries import SCHEMA, Query
 
+pytestmark = pytest.mark.slow
+
 FLIPS = 12
 """Of each object; each at another bit of its byte."""
 

@@ -16,6 +16,8 @@ from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import StateError, StateVersionError
 from pyspark_sluice.tests.enumerator.files.cleaning.keeping import Keeping
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def keeping(tmp_path):

@@ -14,6 +14,8 @@ from pyspark_sluice.enumerator.files.cleaning.remote_cleanup import (
     remote_place,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=["memory", "s3", "s3 by fsspec"])
 def store(request):

@@ -23,6 +23,8 @@ from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscove
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.reader.files.io.source_file import read_whole
 
+pytestmark = pytest.mark.slow
+
 
 def land(root, name, content="x"):
     path = root / name

@@ -16,6 +16,8 @@ from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSetti
 from pyspark_sluice.enumerator.coordinator.restore import assigned_splits, restore
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
 
+pytestmark = pytest.mark.slow
+
 
 class NarrowSource(FileSource):
     """A file source whose columns hold a thousand bytes, not two billion."""

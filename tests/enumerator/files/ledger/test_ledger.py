@@ -24,6 +24,8 @@ from pyspark_sluice.errors import FileChangedError
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.listed import found
 
+pytestmark = pytest.mark.slow
+
 FILES = [FileVersion(name, 8, 0) for name in "abc"]
 A = FILES[0]
 

@@ -25,6 +25,8 @@ from pyspark_sluice.enumerator.files.ledger.state_files import FilesAsOf
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.tests.protocol.opened import opened
 
+pytestmark = pytest.mark.slow
+
 OLD = 24
 NEW = 6
 SEAL_AT = 8

@@ -17,6 +17,8 @@ from pyarrow import ipc, orc
 
 from pyspark_sluice.reader.files.testing import FileFormatSuite
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema(
     [
         ("id", pa.int64()),

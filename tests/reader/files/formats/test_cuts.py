@@ -18,6 +18,8 @@ from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.formats import record_format
 from pyspark_sluice.tests.reader.files.reading import cut, read, whole
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 VALUE = pa.schema([("value", pa.string())])
 

@@ -29,6 +29,8 @@ from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.values.variant.shredded_variants import is_variant
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
 
+pytestmark = pytest.mark.slow
+
 FORMATS = {name.value: name for name in FileFormatName}
 FIELDS = list(ReaderOptions.model_fields)
 VALUES: dict[str, Any] = {

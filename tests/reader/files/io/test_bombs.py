@@ -26,6 +26,8 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.files.reading import read, whole
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("a", pa.string())])
 LONG = "x" * 50_000
 ROWS = 12_000

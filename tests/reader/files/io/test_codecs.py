@@ -20,6 +20,8 @@ from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.io.codecs import decompressed
 from pyspark_sluice.reader.files.options import Compression
 
+pytestmark = pytest.mark.slow
+
 NOISE = random.Random(3).randbytes(3_000_000)
 
 

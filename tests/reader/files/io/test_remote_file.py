@@ -20,6 +20,8 @@ from pyspark_sluice.reader.files.io.source_file import (
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.reader.files.reading import read
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=["obstore", "fsspec"])
 def storage(request, server):

@@ -18,6 +18,8 @@ from pyspark_sluice.reader.files.io.whole_records import Content, Limit, records
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, whole
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("a", pa.string())])
 MIB = 1 << 20
 SIZE = 32_000_000

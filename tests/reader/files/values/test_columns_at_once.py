@@ -16,6 +16,8 @@ from pyspark_sluice.reader.files.formats.csv.quote_check import Marks
 from pyspark_sluice.reader.files.formats.json.scalars import plain_base64
 from pyspark_sluice.reader.files.values.strings import is_utf8
 
+pytestmark = pytest.mark.slow
+
 PIECES = ('"', '"a"', '"b,c"', '"x""y"', '"l\nm"', ",", "\n", "\r\n", " ", "1", "0x1", "b c", "\t")
 BYTES = (
     b"\xed\xa0\x80", b"\xc3\xa9", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xf0\x9f\x98\x80", b"a",

@@ -15,6 +15,8 @@ from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.values.numbers import decimal, decimals
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
+pytestmark = pytest.mark.slow
+
 KINDS = [(5, 2), (10, 0), (18, 18), (38, 0), (38, 18), (38, 38), (20, 10), (1, 1), (1, 0)]
 CORRUPT = "_corrupt_record"
 EXACT = Context(prec=5000, Emax=10**9, Emin=-(10**9))

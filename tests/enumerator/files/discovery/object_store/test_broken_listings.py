@@ -12,6 +12,8 @@ from pyspark_sluice.connector.source.file_source import make_file_lister
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
 
+pytestmark = pytest.mark.slow
+
 NAMES = [f"{number:02}.json" for number in range(40)]
 
 BODIES = {

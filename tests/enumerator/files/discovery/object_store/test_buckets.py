@@ -11,6 +11,8 @@ from pyspark_sluice.enumerator.files.discovery.object_store import remote_tree
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, make_discovery
 
+pytestmark = pytest.mark.slow
+
 DAYS = [f"day={day:02}" for day in range(1, 13)]
 KEYS = sorted(f"in/{day}/{n}.json" for day in DAYS for n in range(9))
 

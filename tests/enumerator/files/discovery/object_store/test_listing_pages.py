@@ -13,6 +13,8 @@ from pyspark_sluice.enumerator.files.discovery.object_store.bucket_pages import 
 from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import S3Pages
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 
+pytestmark = pytest.mark.slow
+
 KEYS = [
     *(f"in/day={d:02d}/part-{i}.json" for d in range(12) for i in range(3)),
     *("in/day=03-late/x", "in/day=03.5/x", "in/day=03", "in/dax", "in/daz", "in/ä", "inn/x", "a"),

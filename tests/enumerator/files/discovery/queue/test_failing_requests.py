@@ -22,6 +22,8 @@ from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind
 from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import event, record
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 
 class Refused:
     """Answers one request of a kind with 403, which no client repeats."""

@@ -31,6 +31,8 @@ from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
 )
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 
 class Ledger:
     """What a ledger answers, kept as a list of paths."""

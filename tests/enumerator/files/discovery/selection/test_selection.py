@@ -20,6 +20,8 @@ from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     names,
 )
 
+pytestmark = pytest.mark.slow
+
 
 class Local:
     """A local directory."""

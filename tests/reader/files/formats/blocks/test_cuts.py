@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.reader.files.formats.api import Splittability
 
+pytestmark = pytest.mark.slow
+
 COUNT = 400
 
 

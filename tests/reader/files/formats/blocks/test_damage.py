@@ -14,6 +14,8 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import FileFormat
 
+pytestmark = pytest.mark.slow
+
 COUNT = 300
 
 

@@ -14,6 +14,8 @@ from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.filter.predicate import Predicate
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

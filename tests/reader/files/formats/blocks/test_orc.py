@@ -16,6 +16,8 @@ from pyspark_sluice.reader.files.formats.orc.compression import LZ4, expand, sto
 from pyspark_sluice.reader.files.formats.orc.protobuf import Field, fields, message
 from pyspark_sluice.reader.files.formats.orc.tail import read_tail
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

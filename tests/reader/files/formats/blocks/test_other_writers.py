@@ -16,6 +16,8 @@ from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.tests.reader.files.formats.blocks import jvm_writers, writers
 from pyspark_sluice.tests.reader.files.formats.json.comparing import arrow_schema, plain_rows
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

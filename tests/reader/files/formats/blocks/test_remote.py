@@ -11,6 +11,8 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import FileVanishedError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("count", [10, 30_000])
 def test_rows_come_out_of_any_file_system_that_fsspec_opens(

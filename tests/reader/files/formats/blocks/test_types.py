@@ -21,6 +21,8 @@ from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.parquet.footer import bound
 from pyspark_sluice.tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 UTC = pa.timestamp("us", "UTC")
 DAY = 86_400_000_000
 

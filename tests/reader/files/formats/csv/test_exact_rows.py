@@ -13,6 +13,8 @@ import pytest
 from pyspark_sluice.reader.files.formats import record_format as records_module
 from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, whole
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.string())])
 CORRUPT = SCHEMA.append(pa.field("_corrupt_record", pa.string()))
 MULTI: dict[str, Any] = {"file_format": "csv", "multi_line": True, "mode": "PERMISSIVE"}

@@ -21,6 +21,8 @@ from pyspark_sluice.reader.files.formats.json.record_boundaries import rows_by_f
 from pyspark_sluice.reader.files.formats.record_format import Source
 from pyspark_sluice.reader.files.options import ReaderOptions
 
+pytestmark = pytest.mark.slow
+
 FLAT = pa.schema(
     [
         ("a", pa.int64()),
