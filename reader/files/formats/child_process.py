@@ -2,7 +2,10 @@
 
 One child serves one format of one task: it is forked at its first split, is asked for split after
 split, and ends when its pipe closes, be it that the parent is done or dead. Batches come back as
-Arrow IPC. Not for decoders that need threads of the parent, as fsspec's object stores do.
+Arrow IPC. A local file the child opens itself; of any other the parent reads what the child asks
+for, since clients of object stores have threads, which do not live on in a child.
+
+Not here: the decoders.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import os
 import pickle
 import signal
 import struct
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -21,13 +25,18 @@ from typing import BinaryIO, NoReturn
 
 import pyarrow as pa
 from pyarrow import ipc
+from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit
+from ..io.random_access import AsFile, RandomAccess
 
-Produce = Callable[[FileSplit], Iterator[pa.RecordBatch]]
+Produce = Callable[[FileSplit, pa.NativeFile | None], Iterator[pa.RecordBatch]]
+"""Decodes a split: of the file that is given, or of one that it opens itself."""
 
 _HEAD = struct.Struct("<cQ")
-_BATCH, _ERROR, _DONE = b"b", b"e", b"d"
+_BATCH, _ERROR, _DONE, _READ = b"b", b"e", b"d", b"r"
+_RANGE = struct.Struct("<QQ")
+"""A position, and how many bytes from there."""
 
 
 class ChildDied(Exception):
@@ -71,8 +80,14 @@ class ChildDecoder:
         self._child: _Child | None = None
         self._end: weakref.finalize[..., ChildDecoder] | None = None
 
-    def batches(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, split: FileSplit, source: pa.NativeFile | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The batches of `split`, as `produce` yields them.
+
+        Args:
+            split: what to decode.
+            source: its file, if only this process can read it.
 
         Raises:
             ChildDied: the decoder has crashed.
@@ -80,10 +95,14 @@ class ChildDecoder:
         child = self._child or self._start()
         whole = False
         try:
-            pickle.dump(split, child.requests)
+            pickle.dump((split, None if source is None else source.size()), child.requests)
             child.requests.flush()
-            while (answer := _receive(child.answers))[0] == _BATCH:
-                yield from ipc.open_stream(answer[1])
+            while (answer := _receive(child.answers))[0] in (_BATCH, _READ):
+                if answer[0] == _BATCH:
+                    yield from ipc.open_stream(answer[1])
+                else:
+                    assert source is not None
+                    _send_range(source, answer[1], child.requests)
             whole = True
         except (EOFError, BrokenPipeError):
             whole = True
@@ -125,6 +144,35 @@ class ChildDecoder:
         return ChildDied(f"the decoder ended with status {os.waitstatus_to_exitcode(status)}")
 
 
+def _send_range(source: pa.NativeFile, asked: bytes, requests: BinaryIO) -> None:
+    position, count = _RANGE.unpack(asked)
+    source.seek(position)
+    data = source.read(count)
+    requests.write(_HEAD.pack(_READ, len(data)))
+    requests.write(data)
+    requests.flush()
+
+
+class _OfParent(RandomAccess):
+    """In the child: a file that the parent reads."""
+
+    def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
+        self._requests, self._answers = requests, answers
+        self._lock = threading.Lock()
+
+    @override
+    def read_at(self, position: int, count: int) -> bytes:
+        with self._lock:
+            self._answers.write(_HEAD.pack(_READ, _RANGE.size))
+            self._answers.write(_RANGE.pack(position, count))
+            self._answers.flush()
+            return _receive(self._requests)[1]
+
+    @override
+    def close(self) -> None:
+        pass
+
+
 def _receive(answers: BinaryIO) -> tuple[bytes, bytes]:
     head = answers.read(_HEAD.size)
     if len(head) < _HEAD.size:
@@ -147,7 +195,11 @@ def _serve(produce: Produce, most_bytes: int, take: int, write: int) -> NoReturn
         _limit_memory(most_bytes)
         with os.fdopen(take, "rb") as requests, os.fdopen(write, "wb") as answers:
             while True:
-                _answer(produce, pickle.load(requests), answers)  # noqa: S301 - from our parent
+                split, size = pickle.load(requests)  # noqa: S301 - from our parent
+                source = None
+                if size is not None:
+                    source = pa.PythonFile(AsFile(_OfParent(requests, answers), size), "r")
+                _answer(produce, split, source, answers)
     except (EOFError, BrokenPipeError):
         os._exit(0)
     finally:
@@ -169,10 +221,12 @@ def _limit_memory(most_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
-def _answer(produce: Produce, split: FileSplit, answers: BinaryIO) -> None:
+def _answer(
+    produce: Produce, split: FileSplit, source: pa.NativeFile | None, answers: BinaryIO
+) -> None:
     kind, last = _DONE, b""
     try:
-        for batch in produce(split):
+        for batch in produce(split, source):
             sink = pa.BufferOutputStream()
             with ipc.new_stream(sink, batch.schema) as writer:
                 writer.write_batch(batch)

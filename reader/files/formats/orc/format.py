@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import pyarrow as pa
@@ -30,11 +31,10 @@ _RANGE = "out of range for nanosecond"
 class OrcFormat(BlockFormat):
     """ORC files. Memory is one decoded stripe, which writers keep at 64 MiB or so.
 
-    Where a child process decodes, it may take no more than `held_at_most` says.
-
-    The ORC decoder within Arrow can crash on damaged stripes, so local files are decoded in a child
-    process; nothing but the tail, by a parser of our own, is read in this one. ORC's plain
-    timestamp is a wall clock in the zone that its stripe names: the instant is what counts here.
+    The ORC decoder within Arrow can crash on damaged stripes and has no bound of its own, so it
+    runs in a child process, which may take no more than `held_at_most` says; nothing but the tail,
+    by a parser of our own, is read in this one. ORC's plain timestamp is a wall clock in the zone
+    that its stripe names: the instant is what counts here.
     """
 
     counts_rows = True
@@ -61,21 +61,18 @@ class OrcFormat(BlockFormat):
         return _layout(read_tail(source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-        if not is_local(split.file.path):
-            # Object stores are read by threads, which do not live on in a child.
-            yield from _stripes(self._fitter, self.options, split, source)
-            return
         try:
-            yield from self._decode(split)
+            yield from self._decode(split, None if is_local(split.file.path) else source)
         except ChildDied as err:
             raise malformed(split.file, self.what, str(err)) from err
 
 
 def _produce(
-    fitter: ColumnFitter, options: ReaderOptions, split: FileSplit
+    fitter: ColumnFitter, options: ReaderOptions, split: FileSplit, given: pa.NativeFile | None
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a split, in pieces that go through a pipe; runs in the child."""
-    with reading(split.file, OrcFormat.what), opened(split.file, options) as source:
+    found = opened(split.file, options) if given is None else nullcontext(given)
+    with reading(split.file, OrcFormat.what), found as source:
         for batch in _stripes(fitter, options, split, source):
             if len(batch.schema):
                 yield from in_bounds(batch, options.batch_bytes)

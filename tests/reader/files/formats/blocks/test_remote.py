@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import fsspec
+import pyarrow as pa
 import pytest
+from pyarrow import orc
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
-from pyspark_sluice.errors import FileVanishedError
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.errors import FileVanishedError, MalformedDataError
+from pyspark_sluice.reader.files.formats.orc import format as orc_format
 
 pytestmark = pytest.mark.slow
 
@@ -30,3 +35,43 @@ def test_rows_come_out_of_any_file_system_that_fsspec_opens(
 def test_a_vanished_object_is_named(kind: str, fmt: Any, read: Any) -> None:
     with pytest.raises(FileVanishedError, match="memory://blocks/gone"):
         read(fmt(kind), FileVersion("memory://blocks/gone", 5_000_000, -1))
+
+
+def remote(path: Path) -> FileVersion:
+    """The file as an object elsewhere."""
+    url = f"memory://blocks/{path.name}"
+    fsspec.filesystem("memory").pipe_file(url, path.read_bytes())
+    return FileVersion(url, path.stat().st_size, -1)
+
+
+def test_a_stripe_of_an_object_that_swells_is_refused_by_name(
+    tmp_path: Path, fmt: Any, read: Any
+) -> None:
+    path = tmp_path / "swells.orc"
+    long = "x" * 50_000
+    with orc.ORCWriter(str(path), dictionary_key_size_threshold=1.0, compression="zstd") as out:
+        for _ in range(40):
+            out.write(pa.table({"a": [long] * 1000}))
+    reader = fmt("orc", pa.schema([("a", pa.string())]), batchBytes="4m", maxRecordBytes="8m")
+    with pytest.raises(MalformedDataError, match=r"memory://blocks/swells.orc, stripe 0") as caught:
+        read(reader, remote(path))
+    assert "set maxRecordBytes" in str(caught.value)
+
+
+def test_a_decoder_that_crashes_on_an_object_is_an_error_with_its_name(
+    write: Any, fmt: Any, read: Any, sample: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = write("orc", 300, 100), write("orc", 301, 100)
+    stripes = orc_format._stripes
+
+    def crash(fitter: Any, options: Any, split: FileSplit, source: Any) -> Any:
+        yield from stripes(fitter, options, split, source)
+        if split.file.path.endswith(Path(bad.path).name):
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+    monkeypatch.setattr(orc_format, "_stripes", crash)
+    reader = fmt("orc")
+    with pytest.raises(MalformedDataError, match=r"crashed \(SIGSEGV\)") as caught:
+        read(reader, remote(Path(bad.path)))
+    assert "memory://blocks/" in caught.value.where
+    assert read(reader, remote(Path(good.path))) == sample(301)
