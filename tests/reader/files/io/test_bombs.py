@@ -24,6 +24,7 @@ from pyspark_sluice.reader.files.formats.avro.container import encoded
 from pyspark_sluice.reader.files.io.memory_bounds import held_at_most
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.reader.files.io.test_codecs import hadoop_stream, snappy_stream
 from pyspark_sluice.tests.reader.files.reading import read, whole
 
 pytestmark = pytest.mark.slow
@@ -184,6 +185,9 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "xz": lzma.compress,
     "zst": partial(_by_arrow, codec="zstd"),
     "lz4": partial(_by_arrow, codec="lz4"),
+    "hadoop.lz4": partial(hadoop_stream, "lz4_raw", parts=96),
+    "hadoop.snappy": partial(hadoop_stream, "snappy", parts=96),
+    "snappy": snappy_stream,
 }
 
 

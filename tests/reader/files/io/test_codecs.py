@@ -32,7 +32,7 @@ def _frame(codec, data):
     return sink.getvalue().to_pybytes()
 
 
-def _hadoop(codec, data, parts=3):
+def hadoop_stream(codec, data, parts=3):
     """One block of several parts, as Hadoop writes what is longer than its buffer."""
     step = max(1, -(-len(data) // parts))
     pieces = [data[at : at + step] for at in range(0, len(data), step)]
@@ -41,7 +41,7 @@ def _hadoop(codec, data, parts=3):
     return struct.pack(">I", len(data)) + blocks
 
 
-def _snappy(data):
+def snappy_stream(data):
     frames = [b"\xff\x06\x00\x00sNaPpY"]
     for at in range(0, len(data), 65536):
         body = b"\0\0\0\0" + pa.Codec("snappy").compress(data[at : at + 65536], asbytes=True)
@@ -56,9 +56,9 @@ MEMBERS: dict[str, tuple[Compression, Callable[[bytes], bytes]]] = {
     "xz": (Compression.XZ, lambda data: lzma.compress(data, preset=0)),
     "zstd": (Compression.ZSTD, lambda data: _frame("zstd", data)),
     "lz4": (Compression.LZ4, lambda data: _frame("lz4", data)),
-    "hadoop lz4": (Compression.LZ4, lambda data: _hadoop("lz4_raw", data)),
-    "hadoop snappy": (Compression.SNAPPY, lambda data: _hadoop("snappy", data)),
-    "snappy": (Compression.SNAPPY, _snappy),
+    "hadoop lz4": (Compression.LZ4, lambda data: hadoop_stream("lz4_raw", data)),
+    "hadoop snappy": (Compression.SNAPPY, lambda data: hadoop_stream("snappy", data)),
+    "snappy": (Compression.SNAPPY, snappy_stream),
 }
 ENDED = ["gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
 """Those that say where they end."""
@@ -127,7 +127,7 @@ def test_a_decoder_takes_no_more_than_its_output_needs(name):
     source = Stored(
         compress(NOISE)
         if "hadoop" not in name
-        else _hadoop("lz4_raw" if "lz4" in name else "snappy", NOISE, parts=24)
+        else hadoop_stream("lz4_raw" if "lz4" in name else "snappy", NOISE, parts=24)
     )
     file = FileVersion("/data/a", len(source.data), 0)
     given_out, ahead = 0, 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
@@ -166,3 +167,45 @@ def test_an_arrow_footer_that_leaves_a_batch_out_is_refused(fmt: Any, write: Any
     damaged = type(file)(file.path, status.st_size, status.st_mtime_ns // 1000)
     with pytest.raises(MalformedDataError, match="bytes between messages"):
         list(fmt("arrow").decode(FileSplit(damaged, 0, damaged.size)))
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of Thrift's, still zigzag, and where it ends."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return value, at
+
+
+def as_varint(value: int, length: int) -> bytes:
+    """The same in so many bytes."""
+    parts = [value >> (7 * i) & 127 for i in range(length)]
+    return bytes([part | 128 for part in parts[:-1]] + parts[-1:])
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4"])
+def test_sizes_of_a_parquet_page_that_lie_are_an_error_or_make_no_difference(
+    codec: str, fmt: Any, version_of: Any, tmp_path: Path
+) -> None:
+    path, rows = tmp_path / "lies.parquet", [f"row {i}" * (i % 50) for i in range(5000)]
+    pq.write_table(pa.table({"a": rows}), path, compression=codec, use_dictionary=False)
+    data = path.read_bytes()
+    at = pq.ParquetFile(path).metadata.row_group(0).column(0).data_page_offset
+    # Three numbers: the kind of page, its size, and its size as it is stored.
+    _, size_at = varint(data, at + 1)
+    size, stored_at = varint(data, size_at + 1)
+    stored, end = varint(data, stored_at + 1)
+    for begin, until, value in ((size_at + 1, stored_at, size), (stored_at + 1, end, stored)):
+        most = (1 << 7 * (until - begin)) - 2
+        for lie in (2, value - 2, value + 2, value // 4 * 2, most):
+            path.write_bytes(data[:begin] + as_varint(lie, until - begin) + data[until:])
+            reader, found = fmt("parquet", pa.schema([("a", pa.string())])), []
+            try:
+                for decoded in reader.decode(FileSplit(version_of(path), 0, len(data))):
+                    found += decoded.batch.column("a").to_pylist()
+            except MalformedDataError as error:
+                assert str(path) in error.where  # noqa: PT017 - or the rows are right
+            else:
+                assert found == rows
