@@ -14,8 +14,7 @@ from typing_extensions import override
 
 from ..errors import ProtocolError
 from .api import SplitEnumeratorContext, SplitT
-from .coordinator.async_calls import AsyncCalls
-from .coordinator.bounded_lock import BoundedLock
+from .coordinator.threads import AsyncCalls, BoundedLock
 
 ResultT = TypeVar("ResultT")
 

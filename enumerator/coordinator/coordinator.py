@@ -39,14 +39,12 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ..api import EnumeratorSource, SplitT, StateT
 from ..settings import CoordinatorSettings
 from .applied_orders import order_splits, orders_contained
-from .async_calls import AsyncCalls
-from .bounded_lock import BoundedLock
 from .components import CoordinatorParts, StateDirectory
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .restore import RestoredState, restore
 from .running_coordinator import RunningCoordinator
 from .start_position import Beginning, beginning
-from .threads import Threads
+from .threads import AsyncCalls, BoundedLock, Threads
 
 
 class Coordinator(Generic[SplitT, StateT]):

@@ -31,10 +31,9 @@ from .acknowledgements import Acknowledgements, CommitCounter
 from .applied_orders import AppliedOrders
 from .commit_search import CommitSearch
 from .components import CoordinatorParts, StateDirectory
-from .context import CoordinatorContext
+from .context import CoordinatorContext, Readers
 from .cut import CheckpointCutter
 from .in_flight import CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
-from .parallelism import Readers
 from .restore import RestoredState
 from .returned_splits import SentBackSplits
 from .savepoint import Adoption

@@ -1,17 +1,115 @@
-"""What the threads of one coordinator share: the lock, the alarm bell, and the first failure.
+"""The threads of one coordinator: the lock, the calls that may block, and the first failure.
 
-Not here: what runs on them (`running_coordinator.py`), how calls are made (`async_calls.py`).
+Everything that the coordinator changes is under one lock, and nobody waits for it without a bound,
+since an enumerator may hang, in a file system for example. What may block runs on threads of its
+own, and a call is never lost: its result, its exception or the handler's always reaches somebody.
+
+Not here: what runs on them (`running_coordinator.py`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
-from ...errors import without_history
+from typing_extensions import override
+
+from ...errors import WaitTimeoutError, without_history
 from ..journal import Journal
-from .async_calls import AsyncCalls
-from .bounded_lock import BoundedLock
+
+ResultT = TypeVar("ResultT")
+
+
+class BoundedLock(threading.Condition):
+    """A condition over a reentrant lock, whose `with` gives up after some seconds."""
+
+    def __init__(self, seconds: float, holder: str) -> None:
+        """`holder` says in the error whose work it is that does not end."""
+        super().__init__(threading.RLock())
+        self._seconds = seconds
+        self._holder = holder
+
+    @override
+    def __enter__(self) -> bool:
+        """Raises WaitTimeoutError where the lock cannot be had in time."""
+        if self.acquire(timeout=self._seconds):
+            return True
+        raise WaitTimeoutError(
+            "the coordinator is held up",
+            self._holder,
+            f"one step of the enumerator took more than {self._seconds:g} s",
+            "steps that end: what may block belongs into call_async",
+            "Look at the storage that the enumerator reads; restart the query when it answers.",
+        )
+
+
+class AsyncCalls:
+    """Threads of one coordinator. All are daemons: a blocked one never keeps a process alive."""
+
+    def __init__(self, lock: BoundedLock, fail: Callable[[BaseException], None]) -> None:
+        """`fail` is called with an exception that nobody else can handle."""
+        self._lock = lock
+        self._fail = fail
+        self._stopped = threading.Event()
+
+    def call(
+        self,
+        call: Callable[[], ResultT],
+        handler: Callable[[ResultT | None, BaseException | None], None],
+        delay: float,
+    ) -> None:
+        """`call` on a thread of its own after `delay` seconds, then `handler` under the lock."""
+
+        def run() -> None:
+            if self._stopped.wait(delay):
+                return
+            result: ResultT | None = None
+            error: BaseException | None = None
+            try:
+                result = call()
+            except BaseException as raised:  # noqa: BLE001 - the handler judges it
+                error = raised
+            with self._lock:
+                if not self._stopped.is_set():
+                    handler(result, error)
+                self._lock.notify_all()
+
+        self._start("sluice-call", run)
+
+    def write(
+        self,
+        call: Callable[[], ResultT],
+        handler: Callable[[ResultT | None, BaseException | None], None],
+    ) -> None:
+        """Like `call`, at once: a write to the state store, of which several may be under way."""
+        self.call(call, handler, 0.0)
+
+    def every(self, seconds: float, action: Callable[[], None], wake: threading.Event) -> None:
+        """`action` every `seconds`, and whenever `wake` is set, until stopped."""
+
+        def run() -> None:
+            while not self._stopped.is_set():
+                wake.wait(seconds)
+                wake.clear()
+                if not self._stopped.is_set():
+                    action()
+
+        self._start("sluice-background", run)
+
+    def _start(self, name: str, body: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                body()
+            except BaseException as error:  # noqa: BLE001 - the query fails with it
+                if not self._stopped.is_set():
+                    self._fail(error)
+
+        threading.Thread(target=guarded, name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Start nothing any more; what runs is left to end by itself, unheard."""
+        self._stopped.set()
 
 
 class Threads:

@@ -29,14 +29,12 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ..api import EnumeratorSource, SplitEnumerator, SplitT, StateT
 from ..batch_budget import UNLIMITED
 from ..coordinator.acknowledgements import CommitCounter
-from ..coordinator.async_calls import AsyncCalls
-from ..coordinator.context import CoordinatorContext
+from ..coordinator.context import CoordinatorContext, Readers
 from ..coordinator.in_flight import CheckpointsInFlight, CustomEvent
-from ..coordinator.parallelism import Readers
 from ..coordinator.restore import RestoredState, restore
 from ..coordinator.returned_splits import SentBackSplits
 from ..coordinator.savepoint import Adoption
-from ..coordinator.threads import Threads
+from ..coordinator.threads import AsyncCalls, Threads
 from ..settings import StartingState
 
 _FIRST: Final = 1

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.enumerator.coordinator.parallelism import Readers
+from pyspark_sluice.enumerator.coordinator.context import Readers
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 
 OPEN_COST = 5
