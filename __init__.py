@@ -35,5 +35,9 @@ def __getattr__(name: str) -> Any:
         from .connector.session.restart_on_evolution import run_with_evolution
 
         return run_with_evolution
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("pyspark-sluice")
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

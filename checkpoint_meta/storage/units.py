@@ -35,15 +35,18 @@ def parse_bytes(value: Any) -> Any:
 
 
 def parse_milliseconds(value: Any) -> Any:
-    """Read `500ms`, `10s`, `5 minutes`, `1h`, `7d`, `1 week` or a plain number of milliseconds."""
+    """Read `500ms`, `5 minutes`, `7d`, `interval 1 day` or a plain number of milliseconds."""
     if not isinstance(value, str):
         return value
-    match = _NUMBER_AND_UNIT.match(value)
+    # Spark and Auto Loader take intervals of SQL.
+    match = _NUMBER_AND_UNIT.match(re.sub(r"^\s*interval\b", "", value, flags=re.IGNORECASE))
     if match:
         unit = match[2].lower()
         unit = _LONG_NAMES.get(unit.removesuffix("s"), unit)
         if unit in _MILLISECONDS:
             return int(match[1]) * _MILLISECONDS[unit]
+        if unit in ("month", "year", "months", "years"):
+            raise ValueError("a duration of fixed length, which months and years are not: 30d")
     raise ValueError("not a duration; write a number with ms, s, min, h, d or w: 30s")
 
 

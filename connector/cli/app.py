@@ -7,6 +7,7 @@ Not here: what the commands do.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -17,12 +18,32 @@ from .output import Ended, Exit, plainly, print_json, print_json_rows, print_pai
 from .state_argument import find_state
 
 app = typer.Typer(
+    name="sluice",
     help="Look at the state of a sluice source, verify it, and begin anew from it.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pyspark-sluice {version('pyspark-sluice')}")
+        raise typer.Exit
+
+
+@app.callback()
+def sluice(
+    is_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="The version of this package.", callback=_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Look at the state of a sluice source, verify it, and begin anew from it."""
+    del is_version
 
 
 @app.command()

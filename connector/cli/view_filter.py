@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError
 from ..views.catalog import table_of
+from ..views.files import STATES
 
 _PEOPLE: Final = {
     "files": ("path", "size", "state", "reason", "discovered", "processed", "checkpoint", "rows"),
@@ -61,11 +62,33 @@ def chosen(store: StateStore, view: str, *, in_state: str = "", matching: str = 
     """
     table = table_of(store, view)
     if in_state:
+        _check_state(view.lower(), in_state)
         table = table.filter(pc.equal(_column(table, "state", view, "--in-state"), in_state))
     if matching:
         paths = _column(table, "path", view, "--matching")
         table = table.filter(pc.match_substring_regex(paths, matching_pattern(matching)))
     return table
+
+
+_STATES: Final = {
+    "files": STATES,
+    "splits": STATES,
+    "skipped": ("skipped",),
+    "checkpoints": ("orphan", "running", "complete"),
+    "readers": ("assigned", "read", "abandoned"),
+}
+"""View -> what its column `state` may say."""
+
+
+def _check_state(view: str, state: str) -> None:
+    known = _STATES.get(view, ())
+    if known and state not in known:
+        raise OptionError(
+            f"--in-state: no row of the view {view} is ever in this state",
+            "",
+            state,
+            ", ".join(known),
+        )
 
 
 def matching_pattern(pattern: str) -> str:

@@ -324,7 +324,9 @@ def _spellings(name: str, field: FieldInfo) -> list[str]:
 
 
 def _unknown(name: str, names: Mapping[str, str]) -> str:
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    # A wrong suggestion is worse than none.
+    bare = name.lower().removeprefix("cloudfiles.")
+    near = [bare] if bare in names else difflib.get_close_matches(bare, names, n=1, cutoff=0.75)
     hint = f"; did you mean {names[near[0]]}?" if near else ""
     return f"{name}: there is no such option{hint}"
 
@@ -333,4 +335,22 @@ def problem_of(error: Any) -> str:
     """One of pydantic's errors about an option as a line of ours."""
     name = ".".join(str(part) for part in error["loc"][:1]) or "options"
     shown = "(hidden)" if name == "storageOptions" else repr(error.get("input"))
-    return f"{name}: found {shown}; expected: {error['msg'].removeprefix('Value error, ')}"
+    return f"{name}: found {shown}; expected: {_meant(error)}"
+
+
+def _meant(error: Mapping[str, Any]) -> str:
+    """What pydantic says in its own words, in ours."""
+    kind, context = str(error["type"]), error.get("ctx", {})
+    if kind == "value_error":
+        return str(error["msg"]).removeprefix("Value error, ")
+    if kind.startswith(("int_", "float_")):
+        return "a whole number" if kind.startswith("int_") else "a number"
+    if kind.startswith("bool_"):
+        return "true or false"
+    if kind in ("enum", "literal_error"):
+        return "one of " + str(context["expected"]).replace("'", "").replace(" or ", ", ")
+    bounds = {"greater_than_equal": "at least", "greater_than": "more than"}
+    bounds |= {"less_than_equal": "at most", "less_than": "less than"}
+    if kind in bounds:
+        return f"{bounds[kind]} {next(iter(context.values()))}"
+    return str(error["msg"]).removeprefix("Input should be ")

@@ -51,7 +51,7 @@ FILES: Final = pa.schema(
     ]
 )
 
-_STATES: Final = (
+STATES: Final = (
     "done",
     "read",
     "skipped",
@@ -133,11 +133,11 @@ def _with_times(table: pa.Table) -> pa.Table:
 def _facts(ranges: pa.Table) -> pa.Table:
     """What each range adds to its file."""
     state = ranges.column("state")
-    order = pc.index_in(state, pa.array(_STATES)).to_numpy().astype(np.int64)
+    order = pc.index_in(state, pa.array(STATES)).to_numpy().astype(np.int64)
     # What came back is pending or given up on once that was counted, and a row of its own says so.
     counted = ranges.column("committed").is_valid().to_numpy()
     for name, instead in (("unfinished", "read"), ("returned", "done")):
-        order[counted & (order == _STATES.index(name))] = _STATES.index(instead)
+        order[counted & (order == STATES.index(name))] = STATES.index(instead)
     at = np.arange(ranges.num_rows, dtype=np.int64)
     pending = pc.equal(state, "pending")
     assigned = ranges.column("reader").is_valid()
@@ -170,12 +170,12 @@ def _told(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     order = pc.fill_null(grouped.column("order_max"), 0)
     newest, explained = grouped.column("assignment_min"), grouped.column("explained_min")
     # Of what came back and was read in the end nobody needs the reason.
-    tells = pc.not_equal(order, _STATES.index("read"))
+    tells = pc.not_equal(order, STATES.index("read"))
     reason = ranges.column("reason").take(pc.if_else(tells, explained, None))
     empty = pc.and_(pc.equal(order, 0), pc.equal(grouped.column("size"), 0))
     columns: dict[str, Any] = {
         **{name: grouped.column(name) for name in _KEY},
-        "state": pa.array(_STATES).take(order.combine_chunks()),
+        "state": pa.array(STATES).take(order.combine_chunks()),
         "reason": pc.if_else(empty, "an empty file", reason),
         "discovered": grouped.column("discovered_min"),
         "pending_bytes": pc.fill_null(grouped.column("pending_bytes_sum"), 0),

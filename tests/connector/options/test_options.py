@@ -40,9 +40,9 @@ def test_all_problems_are_listed_at_once_each_with_option_found_and_expected():
     with pytest.raises(OptionError) as caught:
         parse_options(given, streaming=True)
     text = str(caught.value)
-    assert re.search(r"maxFilesPerTrigger: found 'many'; expected: .*integer", text)
+    assert re.search(r"maxFilesPerTrigger: found 'many'; expected: a whole number", text)
     assert re.search(r"discoveryInterval: found 'soon'; expected: .*duration", text)
-    assert re.search(r"onSplitError: found 'ignore'; expected: .*'fail' or 'return'", text)
+    assert re.search(r"onSplitError: found 'ignore'; expected: one of fail, return", text)
     assert "maxFilePerTrigger: there is no such option; did you mean maxFilesPerTrigger?" in text
     assert "checkpointLocation: found nothing; expected the same path as in writeStream" in text
 
@@ -194,3 +194,29 @@ def test_local_paths_are_listed_more_often_unless_the_user_says_otherwise():
     assert interval("/a,s3://b/c") == 1000
     assert interval("/a", discoveryinterval="2s") == 2000
     assert interval("/a", source="my:Source") == 1000
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"cloudFiles.header": "true"}, "there is no such option; did you mean header?"),
+        ({"fileNamePattern": "x"}, "fileNamePattern: there is no such option\n"),
+        ({"resourceTag": "x"}, "resourceTag: there is no such option\n"),
+        ({"avroSchema": "x"}, "avroSchema: there is no such option\n"),
+        ({"maxFilesPerTriger": "1"}, "did you mean maxFilesPerTrigger?"),
+        ({"maxFilesPerTrigger": "x"}, "maxFilesPerTrigger: found 'x'; expected: a whole number\n"),
+        ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger: found '0'; expected: more than 0\n"),
+        ({"mode": "x"}, "mode: found 'x'; expected: one of PERMISSIVE, DROPMALFORMED, FAILFAST\n"),
+        ({"multiLine": "x"}, "multiLine: found 'x'; expected: true or false\n"),
+        ({"maxFileAge": "1 month"}, "of fixed length, which months and years are not: 30d"),
+    ],
+)
+def test_a_wrong_option_is_told_in_our_words_and_without_a_wrong_suggestion(given, told):
+    with pytest.raises(OptionError) as caught:
+        parse_options({"path": "/in", **given}, streaming=False)
+    assert told in f"{caught.value}\n"
+
+
+def test_intervals_of_sql_are_durations():
+    options = parse_options({"path": "/in", "maxFileAge": "interval 1 day"}, streaming=False)
+    assert options.max_file_age == 86_400_000

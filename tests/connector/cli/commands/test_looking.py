@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
+import pyspark_sluice
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands.watch import Backlog
 from pyspark_sluice.connector.cli.view_filter import matching_pattern
@@ -166,3 +168,17 @@ def test_it_starts_without_spark(query):
     shown = subprocess.run(command, capture_output=True, check=False, text=True)
     assert shown.returncode == 0
     assert "status" in shown.stdout
+
+
+def test_a_state_that_no_row_is_ever_in_is_refused(query, capsys):
+    assert main(["files", str(query.location), "--in-state", "pendng"]) == 2
+    assert "expected done, read, skipped" in capsys.readouterr().err
+    assert main(["files", str(query.location), "--in-state", "pending"]) == 0
+    assert main(["files", str(query.location), "--view", "readers", "--in-state", "gone"]) == 2
+    assert "assigned, read, abandoned" in capsys.readouterr().err
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pyspark-sluice {version('pyspark-sluice')}\n"
+    assert pyspark_sluice.__version__ == version("pyspark-sluice")
