@@ -37,6 +37,7 @@ _LEAST: Final = {
     "msgspec": "0.19",
     "arro3-io": "0.9",
     "isal": "1.7",
+    "regex": "2024.4",
 }
 """As in setup.cfg, which a test holds against this."""
 
