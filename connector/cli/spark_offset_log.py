@@ -10,7 +10,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_IDENTITY,
+    CheckpointIdentity,
+    CheckpointRef,
+)
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.urls import absolute
 from ...checkpoint_meta.stores.contract import StateStore
@@ -26,23 +30,31 @@ def offsets_referred(
 ) -> list[CheckpointRef]:
     """Checkpoints of the newest two offsets, oldest first; none where Spark's log is not found.
 
-    Of a query with several sluice sources those whose lineage is that of the state.
+    Of a query with several sluice sources those whose lineage is that of the state; where no
+    checkpoint is left that says a lineage, nobody knows which those are.
     """
     root = absolute(place).rstrip("/")
     if not store.location.startswith(root) or store.location.rstrip("/") == root:
         return []
     log = open_store(root, storage_options)
     batches = numbers(log, "offsets")[-2:]
-    named = [each for batch in batches for each in _offsets(log.read(f"offsets/{batch}"))]
+    named = [list(_offsets(log.read(f"offsets/{batch}"))) for batch in batches]
     lineage = _lineage(CheckpointHistory(store))
-    return [each.ref for each in named if each.lineage and each.lineage == lineage]
+    if lineage is None and any(len(offsets) != 1 for offsets in named):
+        return []
+    return [
+        each.ref
+        for offsets in named
+        for each in offsets
+        if each != NO_IDENTITY and lineage in (None, each.lineage)
+    ]
 
 
-def _lineage(history: CheckpointHistory) -> str:
+def _lineage(history: CheckpointHistory) -> str | None:
     for ref in reversed(history.checkpoints()):
         with contextlib.suppress(SluiceError, FileNotFoundError):
             return history.header(ref).lineage
-    return ""
+    return None
 
 
 def continued_at(store: StateStore, storage_options: Mapping[str, Any]) -> ContinuedQuery:

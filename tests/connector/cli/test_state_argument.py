@@ -81,6 +81,16 @@ def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
     assert main(["verify", query.state]) == 0
 
 
+def test_spark_s_log_says_what_is_missing_where_no_checkpoint_is_left(query, capsys):
+    write_offsets(query, [offset(query, 1)])
+    for path in (query.location / "sluice" / "source" / "checkpoints").iterdir():
+        path.unlink()
+    assert offsets_referred(str(query.location), query.store, {}) == [CheckpointRef(1, 1)]
+    assert main(["verify", str(query.location), "--json"]) == 1
+    missing = {found["object"] for found in json.loads(capsys.readouterr().out)["findings"]}
+    assert f"checkpoints/{CheckpointRef(1, 1).name}.arrow" in missing
+
+
 def test_of_a_query_with_several_sources_an_offset_says_whose_it_is(query):
     write_offsets(query, [offset(query, 7, lineage="ffff"), offset(query, 1)])
     assert offsets_referred(str(query.location), query.store, {}) == [CheckpointRef(1, 1)]
