@@ -19,6 +19,7 @@ from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import parsed, sealed
 from .layout import CLEANED
+from .numbered_objects import NumberedObjects
 
 _KEPT = 2
 """The newest marks, so that a damaged one costs little."""
@@ -48,8 +49,7 @@ class CleanedMarks:
 
     def __init__(self, store: StateStore, epoch: int) -> None:
         self._store = store
-        self._epoch = epoch
-        self._number = 0
+        self._objects = NumberedObjects(store, CLEANED, epoch, _KEPT)
 
     def found(self) -> Sequence[CleanedMark]:
         """Those that can be read, the newest first.
@@ -83,9 +83,4 @@ class CleanedMarks:
     def publish(self, ref: CheckpointRef, state: Mapping[str, Any]) -> None:
         """Everything up to `ref` is done, but for what `state` says; older marks go."""
         mark = CleanedMark(checkpoint=ref.checkpoint, epoch=ref.epoch, state=state)
-        self._number += 1
-        leaf = f"{self._epoch:010d}-{self._number:010d}.json"
-        self._store.publish(f"{CLEANED}/{leaf}", sealed(mark.model_dump(mode="json")))
-        older = [known for known in self._store.list(CLEANED) if known < leaf]
-        for known in older[: 1 - _KEPT]:
-            self._store.delete(f"{CLEANED}/{known}")
+        self._objects.publish(sealed(mark.model_dump(mode="json")))

@@ -8,11 +8,11 @@ Not here: what the older one does then (the coordinator raises `FencedError`).
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import uuid
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from ...errors import FencedError, StateCorruptError, StateError
 from ..stores.contract import StateStore
@@ -24,7 +24,12 @@ from .layout import EPOCHS, FORMAT, epoch_object
 KEPT: Final = 16
 """Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
 
-FORMAT_DOCUMENT: Final = (json.dumps({"format": FORMAT_VERSION}, sort_keys=True) + "\n").encode()
+
+def _format_document(version: int) -> bytes:
+    return (json.dumps({"format": version}, sort_keys=True) + "\n").encode()
+
+
+FORMAT_DOCUMENT: Final = _format_document(FORMAT_VERSION)
 """The object FORMAT of a state directory."""
 
 LOG: Final = logging.getLogger("pyspark_sluice.state")
@@ -44,11 +49,14 @@ def open_format(store: StateStore) -> None:
     except FileNotFoundError:
         # A lost one is what it was: it is never made newer than what the directory was begun in.
         known = _format_of_claims(store)
-        with contextlib.suppress(FileExistsError):
-            store.publish(FORMAT, known or document)
+        found = known or document
+        try:
+            store.publish(FORMAT, found)
+        except FileExistsError:
+            found = store.read(FORMAT)
+        else:
             if known:
                 LOG.warning("%s is lost; restored from the claims", where)
-        found = store.read(FORMAT)
     if document.startswith(found) and len(found) < len(document):
         # A copy that was interrupted; every checkpoint names its own version besides.
         LOG.warning("%s is cut short (%d bytes); taken for what it began as", where, len(found))
@@ -69,12 +77,8 @@ def open_format(store: StateStore) -> None:
 
 def _format_of_claims(store: StateStore) -> bytes:
     newest = newest_epoch(store)
-    if not newest:
-        return b""
-    with contextlib.suppress(FileNotFoundError, ValueError, LookupError, TypeError):
-        version = int(json.loads(store.read(epoch_object(newest)))["format"])
-        return (json.dumps({"format": version}, sort_keys=True) + "\n").encode()
-    return b""
+    version = claim_of(store, newest).get("format") if newest else None
+    return _format_document(version) if isinstance(version, int) else b""
 
 
 def claim_epoch(store: StateStore, purpose: str = "") -> int:
@@ -137,12 +141,18 @@ def newest_epoch(store: StateStore, before: int = 0) -> int:
     return max((epoch for epoch in _epochs(store) if not before or epoch < before), default=0)
 
 
+def claim_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
+    """What the claim of `epoch` says; empty where it cannot be read. It counts by its name."""
+    try:
+        claim = json.loads(store.read(epoch_object(epoch)))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return claim if isinstance(claim, dict) else {}
+
+
 def purpose_of(store: StateStore, epoch: int) -> str:
     """What a tool has claimed `epoch` for; empty for a query, and where that cannot be read."""
-    try:
-        return str(json.loads(store.read(epoch_object(epoch))).get("purpose", ""))
-    except (FileNotFoundError, ValueError, AttributeError):
-        return ""
+    return str(claim_of(store, epoch).get("purpose", ""))
 
 
 def _epochs(store: StateStore) -> list[int]:
@@ -159,20 +169,15 @@ def check_not_fenced(store: StateStore, epoch: int) -> None:
     newest = newest_epoch(store)
     if newest <= epoch:
         return
+    claim = claim_of(store, newest)
+    owner = "somebody whose claim cannot be read"
+    if {"pid", "host"} <= claim.keys():
+        owner = f"process {claim['pid']} on {claim['host']}"
     raise FencedError(
         "another query has taken over this state directory",
         store.location,
-        f"epoch {newest} claimed by {_owner(store, newest)}",
+        f"epoch {newest} claimed by {owner}",
         f"epoch {epoch} (this query) to be the newest",
         "Two queries must not share a state: give each its own checkpointLocation. Two sluice "
         "sources in one query need distinct sourceName options.",
     )
-
-
-def _owner(store: StateStore, epoch: int) -> str:
-    try:
-        owner = json.loads(store.read(epoch_object(epoch)))
-        return f"process {owner['pid']} on {owner['host']}"
-    except (FileNotFoundError, ValueError, LookupError, TypeError):
-        # The claim counts by its name, whatever has become of its content.
-        return "somebody whose claim cannot be read"

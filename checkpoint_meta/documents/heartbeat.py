@@ -2,8 +2,8 @@
 
 A claim says which process it is, in a way that a recycled process id, another container with the
 same host name, or a restarted machine cannot be taken for. Where the process cannot be looked at,
-because it is on another machine or in another process namespace, its heartbeat tells: an object
-that is written anew every minute. A copied claim comes without a heart that beats.
+because it is on another machine or in another process namespace, its heartbeat says it: an object
+that is written every minute. Nobody writes the heartbeats of a copied claim.
 
 Not here: claiming (`epochs.py`).
 """
@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
 from .checksummed_json import sealed, unsealed
 from .layout import HEARTBEATS
+from .numbered_objects import NumberedObjects
 
 HEARTBEAT_SECONDS: Final = 60.0
 ALIVE_SECONDS: Final = 3 * HEARTBEAT_SECONDS
@@ -31,20 +32,34 @@ ALIVE_SECONDS: Final = 3 * HEARTBEAT_SECONDS
 Life = Literal["running", "gone", "unknown", "nobody"]
 
 
-def this_process(location: str) -> dict[str, Any]:
-    """What a claim says of the process that makes it.
+class Process(TypedDict):
+    """What a claim says of the process that makes it."""
 
-    Args:
-        location: the state directory as this process has it.
-    """
-    return {
-        "location": location,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "boot": _boot(),
-        "namespace": _namespace(),
-        "started": _started(os.getpid()),
-    }
+    location: str
+    """Of the state directory, as that process has it."""
+
+    host: str
+    pid: int
+    boot: str
+    """Drawn by the machine when it starts."""
+
+    namespace: str
+    """In which `pid` counts; a container has its own."""
+
+    started: str
+    """Ticks since the machine was started."""
+
+
+def this_process(location: str) -> Process:
+    """The process that runs this, with the state directory as it has it."""
+    return Process(
+        location=location,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        boot=_boot(),
+        namespace=_namespace(),
+        started=_started(os.getpid()),
+    )
 
 
 def _boot() -> str:
@@ -71,43 +86,19 @@ class Heartbeat:
     """Written by the coordinator that has claimed `epoch`, for others to see."""
 
     def __init__(self, store: StateStore, epoch: int, clock: Callable[[], float]) -> None:
-        self._store = store
+        self._objects = NumberedObjects(store, HEARTBEATS, epoch, kept=1)
         self._epoch = epoch
         self._clock = clock
-        self._number = 0
         self._due = clock()
 
     def beat(self) -> None:
-        """Write one if it is time for one; the one before goes, so that one or two are there."""
+        """Write one if it is time for one; the one before is deleted."""
         now = self._clock()
         if now < self._due:
             return
-        self._number += 1
-        document = sealed({"format": FORMAT_VERSION, "epoch": self._epoch, "beat": now})
-        self._store.publish(_object(self._epoch, self._number), document)
-        if self._number > 1:
-            self._store.delete(_object(self._epoch, self._number - 1))
-        else:
-            self._forget_earlier()
+        beat = {"format": FORMAT_VERSION, "epoch": self._epoch, "beat": now}
+        self._objects.publish(sealed(beat))
         self._due = now + HEARTBEAT_SECONDS
-
-    def _forget_earlier(self) -> None:
-        for epoch, number in _there(self._store):
-            if epoch < self._epoch:
-                self._store.delete(_object(epoch, number))
-
-
-def _object(epoch: int, number: int) -> str:
-    return f"{HEARTBEATS}/{epoch:010d}-{number:010d}.json"
-
-
-def _there(store: StateStore) -> list[tuple[int, int]]:
-    found = []
-    for leaf in store.list(HEARTBEATS):
-        with contextlib.suppress(ValueError):
-            epoch, number = map(int, leaf.removesuffix(".json").split("-"))
-            found.append((epoch, number))
-    return sorted(found)
 
 
 @dataclass(frozen=True)
@@ -133,7 +124,7 @@ def look_at(store: StateStore, claim: Mapping[str, Any], now: float | None = Non
         # One that runs may be at work on the directory that this one was copied from.
         if seen.life == "gone" or claim["location"] == own["location"]:
             return seen
-    return _heard(store, int(claim["epoch"]), claim, time.time() if now is None else now)
+    return _heard(store, claim, time.time() if now is None else now)
 
 
 def _seen(pid: int, started: str) -> Sign:
@@ -149,13 +140,14 @@ def _seen(pid: int, started: str) -> Sign:
     return runs
 
 
-def _heard(store: StateStore, epoch: int, claim: Mapping[str, Any], now: float) -> Sign:
+def _heard(store: StateStore, claim: Mapping[str, Any], now: float) -> Sign:
     where = "where its process cannot be seen from here"
     if claim["location"] != store.location:
         where = f"of the state at {claim['location']}, of which this may be a copy"
-    beats = [(e, number) for e, number in _there(store) if e == epoch]
+    own = f"{int(claim['epoch']):010d}-"
+    beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(own)]
     try:
-        age = now - float(unsealed(store.read(_object(*beats[-1])))["beat"])
+        age = now - float(unsealed(store.read(f"{HEARTBEATS}/{max(beats)}"))["beat"])
     except (FileNotFoundError, LookupError, TypeError, ValueError):
         return Sign("unknown", f"{where}; it has given no sign of life")
     told = f"{where}; its last sign of life was {age:.0f} s ago"

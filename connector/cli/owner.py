@@ -6,12 +6,10 @@ Not here: claiming (`checkpoint_meta/documents/epochs.py`), and how that is know
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from ...checkpoint_meta.documents.epochs import newest_epoch
+from ...checkpoint_meta.documents.epochs import claim_of, newest_epoch
 from ...checkpoint_meta.documents.heartbeat import Life, look_at
-from ...checkpoint_meta.documents.layout import epoch_object
 from ...checkpoint_meta.stores.contract import StateStore
 
 
@@ -38,8 +36,8 @@ def owner_of(store: StateStore) -> Owner:
     if not epoch:
         return Owner(0, "", 0, "nobody")
     try:
-        claim = json.loads(store.read(epoch_object(epoch)))
+        claim = claim_of(store, epoch)
         sign = look_at(store, claim)
         return Owner(epoch, str(claim["host"]), int(claim["pid"]), sign.life, sign.told)
-    except (FileNotFoundError, ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         return Owner(epoch, "", 0, "unknown")

@@ -20,7 +20,7 @@ from xxhash import xxh3_128_hexdigest
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT
-from ....checkpoint_meta.documents.heartbeat import this_process
+from ....checkpoint_meta.documents.heartbeat import Process
 from ....checkpoint_meta.documents.layout import (
     ABANDONED,
     BASES,
@@ -43,7 +43,7 @@ from ....errors import SluiceError
 from ...views.state_view import in_parallel
 from .records import Records
 
-_CLAIM: Final = {"epoch", "format", "nonce", "purpose", *this_process("")}
+_CLAIM: Final = {"epoch", "format", "nonce", "purpose", *Process.__annotations__}
 
 
 class Verification(Records):
