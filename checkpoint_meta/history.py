@@ -44,18 +44,23 @@ class CheckpointHistory:
         self._skipped_bases = frozenset(passed_over)
         self._reason: StateError | None = None
 
-    def publish(self, checkpoint: Checkpoint) -> None:
+    def publish(self, checkpoint: Checkpoint) -> Checkpoint:
         """Make a checkpoint durable, create-only; only then may its offset be shown to Spark.
+
+        Returns:
+            The checkpoint as it would be loaded: sealed, and without its file.
 
         Raises:
             FileExistsError: a checkpoint of that name is there: the protocol was broken.
         """
         name = checkpoint_object(checkpoint.ref)
-        signed = checkpoint if checkpoint.file else checkpoint.signed()
+        signed = checkpoint.signed()
         data = signed.to_bytes()
         self._store.publish(name, data)
         seal = Seal.of(name, data, signed.header.checksum)
-        self._remember(replace(signed, seal=seal, file=None))
+        published = replace(signed, seal=seal, file=None)
+        self._remember(published)
+        return published
 
     def _remember(self, checkpoint: Checkpoint) -> None:
         recent = self._recent.copy()

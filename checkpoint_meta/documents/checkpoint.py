@@ -160,10 +160,14 @@ class Checkpoint:
 
     def to_bytes(self) -> bytes:
         """The file: Arrow IPC, compressed, checksummed."""
-        return self.file or self.signed().to_bytes()
+        data = self.signed().file
+        assert data is not None
+        return data
 
     def signed(self) -> Checkpoint:
         """The same with its file and the checksum in it, so that others can refer to it."""
+        if self.file is not None:
+            return self
         header = self.header.model_copy(update={"checksum": _UNSIGNED})
         text = json.dumps(header.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
         split_type, state_type = pa.struct(self.split_schema), pa.struct(self.state_schema)

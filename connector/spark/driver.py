@@ -56,14 +56,16 @@ class StreamDriver:
         self._query_id = spark_query_id(self._options)
         self._store = open_state(self._options)
         self._options = self._options.with_points(StoredPoints(self._store))
+        source = load_source(self._options, arrow_schema(schema))
+        self.coordinator = Coordinator(source, self._store, _settings(self._options))
+        history = self.coordinator.history
+        self._offsets = Offsets(history)
         self._first_batch = FirstBatch(
             self._store,
+            history,
             self._options.acknowledgement_timeout / 1000,
             may_be_unread=self._options.allow_unread_first_batch,
         )
-        source = load_source(self._options, arrow_schema(schema))
-        self.coordinator = Coordinator(source, self._store, _settings(self._options))
-        self._offsets = Offsets(self.coordinator.history)
 
     def initial_offset(self) -> dict[str, Any]:
         """Before the first checkpoint."""

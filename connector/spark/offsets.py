@@ -83,9 +83,8 @@ class Offsets:
     """The offsets of one query, checked against the checkpoints that they name."""
 
     def __init__(self, history: CheckpointHistory) -> None:
+        """`history` keeps the newest in memory: an idle query asks many times a second."""
         self._history = history
-        self._newest = NO_IDENTITY
-        """What was looked at last: an idle query asks for the same many times a second."""
 
     def ref(self, offset: Any) -> CheckpointRef:
         """The checkpoint that Spark names.
@@ -95,15 +94,10 @@ class Offsets:
                 copy of the state.
         """
         identity = from_offset(offset)
-        if identity.ref != NO_CHECKPOINT and identity != self._newest:
+        if identity != NO_IDENTITY:
             self._history.check_identity(identity, "Spark's offset log")
-            self._newest = identity
         return identity.ref
 
     def offset(self, ref: CheckpointRef) -> dict[str, Any]:
         """What Spark writes down for a checkpoint that is durable."""
-        if ref == NO_CHECKPOINT:
-            return to_offset(NO_IDENTITY)
-        if ref != self._newest.ref:
-            return to_offset(self._history.load(ref).identity)
-        return to_offset(self._newest)
+        return to_offset(NO_IDENTITY if ref == NO_CHECKPOINT else self._history.load(ref).identity)

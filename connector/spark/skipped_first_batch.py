@@ -19,10 +19,12 @@ from ...errors import StateError, StateMissingError
 class FirstBatch:
     """Checks, before the second batch is handed out, that readers ran in the first one."""
 
-    def __init__(self, store: StateStore, patience: float, *, may_be_unread: bool) -> None:
+    def __init__(
+        self, store: StateStore, history: CheckpointHistory, patience: float, *, may_be_unread: bool
+    ) -> None:
         """`patience` is how many seconds the commits of readers are looked for."""
         self._store = store
-        self._history = CheckpointHistory(store)
+        self._history = history
         self._commits = ReaderCommits(store)
         self._search = CommitSearch(self._commits, patience)
         self._is_known = may_be_unread

@@ -23,7 +23,7 @@ def checkpoints_in_flight(links: Sequence[CheckpointView]) -> list[dict[str, Any
     running = [link for link in reversed(links) if not link.is_through]
     if not running:
         return []
-    flight = CheckpointsInFlight(running[0].checkpoint.header.parent, 0, UNLIMITED)
+    flight = CheckpointsInFlight(running[0].checkpoint.parent, 0, UNLIMITED)
     records = [
         CheckpointRecord.restored(link.checkpoint, Stage.HANDED_OUT, link.commits)
         for link in running

@@ -169,10 +169,11 @@ class Coordinator(Generic[SplitT, StateT]):
             return self._opened
         open_format(self._store)
         # Before the claim: a query that must not begin supersedes nobody.
-        start = beginning(self._store, running or complete, self._settings)
+        spark = running or complete
+        start = beginning(self._store, spark, self._settings)
         epoch = claim_epoch(self._store)
-        if start.newest == NO_CHECKPOINT or start.is_seed:
-            start = beginning(self._store, running or complete, self._settings, epoch)
+        if spark == NO_CHECKPOINT:
+            start = beginning(self._store, spark, self._settings, epoch)
         newest, savepoint = start.newest, start.savepoint
         if start.is_seed:
             complete = self._seed = newest
@@ -188,9 +189,9 @@ class Coordinator(Generic[SplitT, StateT]):
         contained = orders_contained(self._store, lineage, restored.orders)
         restored = replace(restored, orders=contained)
         records = [] if savepoint else self._records(newest, complete, restored)
-        is_new = newest == NO_CHECKPOINT
-        parent = new_lineage() if is_new else self.history.load(newest).identity
-        flight = CheckpointsInFlight(complete, epoch, self._settings.limits, parent)
+        is_new = complete == NO_CHECKPOINT
+        identity = new_lineage() if is_new else self.history.load(complete).identity
+        flight = CheckpointsInFlight(identity, epoch, self._settings.limits)
         flight.restore(records)
         if running is not None:
             self._replayed = running

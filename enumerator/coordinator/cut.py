@@ -77,6 +77,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             }
         )
         checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
+        # Here, under the lock, since the next cut names this one by its checksum.
         return self._flight.cut(checkpoint.signed())
 
     def _header(

@@ -20,11 +20,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
-from ...checkpoint_meta.documents.checkpoint_ref import (
-    NO_IDENTITY,
-    CheckpointIdentity,
-    CheckpointRef,
-)
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...checkpoint_meta.documents.continuation import Continuation
 from ...errors import ProtocolError
 from ..batch_budget import BatchLimits, BatchRoom
@@ -151,26 +147,12 @@ def _goes_on_from(event: Event, ref: CheckpointRef | None) -> bool:
 class CheckpointsInFlight:
     """The list. No input or output; under the coordinator's lock."""
 
-    def __init__(
-        self,
-        complete: CheckpointRef,
-        epoch: int,
-        limits: BatchLimits,
-        parent: CheckpointIdentity = NO_IDENTITY,
-    ) -> None:
-        """Nothing is in flight.
-
-        Args:
-            complete: Spark has read this checkpoint and all before it.
-            epoch: of this incarnation.
-            limits: of a batch.
-            parent: of the first cut, unless another checkpoint is in flight before it.
-        """
+    def __init__(self, complete: CheckpointIdentity, epoch: int, limits: BatchLimits) -> None:
+        """`complete`: Spark has read this checkpoint and all before it."""
         self.epoch = epoch
-        self.complete = complete
-        self.complete_identity = parent
+        self.complete_identity = complete
         self._limits = limits
-        self._last_id = complete.checkpoint
+        self._last_id = complete.ref.checkpoint
         self._records = [CheckpointRecord(BatchRoom(limits))]
 
     def restore(self, records: Sequence[CheckpointRecord]) -> None:
@@ -203,6 +185,11 @@ class CheckpointsInFlight:
     def ahead(self) -> list[CheckpointRecord]:
         """What was cut and waits to be handed out, oldest first."""
         return self.at(Stage.CUT, Stage.PUBLISHED)
+
+    @property
+    def complete(self) -> CheckpointRef:
+        """Spark has read this checkpoint and all before it."""
+        return self.complete_identity.ref
 
     @property
     def parent(self) -> CheckpointIdentity:
@@ -324,7 +311,7 @@ class CheckpointsInFlight:
         for known in self._records[: self._records.index(record) + 1]:
             known.stage = Stage.COMPLETE
         assert record.checkpoint is not None
-        self.complete, self.complete_identity = start, record.checkpoint.identity
+        self.complete_identity = record.checkpoint.identity
         return True
 
     def remove(self, ref: CheckpointRef) -> bool:

@@ -308,16 +308,16 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     def _publish(self, record: CheckpointRecord) -> None:
         checkpoint = record.checkpoint
         assert checkpoint is not None
-        published = False
+        published: Checkpoint | None = None
         try:
-            self.history.publish(checkpoint)
+            written = self.history.publish(checkpoint)
             self._check_not_fenced()
-            published = True
+            published = written
         finally:
             with self._lock:
                 record.is_writing = False
-                if published and record.stage is Stage.CUT:
-                    record.stage = Stage.PUBLISHED
+                if published is not None and record.stage is Stage.CUT:
+                    record.checkpoint, record.stage = published, Stage.PUBLISHED
                 self._lock.notify_all()
         header, journal = checkpoint.header, self.threads.journal
         journal.checkpoint = header.checkpoint

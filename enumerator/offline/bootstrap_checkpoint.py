@@ -19,7 +19,7 @@ from typing import Any, Final, Generic
 from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader, rows_of
 from ...checkpoint_meta.documents.checkpoint_ref import (
-    NO_CHECKPOINT,
+    NO_IDENTITY,
     CheckpointIdentity,
     CheckpointRef,
     new_lineage,
@@ -57,7 +57,7 @@ def standing_state(
 ) -> StandingState[SplitT, StateT]:
     """What a coordinator would go on with, without one."""
     threads = Threads(600.0, source.name, AsyncCalls)
-    flight = CheckpointsInFlight(NO_CHECKPOINT, 0, UNLIMITED)
+    flight = CheckpointsInFlight(NO_IDENTITY, 0, UNLIMITED)
     readers = Readers(None, 1, lambda _: None)
     context: CoordinatorContext[SplitT] = CoordinatorContext(
         flight, source.split_serializer, threads, readers, bounded=True

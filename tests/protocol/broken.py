@@ -167,7 +167,6 @@ class OrphanGoesOn(Coordinator[Any, Any]):
             for ref in self.history.checkpoints():
                 if self.history.load(ref).header.parent == complete:
                     opened = super()._open(ref)
-                    opened.flight.complete = complete
                     opened.flight.complete_identity = self.history.load(complete).identity
                     # The rows have to show it, not a commit that never comes.
                     opened.flight.remove(ref)

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY, CheckpointRef
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
 from pyspark_sluice.enumerator.coordinator.in_flight import (
     AddSplits,
@@ -38,7 +38,7 @@ class Readers:
     """Some readers, each with a split in every checkpoint, and the list of what is in flight."""
 
     def __init__(self, flight_class=CheckpointsInFlight, readers=(0,)):
-        self.flight = flight_class(NO_CHECKPOINT, 1, UNLIMITED)
+        self.flight = flight_class(NO_IDENTITY, 1, UNLIMITED)
         self.readers = readers
 
     def send(self, event, reader=0):
@@ -280,7 +280,7 @@ def test_an_abort_takes_back_that_checkpoint_and_all_after_it_newest_first(one):
 
 
 def test_what_an_aborted_checkpoint_took_of_the_limits_is_taken_of_the_next_one():
-    flight = CheckpointsInFlight(NO_CHECKPOINT, 1, BatchLimits(files=2))
+    flight = CheckpointsInFlight(NO_IDENTITY, 1, BatchLimits(files=2))
     readers = Readers()
     readers.flight = flight
     flight.open.room.take("a", 1)
