@@ -231,10 +231,12 @@ def _decoder(encoding: str, beginning: bytes) -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder(encoding)()
 
 
-def content(file: FileVersion, options: ReaderOptions, step: int) -> Iterator[bytes]:
+def content(
+    file: FileVersion, options: ReaderOptions, step: int, *, keeps_mark: bool = False
+) -> Iterator[bytes]:
     """All of a file in pieces of about `step` bytes, cut anywhere, decompressed and in UTF-8.
 
-    A byte order mark is left out, but for `wholetext`. Raises what opening, reading and
+    A byte order mark is left out unless it is to be kept. Raises what opening, reading and
     decompressing raise.
     """
     whole, codec = FileSplit(file, 0, file.size), codec_of(file.path, options.compression)
@@ -243,19 +245,19 @@ def content(file: FileVersion, options: ReaderOptions, step: int) -> Iterator[by
         _stream(whole, source, codec, options) as stream,
     ):
         data = stream.read(step)
-        yield data if options.wholetext else without_mark(data)
+        yield data if keeps_mark else without_mark(data)
         while data := stream.read(step):
             yield data
 
 
 def whole_content(file: FileVersion, options: ReaderOptions) -> bytes:
-    """All of a file, decompressed and in UTF-8, for records that may span lines.
+    """All of a file, its byte order mark too, decompressed and in UTF-8: for one long record.
 
     Raises:
         MalformedDataError: it is longer than `maxRecordBytes`.
     """
     parts, left = list[bytes](), options.max_record_bytes
-    for data in content(file, options, _MOST_AT_ONCE):
+    for data in content(file, options, _MOST_AT_ONCE, keeps_mark=True):
         parts.append(data)
         left -= len(data)
         if left < 0:

@@ -39,6 +39,9 @@ def group(chance: Random, files: int, file_format: str, spark: SparkSession) -> 
             labels.append(label)
             written.append(_as_asked(table, asked))
     condition = _condition(chance, asked) if chance.random() < 0.4 else ""
+    if file_format == "orc" and "timestamp" in str(asked):
+        # Spark reads some of Arrow's timestamps wrongly; only their writer knows them.
+        condition = ""
     rows = () if condition else tuple(written)
     return Group(
         file_format,
@@ -108,7 +111,7 @@ def _fits(kind: pa.DataType, value: Any) -> bool:
     if isinstance(value, Decimal) and pa.types.is_decimal(kind):
         exponent = value.as_tuple().exponent
         room = Decimal(f"1E{kind.precision - kind.scale}")
-        return isinstance(exponent, int) and -exponent <= kind.scale and abs(value) < room
+        return isinstance(exponent, int) and -exponent <= kind.scale and value.copy_abs() < room
     if isinstance(value, int) and pa.types.is_floating(kind):
         return int(float(value)) == value
     return True

@@ -243,6 +243,8 @@ def _avro_polars(chance: Random, table: pa.Table, path: Path, _: Any) -> str:
     import polars as pl
 
     _without_maps(table)
+    if any("decimal" in str(field.type) for field in table.schema):
+        raise CannotWriteError("polars leaves out the sign of decimals whose first byte is full")
     codec: Any = chance.choice(["uncompressed", "snappy", "deflate"])
     return _tried(
         lambda: pl.from_arrow(table).write_avro(path, compression=codec), f"polars {codec}"

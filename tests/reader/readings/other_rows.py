@@ -253,6 +253,17 @@ def _lists_of_booleans(spark, folder):
         read_rows([path], pa.schema([("a", kind)]), file_format="parquet")
 
 
+@row("Parquet: a `filter` on a column `s.x`")
+def _dotted_name(spark, folder):
+    path = folder / "x.parquet"
+    columns = {"s.x": pa.array(["A", "B"]), "s": pa.array([{"x": 1}, {"x": 2}])}
+    pq.write_table(pa.table(columns), path)
+    _fails(lambda: spark.read.parquet(str(path)).filter("`s.x` = 'A'").collect(), "IndexOutOf")
+    schema = pa.schema([("s.x", pa.string())])
+    ours = read_rows([path], schema, file_format="parquet", filter="`s.x` = 'A'")
+    assert ours == [{"s.x": "A"}]
+
+
 @row("Parquet: half floats as `binary`, times, durations and nanoseconds")
 def _as_stored(spark, folder):
     path = folder / "x.parquet"

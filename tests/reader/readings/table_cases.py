@@ -94,13 +94,12 @@ CASES = (
         [(None, '{"a":99999999999999999}')],
     ),
     Case(
-        "a `multiLine` file that is nothing",
+        "JSON: a name twice in one object",
         "json",
         {"a": INT},
-        b"\xef\xbb\xbf",
-        [(None, "\ufeff")],
-        [],
-        {"multiLine": "true"},
+        b'{"a":"x","a":1}\n',
+        [(1, '{"a":"x","a":1}')],
+        [(1, None)],
     ),
     Case(
         "bytes that are not characters of an `encoding`",

@@ -15,7 +15,10 @@ import numpy as np
 
 from ...io.whole_records import Limit
 
-__all__ = ["Elements", "Odd", "elements", "nesting", "without_escapes"]
+__all__ = ["MAX_DEPTH", "Elements", "Odd", "elements", "nesting", "without_escapes"]
+
+MAX_DEPTH = 1000
+"""Levels of nesting that Spark's parser takes; the array itself is one of them."""
 
 _BLANKS = b" \t\r\n"
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
@@ -148,6 +151,8 @@ class _Scanner:
             self.ended = True
         elif len(raw):
             self._depth, self._in_string = int(depth[-1]), bool(inside[-1])
+        if len(depth) and depth.max() > MAX_DEPTH:
+            raise Odd("nested too deeply")
         feeds = (raw == ord("\n")) | (raw == ord("\r"))
         if (feeds & inside).any() or ((raw == ord("'")) & ~inside).any():
             raise Odd("a string that is not plain")

@@ -33,10 +33,13 @@ class Characters:
 
     def __init__(self, data: bytes, options: ReaderOptions) -> None:
         self.data, self.options, self.at = data, options, 0
+        self.has_failed = False
+        """True once the text was found not to be JSON."""
         self._skipping = False
 
     def fail(self, found: str) -> NoReturn:
         """Raise the error for what was found."""
+        self.has_failed = True
         raise MalformedText(f"{found}, at byte {self.at} of the record")
 
     def end_of_text(self) -> NoReturn:

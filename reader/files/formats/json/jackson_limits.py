@@ -11,12 +11,9 @@ import re
 
 import numpy as np
 
-from .array_elements import nesting, without_escapes
+from .array_elements import MAX_DEPTH, nesting, without_escapes
 
 __all__ = ["MAX_DEPTH", "MAX_DIGITS", "MAX_NAME", "MAX_STRING", "may_exceed"]
-
-MAX_DEPTH = 1000
-"""Levels of nesting."""
 
 MAX_DIGITS = 1000
 """Digits of a number, those of its exponent included."""

@@ -98,9 +98,13 @@ def rows_of(stream: TokenStream, fields: Mapping[str, Convert]) -> list[dict[str
 
 
 def struct_of(stream: TokenStream, fields: Mapping[str, Convert]) -> dict[str, Any]:
-    """The known fields of the object that has been opened; of a name twice, the last that fits."""
+    """The known fields of the object that has been opened; of a name twice, the last that fits.
+
+    A value that does not fit is no problem if a later one of its name does: the fast parsers see
+    the last one only.
+    """
     row: dict[str, Any] = {}
-    problem = ""
+    problems: dict[str, str] = {}
     while stream.next() not in (None, "}"):
         name = stream.name
         convert = fields.get(name) if name is not None else None
@@ -109,14 +113,16 @@ def struct_of(stream: TokenStream, fields: Mapping[str, Convert]) -> dict[str, A
             continue
         try:
             row[name] = convert(stream)
+            if not stream.has_failed:
+                problems.pop(name, None)
         except Partial as err:
-            problem = problem or f"{name}: {err}"
+            problems.setdefault(name, f"{name}: {err}")
             row[name] = err.value
         except ValueError as err:
-            problem = problem or f"{name}: {err}"
+            problems.setdefault(name, f"{name}: {err}")
             stream.skip_children()
-    if problem:
-        raise Partial(problem, row)
+    if problems:
+        raise Partial(next(iter(problems.values())), row)
     return row
 
 

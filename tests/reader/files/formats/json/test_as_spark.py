@@ -148,7 +148,10 @@ def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_documents(spark, t
         b'{"a":\n1}\n',
     ]
     wide = ['[{"a":1},{"s":"\U0001f600"}]'.encode(encoding) for encoding in WIDE]
-    documents = [*CASES, *pretty, *wide]
+    # The array is a level of nesting too.
+    deep = [b'[{"a":1},{"s":"x","u":%s}]' % (b"[" * n + b"]" * n) for n in (998, 999, 1000)]
+    marked = [MARK + text for text in (b"{", b'[{"a":1},{"a":"x"}]', b"[", b" ")]
+    documents = [*CASES, *pretty, *wide, *deep, *marked]
     for mode in ("PERMISSIVE", "DROPMALFORMED"):
         (folder := tmp_path / mode).mkdir()
         expected = spark_files(spark, folder, documents, NESTED, mode=mode, multiLine="true")

@@ -74,3 +74,27 @@ def test_an_array_with_a_misfit_is_one_malformed_record(tmp_path):
     assert {row["_corrupt_record"] for row in rows} == {document}
     table, (report,) = read([whole(path)], SCHEMA, mode="DROPMALFORMED", multi_line=True)
     assert (table.num_rows, report.dropped_records) == (0, 1)
+
+
+TIMES = pa.struct([("at", pa.timestamp("us", "UTC"))])
+TWICE = pa.schema([("a", pa.int64()), ("o", TIMES), ("_corrupt_record", pa.string())])
+
+
+@pytest.mark.parametrize(
+    "twice", ['"a":"x","a":1', '"o":[],"o":{}', '"o":{"at":"x"},"o":{}', '"o":{"at":"x","at":null}']
+)
+def test_the_last_value_of_a_name_counts_whatever_its_neighbours_are(tmp_path, twice):
+    path = tmp_path / "a.json"
+    path.write_text(f"{{{twice}}}\n")
+    (alone,) = read_rows([path], TWICE, mode="PERMISSIVE")
+    assert alone["_corrupt_record"] is None
+    path.write_text(f'{{{twice}}}\n{{"a":\n')
+    beside, bad = read_rows([path], TWICE, mode="PERMISSIVE")
+    assert (beside, bad["_corrupt_record"]) == (alone, '{"a":')
+
+
+def test_a_value_that_is_not_json_is_malformed_whatever_comes_later_under_its_name(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"a":z,"a":1}\n')
+    (row,) = read_rows([path], TWICE, mode="PERMISSIVE")
+    assert row["_corrupt_record"] == '{"a":z,"a":1}'
