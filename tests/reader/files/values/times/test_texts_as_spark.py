@@ -32,7 +32,7 @@ epoch|now|1e3|99999999999|-5|+5|2024-01-02 03:04:05.5.5|1970-01-01T00:00:00.000-
 ).split("|")
 ZONES = """Z|z|+1|+01|+0100|+01:00|+01:0|+1:00|+1:2|+100|+01:02:03|+010203|+01:0203|+18:00|+18:01|-18:00|+01:60| +01:00|
 +01:00 | UTC|UTC+1|UTC+01:30|GMT0|UTC0|UT| UT+2|GMT+1|GMTZ| GMT0:00| Europe/Berlin|europe/berlin| CET| PST| EST| IST|
- BST| EST5EDT| Etc/GMT+5| Etc/UTC| Mars/X| localtime| posix/Europe/Berlin| Factory| ROC|+|-|+1:| +01 00|AM|.Z""".replace(
+ BST| EST5EDT| Etc/GMT+5| Etc/UTC| Mars/X| localtime| posix/Europe/Berlin| Factory| ROC|+|-|+1:| +01 00|AM|.Z| PST\xa0|\xa0PST|Z\u2003| Europe/Berlin\x85|\x1cUTC""".replace(
     "\n", ""
 ).split("|")
 
