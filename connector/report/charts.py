@@ -4,7 +4,7 @@ pygal, because it draws without a browser, a script or a font of its own, in fil
 kilobytes, and takes any CSS colour: so one drawing is readable in light and in dark. (Vega brings
 a megabyte of script; Matplotlib writes colours and glyphs into its paths.)
 
-Not here: the figures (`figures.py`), the page (`page.py`).
+Not here: the figures (`figures.py`), the page (`writer.py`).
 """
 
 from __future__ import annotations

@@ -1,16 +1,20 @@
-"""Writes the report of a state directory.
+"""Writes the report of a state directory: one file of HTML with its drawings and without scripts.
 
-Not here: what is in it (`figures.py`, `charts.py`, `page.py`).
+Not here: the figures in it (`figures.py`), the drawings (`charts.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
+from typing import Final
 
 from ...checkpoint_meta.stores.contract import StateStore
+from ...masking import masked
 from .charts import charts_of
-from .figures import figures_of
-from .page import page_of
+from .figures import Figures, figures_of
 
 
 def write_report(state: StateStore, target: str | Path) -> Path:
@@ -28,3 +32,114 @@ def write_report(state: StateStore, target: str | Path) -> Path:
     path = Path(target)
     path.write_text(page_of(figures, charts_of(figures)), encoding="utf-8")
     return path
+
+
+_MOST_ROWS: Final = 500
+"""Of one table; the view quarantine and `sluice status --json` have all."""
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --faint: #8a94a3;
+  --line: #d9dee5; --first: #0b63c5; --second: #b8500b; }
+@media (prefers-color-scheme: dark) { :root { --paper: #12161c; --ink: #e4e9f0; --faint: #8792a2;
+  --line: #2c3440; --first: #6cb2ff; --second: #ffab66; } }
+body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif;
+  max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.5rem; }
+dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
+figure { margin: 0; } figure svg { width: 100%; height: auto; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
+  overflow-wrap: anywhere; vertical-align: top; }
+th { white-space: nowrap; }
+td.number, th.number { text-align: right; white-space: nowrap; }
+"""
+
+
+def page_of(figures: Figures, charts: Mapping[str, str], now: datetime | None = None) -> str:
+    """The whole document."""
+    made = now or datetime.now(UTC)
+    drawings = "".join(
+        f"<h2>{escape(title)}</h2>\n"
+        f'<figure role="img" aria-label="{escape(title)}">{svg}</figure>\n'
+        for title, svg in charts.items()
+    )
+    title = f"Sluice: {escape(masked(figures.location))}"
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{title}</h1>\n{_summary(figures, made)}{drawings}{_in_flight(figures)}"
+        f"{_files(figures)}{_quarantine(figures)}</body>\n</html>\n"
+    )
+
+
+def _summary(figures: Figures, made: datetime) -> str:
+    batches = figures.batches
+    pairs = [("made", f"{made:%Y-%m-%d %H:%M:%S} UTC")]
+    if batches:
+        first, last = batches[0], batches[-1]
+        pairs += [
+            ("checkpoints", f"{first.checkpoint} to {last.checkpoint}, which are retained"),
+            ("from", f"{first.planned:%Y-%m-%d %H:%M:%S} to {last.planned:%Y-%m-%d %H:%M:%S} UTC"),
+            ("rows in them", f"{sum(batch.rows for batch in batches):,}"),
+            ("bytes in them", f"{sum(batch.bytes for batch in batches):,}"),
+            ("backlog", f"{last.backlog_files:,} files, {last.backlog_bytes:,} bytes"),
+        ]
+    pairs.append(("quarantined", f"{len(figures.quarantine):,} splits"))
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
+    return f"<dl>{listed}</dl>\n"
+
+
+def _in_flight(figures: Figures) -> str:
+    heads = ("checkpoint", "reader", "splits", "committed", "held under")
+    rows = [
+        (
+            str(link["checkpoint"]),
+            str(reader["reader"]),
+            f"{reader['splits']:,}",
+            "yes" if reader["committed"] else "no",
+            "" if reader["heldUnder"] is None else str(reader["heldUnder"]),
+        )
+        for link in figures.in_flight
+        for reader in link["readers"]
+    ]
+    if not rows:
+        return "<h2>In flight</h2>\n<p>Nothing: every batch is through.</p>\n"
+    return _table("In flight", heads, rows[:_MOST_ROWS], numbers=(0, 1, 2, 4))
+
+
+def _files(figures: Figures) -> str:
+    rows = [(s, f"{count:,}", f"{size:,}") for s, (count, size) in figures.files.items()]
+    return _table("Files", ("state", "files", "bytes"), rows, numbers=(1, 2))
+
+
+def _quarantine(figures: Figures) -> str:
+    if not figures.quarantine:
+        return "<h2>Quarantine</h2>\n<p>Nothing was given up on.</p>\n"
+    shown = figures.quarantine[:_MOST_ROWS]
+    heads = [
+        key for key in ("path", "split_id", "reason", "attempts", "checkpoint") if key in shown[0]
+    ]
+    if "path" in heads and "split_id" in heads:
+        heads.remove("split_id")
+    rows = [[masked(str(row[key])) for key in heads] for row in shown]
+    more = len(figures.quarantine) - len(shown)
+    rest = f"<p>And {more:,} more: see the view quarantine.</p>\n" if more else ""
+    return _table("Quarantine", heads, rows) + rest
+
+
+def _table(
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numbers: Sequence[int] = (),
+) -> str:
+    def cells(tag: str, texts: Sequence[str]) -> str:
+        kinds = [' class="number"' if at in numbers else "" for at in range(len(texts))]
+        marked = zip(kinds, texts, strict=True)
+        return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in marked)
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>\n" for row in rows)
+    head = f"<thead><tr>{cells('th', heads)}</tr></thead>"
+    return f"<h2>{escape(title)}</h2>\n<table>{head}<tbody>\n{body}</tbody></table>\n"

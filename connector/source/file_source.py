@@ -159,7 +159,7 @@ def make_discovery(options: SluiceOptions) -> Discovery:
     listing = make_listing(options)
     if options.discovery_mode != "notifications":
         return listing
-    from ...enumerator.files.discovery.queue.factory import Queues, notification_discovery
+    from ...enumerator.files.discovery.queue.queue_discovery import Queues, notification_discovery
 
     return notification_discovery(
         listing,

@@ -1,10 +1,13 @@
 """The executors' half of a stream: one partition, read and acknowledged.
 
-Not here: the acknowledgement itself (`reader/task.py`).
+A commit holds a digest of what shapes the rows besides the bytes: the options of reading, and the
+schema. So the same splits give the same rows when they are read again, whatever the options are by
+then. Not here: the acknowledgement itself, and following a commit (`reader/task.py`).
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,16 +18,17 @@ from pyspark.sql.types import StructType
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.stores.open_store import open_store
 from ...reader.api import ReaderContext, SplitReader
+from ...reader.files.evolution.evolution_options import SchemaOptions
 from ...reader.files.evolution.new_columns import NewColumnsSeen
 from ...reader.files.gzip_index import StoredPoints
+from ...reader.files.options import ReaderOptions
 from ...reader.task import Assignment, ReaderTask
-from ..options.model import parse_options
+from ..options.model import SluiceOptions, parse_options
 from ..source.arrow_schema import arrow_schema
 from ..source.evolution_mode import resolved
 from ..source.loading import load_source
 from ..source.state_location import check_query_id
 from .partitions import SluicePartition
-from .reading_digest import shape_of, shaped_as
 from .task_context import current_attempt, with_session_time_zone
 
 
@@ -75,3 +79,28 @@ def read_partition(
 
             files = [split.file for split in splits]
             raise evolved(seen, files, options, source.schema, store) from None
+
+
+_NOT_SHAPING = {"storage_options", "batch_bytes"}
+"""Secrets are never written down; how much is decoded at a time changes no row."""
+
+_OF_THE_SCHEMA = set(SchemaOptions.model_fields) - {"schema_evolution_mode"}
+"""They say how the schema comes about, which has a digest of its own."""
+
+_SHAPING = set(ReaderOptions.model_fields) - _NOT_SHAPING - _OF_THE_SCHEMA
+
+
+def shape_of(options: SluiceOptions, schema: pa.Schema) -> dict[str, Any]:
+    """The shape as JSON values: options that are not at their default, and the schema's digest."""
+    given = options.model_copy(update={"base_path": options.base_path or options.path})
+    digest = hashlib.sha256(str(schema).encode()).hexdigest()[:16]
+    chosen = given.model_dump(mode="json", by_alias=True, include=_SHAPING, exclude_defaults=True)
+    return {"options": chosen, "schema": digest}
+
+
+def shaped_as(options: SluiceOptions, recorded: Mapping[str, Any]) -> SluiceOptions:
+    """`options` with those that shape rows as they were recorded; as they are if nothing was."""
+    if "options" not in recorded:
+        return options
+    earlier = ReaderOptions.model_validate(recorded["options"])
+    return options.model_copy(update={name: getattr(earlier, name) for name in _SHAPING})

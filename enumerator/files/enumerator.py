@@ -23,14 +23,13 @@ from ...checkpoint_meta.storage.retries import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchRoom
-from .backlog import Outstanding
+from .backlog import Outstanding, Passes
 from .cutting import SplitCutter, wanted_split_bytes
 from .discovery.api import CHUNK, Discovery, FoundFiles
 from .ledger.file_state import FileState
 from .ledger.fresh_share import FreshShare
 from .ledger.ledger import Ledger, LedgerPolicy, Sifted
 from .ledger_source import LedgerEnumerator
-from .listing_stats import Passes
 from .spreading import SplitSpreader
 
 _BACK_OFF_LIMIT = 30.0

@@ -1,19 +1,68 @@
-"""The options of batches and assignment, joined to those of discovery.
+"""The enumerator's options: which files count as new, in which order and batches they are read.
 
-Not here: what is found (`discovery/discovery_options.py`), options of reading (reader) and of state
-(connector), which join these in one model.
+They are joined to those of discovery. Not here: what is found (`discovery/discovery_options.py`),
+options of reading (reader) and of state (connector), which join these in one model.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.units import ByteSize
 from .discovery.discovery_options import DiscoveryOptions, named
-from .ledger.ledger_options import LedgerOptions
+from .ledger.changes import OnOverwrite
+from .ledger.pending import FileOrder
+
+
+class LedgerOptions(BaseModel):
+    """What becomes of what is found. Frozen by the model that joins all options."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    file_order: FileOrder = Field(
+        FileOrder.MTIME,
+        description="Which files come first: mtime (the oldest), name, or newestFirst. It orders "
+        "what has been found; the first batch may start before everything has.",
+        json_schema_extra=named("latestFirst"),
+    )
+    fresh_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="The part of each batch that is kept for the files at the end of fileOrder "
+        "(with mtime the newest), while a backlog drains: of its bytes where bytes are limited, "
+        "else of its files.",
+    )
+    max_pending_files: int = Field(
+        1_000_000,
+        gt=0,
+        description="Listing pauses while so many files wait to be read: what bounds the memory "
+        "of a first listing.",
+    )
+    include_existing_files: bool = Field(
+        True,
+        description="false: files that are there at the first start count as seen and are not "
+        "read. The first batch is then an empty one, which makes that durable.",
+        json_schema_extra=named(auto_loader="cloudFiles.includeExistingFiles"),
+    )
+    on_overwrite: OnOverwrite = Field(
+        OnOverwrite.IGNORE,
+        description="What a file means that was found before and has another size, time or etag: "
+        "ignore it, reprocess it whole, fail, or appendTail: read on from where it ended, for "
+        "local files of a line format that only grow.",
+        json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),
+    )
+
+    @model_validator(mode="after")
+    def _newest_come_anyway(self) -> Self:
+        if self.fresh_share and self.file_order is FileOrder.NEWEST_FIRST:
+            message = "freshShare: with fileOrder=newestFirst the newest files come first anyway"
+            raise ValueError(message)
+        return self
+
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 

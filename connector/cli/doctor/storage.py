@@ -2,7 +2,7 @@
 
 What is written for the purpose is deleted again.
 
-Not here: the same on executors (`executors.py`).
+Not here: the same on executors (`diagnosis.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Deletes or archives files that have been read to their end.
+"""Deletes or archives files that have been read to their end, which is when all bytes have been.
 
-Not here: when a checkpoint is due (`coordinator/source_cleanup.py`), which bytes are read
-(`coverage.py`), and file systems (`cleanup_api.py`).
+Not here: when a checkpoint is due (`coordinator/source_cleanup.py`), and file systems
+(`cleanup_api.py`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from ....checkpoint_meta.storage.input_paths import LoadedPath
 from ....checkpoint_meta.storage.urls import join, local_path
 from ....errors import SluiceError
 from ...cleaner_api import SourceCleaner
-from ..ledger.byte_ranges import stretches_of
+from ..ledger.byte_ranges import Stretch, Stretches, joined, stretches_of, without
 from .cleanup_api import Place, has_changed
-from .coverage import Coverage, files_of
 from .local_cleanup import LocalPlace
 from .remote_cleanup import remote_place
 
@@ -199,3 +198,47 @@ def _place(path: str, storage_options: Mapping[str, Any]) -> Place:
     if local_path(path) is not None:
         return LocalPlace()
     return remote_place(path, storage_options)
+
+
+class Coverage:
+    """Files that are read in part; one that was read in one piece never comes to be in it."""
+
+    def __init__(self) -> None:
+        self._parts: dict[FileVersion, list[Stretch]] = {}
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def add(self, split: FileSplit, remainder: FileSplit | None) -> bool:
+        """The split was read, up to the remainder; True if its file has now been read whole."""
+        file = split.file
+        end = split.end if remainder is None else min(split.end, remainder.start)
+        if end <= split.start:
+            return False
+        read = joined([*self._parts.get(file, ()), (split.start, end)])
+        if read == [(0, file.size)]:
+            self._parts.pop(file, None)
+            return True
+        self._parts[file] = read
+        return False
+
+    def remove(self, unread: Stretches) -> None:
+        """These bytes count as not read."""
+        for file in [file for file in self._parts if file in unread]:
+            left = without(self._parts.pop(file), unread[file])
+            if left:
+                self._parts[file] = left
+
+    def state(self) -> Sequence[Any]:
+        """As JSON values."""
+        return [[*file, stretches] for file, stretches in self._parts.items()]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """The inverse."""
+        for *file, stretches in state:
+            self._parts[FileVersion._make(file)] = [(start, end) for start, end in stretches]
+
+
+def files_of(state: Mapping[str, Any], key: str) -> list[FileVersion]:
+    """File versions out of JSON values."""
+    return [FileVersion._make(file) for file in state.get(key, ())]

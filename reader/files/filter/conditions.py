@@ -1,7 +1,7 @@
 """One condition of a filter, and what it means for a column and for a block's statistics.
 
 A condition that is null for a row does not hold, as in SQL, and NaN is greater than every number,
-as in Spark. Parsing is in `filter_parser.py`.
+as in Spark. Parsing is in `predicate.py`.
 """
 
 from __future__ import annotations

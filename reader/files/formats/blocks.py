@@ -1,4 +1,4 @@
-"""What the block formats share: borders, opening, bounded batches and the naming of errors.
+"""What the block formats share: borders, opening, bounded batches, columns, named errors.
 
 The formats themselves are in `parquet/`, `orc/`, `arrow/`, `avro/` and `binary/`.
 """
@@ -14,14 +14,14 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ....errors import MalformedDataError, SplitReadError
+from ....errors import MalformedDataError, SchemaMismatchError, SplitReadError
+from ..evolution.type_growth import fitted, merged, quoted, wider
 from ..io.memory_bounds import too_long
 from ..io.source_file import naming, open_native, read_whole
 from ..options import ReaderOptions
 from ..values.column_fitter import ColumnFitter
 from ..values.expanded_size import expanded
 from .api import Block, Decoded, FileFormat, Splittability
-from .block_columns import merged_blocks, spark_columns
 
 MAX_ROWS = 65_536
 """Rows in a batch at most: from 32,768 on, neither decoding nor Spark gets faster with more."""
@@ -185,3 +185,49 @@ class BlockFormat(FileFormat):
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         """Batches in the file's own types, not yet fitted."""
         raise NotImplementedError
+
+
+def spark_columns(found: pa.Schema, file: FileVersion) -> pa.DataType:
+    """The struct of the columns that `file` says it has, in types of Spark's.
+
+    Raises:
+        SchemaMismatchError: a column is of a type that Spark does not have.
+    """
+    fields = []
+    for field in found:
+        try:
+            fields.append((field.name, fitted(field.type)))
+        except TypeError as err:
+            raise SchemaMismatchError(
+                f"column {field.name!r} is of a type that Spark does not have",
+                file.path,
+                str(err),
+                "a type of Spark's",
+                f"Give it one: .option('schemaHints', '{quoted(field.name)} string'), or give a "
+                "schema.",
+            ) from None
+    return pa.struct(fields)
+
+
+def merged_blocks(one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+    """The columns of several files as one struct.
+
+    Raises:
+        SchemaMismatchError: a column has types that no one type takes.
+    """
+    kind = merged(one, other, wider)
+    if kind is not None:
+        return kind
+    known = {field.name: field.type for field in one}
+    for field in other:
+        before = known.get(field.name, field.type)
+        if merged(before, field.type, wider) is None:
+            raise SchemaMismatchError(
+                f"column {field.name!r} has types that do not go together",
+                file.path,
+                str(field.type),
+                f"{before}, as in files before",
+                f"Choose one: .option('schemaHints', '{quoted(field.name)} string'), or give "
+                "a schema.",
+            )
+    raise AssertionError

@@ -1,6 +1,6 @@
 """Holds what is there against the version that was discovered, and names what differs.
 
-Not here: opening (`source_file.py`, `remote_file.py`).
+Not here: opening (`source_file.py`).
 """
 
 from __future__ import annotations

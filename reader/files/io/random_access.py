@@ -1,6 +1,6 @@
 """What can be read anywhere, and as a file of Python's.
 
-Not here: what files there are (`remote_file.py`).
+Not here: what files there are (`source_file.py`).
 """
 
 from __future__ import annotations

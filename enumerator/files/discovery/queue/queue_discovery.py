@@ -12,21 +12,25 @@ import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from typing_extensions import override
 
+from .....checkpoint_meta.storage.input_paths import LoadedPath
 from .....errors import SourceUnavailable
 from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
 from ..object_store.listing_pages import Page
 from ..object_store.remote_tree import RemoteTree
+from ..selection.file_selection import Choice
 from ..selection.skip_counter import Tally
-from ..tree_discovery import TreeDiscovery
+from ..tree_discovery import ListingMode, TreeDiscovery
+from ..tree_factory import plant
 from .message_acks import Letter, Letters
 from .message_receiver import Inbox
 from .s3_events import MalformedMessage, objects_of
-from .sqs import Message
+from .sqs import Message, Queue
 
 _LANES = 16
 """Objects that are asked for at a time."""
@@ -253,4 +257,44 @@ def _joined(parts: Sequence[FoundFiles]) -> FoundFiles:
         np.concatenate([part.sizes for part in parts]),
         np.concatenate([part.modified for part in parts]),
         etags if any(etags) else None,
+    )
+
+
+VISIBILITY: Final = 120
+"""Seconds after which a message that is held no more comes to another receiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Where messages come from, and where those go that nobody understands."""
+
+    url: str
+    dead_letters: str = ""
+    visibility: int = VISIBILITY
+
+
+def notification_discovery(
+    whole: TreeDiscovery,
+    paths: Sequence[LoadedPath],
+    storage_options: Mapping[str, Any],
+    choice: Choice,
+    queues: Queues,
+    mode: ListingMode,
+) -> NotificationDiscovery:
+    """Full passes of `whole`, and what the queue tells of; nothing is asked yet."""
+    queue, dead = (
+        Queue(url, storage_options, queues.visibility) if url else None
+        for url in (queues.url, queues.dead_letters)
+    )
+    assert queue is not None
+
+    def trees() -> Sequence[RemoteTree]:
+        planted = plant(paths, storage_options, choice, wants_versions=mode.wants_versions)
+        return [one.tree for one in planted if isinstance(one.tree, RemoteTree)]
+
+    return NotificationDiscovery(
+        whole,
+        trees,
+        Inbox(queue, dead),
+        wants_versions=mode.wants_versions,
     )

@@ -1,12 +1,13 @@
 """CSV records as rows, and what becomes of those that do not fit: the exact path.
 
-Not here: cutting into fields (`record_splitter.py`), single values (`field_values.py`), the fast
-path (`fast_parser.py`).
+Fields become values by the rules of Spark's reader, which are Java's. Not here: cutting into fields
+(`record_splitter.py`), the fast path (`fast_parser.py`).
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -17,11 +18,11 @@ import pyarrow as pa
 from ...evolution.new_columns import NewColumnsSeen
 from ...evolution.type_growth import wider
 from ...options import ParseMode, ReaderOptions
+from ...values.numbers import boolean, decimal, floating, integer
 from ...values.rows import Row, Rows
 from ...values.text_types import TextTypes
 from ...values.times.temporal import Temporal
 from ..record_format import malformed
-from .field_values import converter
 from .record_splitter import Token
 
 
@@ -102,3 +103,44 @@ class CsvRows(Rows):
         if self._mode is ParseMode.DROPMALFORMED:
             return None
         return {**row, self._corrupt: text} if self._corrupt else row
+
+
+__all__ = ["converter"]
+
+_types = pa.types
+
+
+def converter(
+    kind: pa.DataType, options: ReaderOptions, temporal: Temporal
+) -> Callable[[str], Any]:
+    """A function from a field's text to what `pa.array` takes; raises ValueError where it fails.
+
+    `OverflowError` means the same.
+
+    Raises:
+        TypeError: CSV cannot be read into columns of this type.
+    """
+    if _types.is_string(kind):
+        return str
+    if _types.is_binary(kind):
+        return str.encode
+    if _types.is_boolean(kind):
+        return boolean
+    if _types.is_integer(kind):
+        return lambda text: integer(text, kind)
+    if _types.is_floating(kind):
+        words = {
+            options.nan_value: math.nan,
+            options.positive_inf: math.inf,
+            options.negative_inf: -math.inf,
+        }
+        return lambda text: _float(text, words, kind)
+    if _types.is_decimal(kind):
+        return lambda text: decimal(text, kind)
+    if _types.is_date32(kind) or _types.is_timestamp(kind):
+        return lambda text: temporal.value(text, kind)
+    raise TypeError(f"CSV cannot be read into columns of type {kind}")
+
+
+def _float(text: str, words: dict[str, float], kind: pa.DataType) -> float:
+    return words[text] if text in words else floating(text, kind)

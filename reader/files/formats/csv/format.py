@@ -1,7 +1,9 @@
 """CSV by the rules of Spark's reader: headers, quotes, comments, what a bad record does.
 
 Blocks of whole records go to pyarrow's parser (`fast_parser.py`), what it refuses is parsed exactly
-(`record_splitter.py`, `exact_rows.py`). Records that span lines are cut in `multiline.py`.
+(`record_splitter.py`, `exact_rows.py`). Records that span lines are cut in `multiline.py`. Columns
+are inferred from the records at the beginning of files, of which those that do not parse say
+nothing.
 """
 
 from __future__ import annotations
@@ -22,18 +24,17 @@ from ...io.lines import line_blocks, without_mark
 from ...options import ReaderOptions
 from ...values.rows import Row
 from ...values.strings import has_lone_return
-from ...values.text_types import text_leaf
+from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
 from ..api import Decoded, Parsed
-from ..fast_then_exact import PIECE, TwoPathFormat
-from ..record_format import Source, data_schema, malformed, source_of
+from ..fast_then_exact import PIECE, TwoPathFormat, records_of
+from ..record_format import Source, beginning, data_schema, malformed, source_of
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
-from .header import Header
+from .header import Header, field_names
 from .header_check import differs
-from .inference import csv_columns
 from .multiline import CsvDocuments
-from .record_splitter import CsvTokens, shown
+from .record_splitter import CsvTokens, Token, break_of, shown
 
 
 class CsvFormat(TwoPathFormat):
@@ -190,3 +191,46 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
         borders = [*source.starts, len(data)]
         counts = [sum(1 for line in data[a:b].splitlines() if line) for a, b in pairwise(borders)]
     return counts if sum(counts) == rows else None
+
+
+def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+    """The struct of the records in the first `limit` bytes; null if there are none.
+
+    Raises:
+        SchemaMismatchError: the header names a column twice.
+    """
+    tokens = CsvTokens(options)
+    types = TextTypes(Temporal(options))
+    names: list[str] = []
+    kinds: list[pa.DataType] = []
+    for record in _csv_records(file, options, tokens, limit):
+        if not names and options.header:
+            names = field_names(record, file)
+            kinds = [pa.null()] * len(names)
+            continue
+        for index, text in enumerate(record):
+            if index == len(kinds) and not options.header:
+                kinds.append(pa.null())
+            if index < len(kinds) and text is not None and text != options.null_value:
+                kind = types.of(text) if options.infer_column_types else pa.string()
+                kinds[index] = merged(kinds[index], kind, text_leaf)
+    names = names or [f"_c{index}" for index in range(len(kinds))]
+    return pa.struct(list(zip(names, kinds, strict=True))) if names else pa.null()
+
+
+def _csv_records(
+    file: FileVersion, options: ReaderOptions, tokens: CsvTokens, limit: int
+) -> Iterator[list[Token]]:
+    blocks = beginning(file, options, limit)
+    if options.multi_line:
+        data = b"".join(blocks)
+        text = data.decode("utf-8", "replace")
+        line_break = options.line_sep or break_of(text)
+        for record in tokens.records(text, line_break, is_end=len(data) < limit):
+            yield record.tokens
+        return
+    for block in blocks:
+        for _, line in records_of(block, options.line_sep.encode()):
+            found = tokens.line(line.decode("utf-8", "replace"))
+            if found is not None:
+                yield found

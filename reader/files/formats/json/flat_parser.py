@@ -5,7 +5,7 @@ pyarrow's parser 0.12 s (220 MB/s). DuckDB (320 MB/s) and polars (285 MB/s) are 
 larger, and take text for numbers or numbers for text without a word. msgspec refuses whatever is
 not exactly of the type, so that a slower path decides.
 
-Not here: whether each line held one record (`record_boundaries.py`).
+Not here: whether each line held one record (`format.py`).
 """
 
 from __future__ import annotations

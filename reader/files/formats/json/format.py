@@ -4,13 +4,22 @@ Three paths, each of which refuses whatever it is not sure of: the fast parsers 
 lines (`fast_parsers.py`), CPython's parser for records of which every value fits
 (`stdlib_parser.py`), and tokens as Spark's own parser sees them (`tokenizer.py`,
 `token_values.py`), which is slow and exact.
+
+The parsers skip line feeds like blanks, so that `{"a":` and `1}` on two lines would be a record,
+and two objects on one line would be two; for Spark both are malformed. So here is a look at whether
+each line holds one record. Columns are inferred from the records at the beginning of files, of
+which those that do not parse say nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
@@ -18,19 +27,19 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError, SluiceError
 from ...evolution.new_columns import NewColumnsSeen
 from ...evolution.type_growth import merged, wider_or_text
-from ...io.lines import LineBlock
+from ...io.lines import LineBlock, whole_content
 from ...options import ReaderOptions
 from ...values.rows import Row
+from ...values.strings import has_lone_return
 from ...values.times.temporal import Temporal
 from ..api import Decoded, Parsed
 from ..fast_then_exact import TwoPathFormat
-from ..record_format import Source, data_schema
+from ..record_format import Source, beginning, data_schema
 from .fast_parsers import FastRecords
-from .inference import json_columns, json_texts
 from .json_rows import JsonRows
+from .json_types import type_of_json
 from .multiline import Documents
-from .record_boundaries import parseable, rows_by_file
-from .unknown_fields import JsonNews
+from .unknown_fields import JsonNews, tree_of_record
 
 
 class JsonFormat(TwoPathFormat):
@@ -111,3 +120,78 @@ class JsonFormat(TwoPathFormat):
     @override
     def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
         return self._rows.of_record(record, where)
+
+
+def json_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+    """The struct of the records in the first `limit` bytes; null if there are none."""
+    exact = options.infer_column_types and not options.primitives_as_string
+    records = (r for text in json_texts(file, options, limit) for r in _records(text, options))
+    return type_of_json(records, exact=exact)
+
+
+def json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
+    """The text of each record in the first `limit` bytes."""
+    if options.multi_line:
+        yield whole_content(file, options)
+        return
+    separator = options.line_sep.encode()
+    for data in beginning(file, options, limit):
+        yield from data.split(separator) if separator else data.splitlines()
+
+
+def _records(text: bytes, options: ReaderOptions) -> Iterator[dict[str, object]]:
+    if not text or text.isspace():
+        return
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value = tree_of_record(text, options)
+    for record in value if isinstance(value, list) else [value]:
+        if isinstance(record, dict):
+            yield record
+
+
+_OPENS = re.compile(rb"\s*\{")
+
+
+def parseable(data: bytes) -> bool:
+    """True if the fast parsers may be given these bytes at all.
+
+    They begin with an object, and every carriage return belongs to a line feed: a lone one ends a
+    line for Spark.
+    """
+    return _OPENS.match(data) is not None and not has_lone_return(data)
+
+
+def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
+    """Records of each file if each line held exactly one, or nothing but blanks; None if not.
+
+    `rows` is what a parser found in `data`, which is valid JSON if blanks may stand anywhere.
+    Every line feed between `}` and `{` then is a border between two records: inside of one, a
+    comma would stand between them. With as many records as lines, each line has one.
+    """
+    raw = np.frombuffer(data, np.uint8)
+    feeds = np.flatnonzero(raw == ord("\n"))
+    inner = feeds[:-1] if data.endswith(b"\n") else feeds
+    clean = (
+        data.startswith(b"{")
+        and (raw[inner - 1] == ord("}")).all()
+        and (raw[inner + 1] == ord("{")).all()
+    )
+    if clean and rows == len(inner) + 1:
+        if len(source.files) == 1:
+            return [rows]
+        return source.by_file(feeds, len(data))
+    return _rows_by_line(data, source, rows)
+
+
+def _rows_by_line(data: bytes, source: Source, rows: int) -> list[int] | None:
+    """The same for lines with blanks around the records, and for blank lines."""
+    counts = []
+    for begin, end in pairwise([*source.starts, len(data)]):
+        lines = [line.strip() for line in data[begin:end].split(b"\n")]
+        records = [line for line in lines if line]
+        if not all(line.startswith(b"{") and line.endswith(b"}") for line in records):
+            return None
+        counts.append(len(records))
+    return counts if sum(counts) == rows else None

@@ -5,9 +5,10 @@ on where that parser notices: it takes the scalar after a name together with the
 when they are asked for, and goes on behind whatever it could not read. Here this is rebuilt, so
 that a bad value costs as many of its neighbours as it costs in Spark, and no more.
 
-Not here: what tokens mean for a schema (`token_values.py`). Tried instead: `json`, msgspec and
-pyarrow say no more than that a text is wrong, and keep neither duplicate names nor how values were
-written.
+Base64 is read as far and as strictly as by Spark's parser; Python's decoder cannot say where it
+stopped. Not here: what tokens mean for a schema (`token_values.py`). Tried instead: `json`, msgspec
+and pyarrow say no more than that a text is wrong, and keep neither duplicate names nor how values
+were written.
 """
 
 from __future__ import annotations
@@ -16,10 +17,62 @@ import re
 from dataclasses import dataclass
 
 from ...options import ReaderOptions
-from . import base64_text
-from .characters import HALVES, MalformedText
+from .characters import HALVES, Characters, MalformedText
 from .jackson_limits import MAX_DEPTH, MAX_NAME, MAX_STRING
 from .literals import Literals
+
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_PADDING = -1
+
+
+def base64_value(source: Characters) -> bytes:
+    """The bytes, to the closing quote, in steps of four characters. Blanks may stand between them.
+
+    Raises:
+        MalformedText: it is no base64, or without its padding.
+    """
+    out = bytearray()
+    while True:
+        char = _first(source)
+        if char == '"':
+            return bytes(out)
+        group = _bits(source, char, 0) << 18 | _bits(source, _next(source, 1), 1) << 12
+        third = _bits(source, _next(source, 2), 2)
+        fourth = _bits(source, _next(source, 3), 3)
+        if third == _PADDING:
+            if fourth != _PADDING:
+                source.fail("base64 without its second padding")
+            out.append(group >> 16)
+        else:
+            group |= third << 6 | max(fourth, 0)
+            out += group.to_bytes(3, "big")[: 2 if fourth == _PADDING else 3]
+
+
+def _first(source: Characters) -> str:
+    """The first character of four, or the quote that ends the string."""
+    while (char := chr(source.byte())) <= " " or char == "\\":
+        if char == "\\" and (char := source.escape()) > " ":
+            # An escaped quote ends nothing.
+            return char if char != '"' else "\\"
+    return char
+
+
+def _next(source: Characters, place: int) -> str:
+    char = chr(source.byte())
+    if char == '"' and place > 1:
+        source.at -= 1
+        source.fail("base64 without its padding")
+    return source.escape() if char == "\\" else char
+
+
+def _bits(source: Characters, char: str, place: int) -> int:
+    if char == "=" and place > 1:
+        return _PADDING
+    value = _ALPHABET.find(char)
+    if value < 0:
+        source.fail(f"{char!r} in base64")
+    return value
+
 
 __all__ = ["Found", "TokenStream"]
 
@@ -91,8 +144,8 @@ class TokenStream(Literals):
         if not self._unread:
             # In single quotes, which are read at once.
             again = self._text.encode("utf-8", "replace") + b'"'
-            return base64_text.decoded(Literals(again, self.options))
-        decoded = base64_text.decoded(self)
+            return base64_value(Literals(again, self.options))
+        decoded = base64_value(self)
         self._unread = False
         return decoded
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyspark_sluice.reader.files.formats.avro.decimals import decimals
+from pyspark_sluice.reader.files.formats.avro.schema import decimals
 from pyspark_sluice.reader.files.formats.csv.quote_check import Marks
 from pyspark_sluice.reader.files.formats.json.scalars import plain_base64
 from pyspark_sluice.reader.files.values.strings import is_utf8

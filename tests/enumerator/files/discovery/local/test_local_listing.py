@@ -13,7 +13,7 @@ from pyspark_sluice.enumerator.files.discovery.local.directory_cache import (
     Trusted,
     times_of,
 )
-from pyspark_sluice.enumerator.files.discovery.local.skip_cache import Remembered
+from pyspark_sluice.enumerator.files.discovery.local.local_files import Remembered
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
     calls,
@@ -225,9 +225,9 @@ def test_an_error_in_one_of_many_lanes_reaches_who_asks(tmp_path, monkeypatch):
 
 
 def test_what_is_remembered_is_found_again_among_a_million(monkeypatch):
-    from pyspark_sluice.enumerator.files.discovery.local import skip_cache
+    from pyspark_sluice.enumerator.files.discovery.local import local_files
 
-    monkeypatch.setattr(skip_cache, "_RECENT", 1000)
+    monkeypatch.setattr(local_files, "_RECENT", 1000)
     left_out = Remembered()
     for i in range(20_000):
         left_out.add(f"/in/{i}", i % 7 + 1)

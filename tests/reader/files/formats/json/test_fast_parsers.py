@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json import format as json_format
+from pyspark_sluice.reader.files.formats.json.fast_parsers import NestedRecords
 from pyspark_sluice.reader.files.formats.json.flat_parser import REFUSALS, FlatRecords
-from pyspark_sluice.reader.files.formats.json.format import JsonFormat
-from pyspark_sluice.reader.files.formats.json.nested_parser import NestedRecords
-from pyspark_sluice.reader.files.formats.json.record_boundaries import rows_by_file
+from pyspark_sluice.reader.files.formats.json.format import JsonFormat, rows_by_file
 from pyspark_sluice.reader.files.formats.record_format import Source
 from pyspark_sluice.reader.files.options import ReaderOptions
 
