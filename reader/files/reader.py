@@ -1,13 +1,14 @@
 """Reads the splits of one assignment: from bytes in files to batches in Spark's schema.
 
 The order of things for each split: open and check the version, decode, add the columns that come
-from the file's place, filter, fit to the schema. Not here: the reader commit (`task.py`).
+from the file's place, filter, fit to the schema. Opening and parsing cost far more than the bytes
+of a tiny file, so runs of small files that one parse can serve are concatenated. Not here: the reader commit (`task.py`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -35,7 +36,6 @@ from .io.file_version import DirectoryMark
 from .io.source_file import present_version, read_each
 from .io.spool import Spool
 from .options import ReaderOptions
-from .packing import runs
 from .path_columns import FileColumns
 from .pruning import FilePruning
 from .schemas.column_watch import ColumnWatch
@@ -266,3 +266,34 @@ def _told_of(found: FileVersion, split: FileSplit) -> Iterator[Item]:
     # A version without its time is for a listing to find.
     if found.modified >= 0:
         yield ReaderEvent(REPLACED, replaced(split.file, found))
+
+
+SMALL_FILE = 256 * 1024
+"""Files up to this size are packed: beyond it, a parse of their own costs next to nothing."""
+
+_RUN_BYTES = 2 * 1024 * 1024
+_RUN_FILES = 16_384
+
+
+def runs(
+    splits: Sequence[FileSplit], alike: Callable[[FileSplit], object | None]
+) -> Iterator[Sequence[FileSplit]]:
+    """Cut `splits` into runs of neighbours for which `alike` gives the same key.
+
+    A split without a key (None), or larger than a small file, is a run of its own.
+    """
+    run, run_key, size = list[FileSplit](), None, 0
+    for split in splits:
+        small = split.file.size <= SMALL_FILE and split.start == 0 and split.end == split.file.size
+        key = alike(split) if small else None
+        full = size + split.file.size > _RUN_BYTES or len(run) >= _RUN_FILES
+        if run and (key is None or key != run_key or full):
+            yield run
+            run, size = [], 0
+        run.append(split)
+        run_key, size = key, size + split.file.size
+        if key is None:
+            yield run
+            run, size = [], 0
+    if run:
+        yield run

@@ -1,17 +1,250 @@
-"""The options of reading as one frozen model, with what is known besides them."""
+"""The options of reading as one frozen model, with what is known besides them.
+
+First those of every format, then those of every format of lines, of JSON, CSV, dates and times.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
-from pydantic import PrivateAttr
+from pydantic import AliasChoices, ConfigDict, Field, JsonValue, PrivateAttr
+from pydantic.alias_generators import to_camel
 
-from .texts import TimeOptions
-from .values import FileFormatName
+from ....checkpoint_meta.storage.units import ByteSize
+from ..evolution.evolution_options import SchemaOptions
+from .format_name import FormatName
+from .values import (
+    AmericanEnglish,
+    Compression,
+    Encoding,
+    FieldSeparator,
+    FileFormatName,
+    OneCharacter,
+    ParseMode,
+    RebaseMode,
+    Secret,
+    SecretObject,
+    StopAtDelimiter,
+    TextObject,
+)
 
 if TYPE_CHECKING:
     from ..gzip_index import Points
+
+
+_BYTES: dict[str, JsonValue] = {"unit": "bytes"}
+
+
+class CommonOptions(SchemaOptions):
+    """What is read, what a bad record or file does, and how lines are told apart."""
+
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
+
+    file_format: FormatName = Field(
+        FileFormatName.JSON.value,
+        description="Format of the files: json, csv, parquet, orc, avro, text, binaryFile, "
+        "arrow (also called feather or ipc); or package.module:Class of one of your own, or the "
+        "name of an entry point in the group pyspark_sluice.formats.",
+    )
+    format_options: TextObject = Field(
+        default_factory=dict,
+        description="JSON object for a format of your own; the options that it declares may also "
+        "be given under their own names.",
+    )
+    compression: Compression = Field(
+        Compression.AUTO,
+        description="Codec of the files; auto goes by the suffix (.gz .bz2 .zst .xz .lz4 .snappy).",
+    )
+    mode: ParseMode = Field(
+        ParseMode.FAILFAST,
+        description="What a record that does not parse does: PERMISSIVE (nulls, and its text in "
+        "columnNameOfCorruptRecord), DROPMALFORMED (dropped and counted), FAILFAST (fails the "
+        "query, naming file and position; the default here, where Spark's is PERMISSIVE).",
+    )
+    column_name_of_corrupt_record: str = Field(
+        "_corrupt_record",
+        description="String column of the schema that takes the text of a malformed record.",
+    )
+    rescued_data_column: str = Field(
+        "",
+        description="String column that takes, as JSON, the fields that are not in the schema or "
+        "do not fit it; empty for none.",
+    )
+    ignore_corrupt_files: bool = Field(
+        False, description="Skip what is left of a file that cannot be decoded, and count it."
+    )
+    ignore_missing_files: bool = Field(
+        False, description="Skip a file that is gone when it is read, and count it."
+    )
+    batch_bytes: ByteSize = Field(
+        16 * 1024 * 1024,
+        ge=64 * 1024,
+        le=1024 * 1024 * 1024,
+        description="Input decoded at a time; a reader holds a few times this.",
+        json_schema_extra=_BYTES,
+    )
+    max_record_bytes: ByteSize = Field(
+        64 * 1024 * 1024,
+        ge=1024 * 1024,
+        le=1024 * 1024 * 1024,
+        description="Longest record, document, row or block that is read, decompressed. A longer "
+        "one is refused, and named; a reader that meets one this long holds a few times as much.",
+        json_schema_extra=_BYTES,
+    )
+    storage_options: SecretObject = Field(
+        default_factory=Secret,
+        description="JSON object for paths with a protocol: keys, endpoint, region, named as in "
+        "fsspec; never shown.",
+    )
+    base_path: str = Field(
+        "",
+        description="Directory below which key=value path parts are partition columns; if empty "
+        "each loaded path, up to its first wildcard.",
+    )
+    recursive_file_lookup: bool | None = Field(
+        None,
+        description="true reads files in directories of any name, and takes no columns from their "
+        "names; false enters partitions (key=value) only. By default directories of any name, and "
+        "columns from partitions.",
+        json_schema_extra={"spark": "recursiveFileLookup", "autoLoader": "recursiveFileLookup"},
+    )
+    filter: str = Field(
+        "",
+        description="Condition on columns, such as day >= '2026-01-01' AND region IN ('eu', 'us');"
+        " rows that do not fulfil it are left out, row groups and files skipped where possible.",
+    )
+
+    line_sep: str = Field(
+        "", description="Separator of records, as it is; empty for any of \\r, \\r\\n and \\n."
+    )
+    encoding: Encoding = Field(
+        "utf-8",
+        alias="encoding",
+        validation_alias=AliasChoices("encoding", "charset"),
+        description="Character encoding of JSON, CSV and text files.",
+    )
+    multi_line: bool = Field(
+        False,
+        description="Records may span lines: a JSON document per file, or quoted line breaks in "
+        "CSV; such files are not split.",
+    )
+    wholetext: bool = Field(False, description="Text: each file is one row.")
+
+
+class JsonOptions(CommonOptions):
+    """What JSON is taken as a record, by the names of Spark's reader."""
+
+    primitives_as_string: bool = Field(
+        False,
+        description="JSON: accepted for Spark's sake; it concerns schema inference only. Numbers "
+        "and booleans in string columns are read as written in any case.",
+    )
+    single_variant_column: str = Field(
+        "",
+        description="JSON: variant column of the schema that takes each whole record; "
+        "empty for a column for each field.",
+    )
+    prefers_decimal: bool = Field(
+        False, description="JSON: accepted for Spark's sake; the schema decides the types."
+    )
+    allow_comments: bool = Field(False, description="JSON: allow comments in Java and C++ style.")
+    allow_unquoted_field_names: bool = Field(False, description="JSON: allow unquoted names.")
+    allow_single_quotes: bool = Field(True, description="JSON: allow single for double quotes.")
+    allow_numeric_leading_zeros: bool = Field(False, description="JSON: allow numbers like 0012.")
+    allow_backslash_escaping_any_character: bool = Field(
+        False, description="JSON: allow a backslash before any character."
+    )
+    allow_unquoted_control_chars: bool = Field(
+        False, description="JSON: allow control characters such as tabs in strings."
+    )
+    allow_non_numeric_numbers: bool = Field(
+        True, description="JSON: allow NaN, Infinity and -Infinity as numbers."
+    )
+    ignore_null_fields: bool = Field(
+        True, description="JSON: accepted for Spark's sake; it concerns writing only."
+    )
+    drop_field_if_all_null: bool = Field(
+        False, description="JSON: accepted for Spark's sake; it concerns schema inference only."
+    )
+
+
+class CsvOptions(JsonOptions):
+    """How the fields of CSV are told apart and what they stand for."""
+
+    sep: FieldSeparator = Field(
+        ",",
+        alias="sep",
+        validation_alias=AliasChoices("sep", "delimiter"),
+        description="CSV: separator of fields, one or more characters. A backslash begins one of "
+        "the escapes \\t, \\r, \\b, \\f, \\\", \\' and \\\\.",
+    )
+    quote: OneCharacter = Field('"', description="CSV: character around values; empty for none.")
+    escape: OneCharacter = Field(
+        "\\", description="CSV: character before a quote inside a quoted value."
+    )
+    char_to_escape_quote_escaping: OneCharacter | None = Field(
+        None, description="CSV: character before an escape character; by default the escape."
+    )
+    comment: OneCharacter = Field(
+        "", description="CSV: lines that start with this character are skipped; empty for none."
+    )
+    header: bool = Field(False, description="CSV: the first line of each file holds the names.")
+    enforce_schema: bool = Field(
+        True,
+        description="CSV: columns go by position; false checks the header's names against the "
+        "schema and goes by name. A header with too few columns is refused either way.",
+    )
+    null_value: str = Field("", description="CSV: text that stands for null.")
+    empty_value: str = Field("", description="CSV: value of a quoted empty field.")
+    nan_value: str = Field("NaN", description="CSV: text that stands for not-a-number.")
+    positive_inf: str = Field("Inf", description="CSV: text that stands for positive infinity.")
+    negative_inf: str = Field("-Inf", description="CSV: text that stands for negative infinity.")
+    ignore_leading_white_space: bool = Field(
+        False, description="CSV: drop white space before unquoted values."
+    )
+    ignore_trailing_white_space: bool = Field(
+        False, description="CSV: drop white space after unquoted values."
+    )
+    unescaped_quote_handling: StopAtDelimiter = Field(
+        "STOP_AT_DELIMITER", description="CSV: what a quote inside an unquoted value means."
+    )
+
+
+class TimeOptions(CsvOptions):
+    """Patterns, zones and calendars of dates and timestamps."""
+
+    date_format: str = Field("", description="Pattern of dates; empty for yyyy-MM-dd.")
+    timestamp_format: str = Field(
+        "", description="Pattern of timestamps; empty for ISO 8601 with optional fraction and zone."
+    )
+    timestamp_ntz_format: str = Field(
+        "",
+        alias="timestampNTZFormat",
+        description="Pattern of timestamps without zone; empty for ISO 8601.",
+    )
+    time_zone: str = Field(
+        "",
+        description="Zone of timestamps that name none; empty for the session's time zone, which "
+        "the connector fills in.",
+    )
+    datetime_rebase_mode: RebaseMode = Field(
+        RebaseMode.CORRECTED,
+        description="Parquet and Avro: calendar of dates and timestamps in files that do not name "
+        "their writer's: CORRECTED (proleptic Gregorian, as in Spark 3 and later), LEGACY (hybrid "
+        "Julian, as in Spark 2 and Hive: rebased), EXCEPTION (values that differ are refused).",
+    )
+    int96_rebase_mode: RebaseMode = Field(
+        RebaseMode.CORRECTED,
+        description="Parquet: the same for timestamps kept in INT96.",
+    )
+    locale: AmericanEnglish = Field(
+        "en-US",
+        description="How months, AM and PM, and decimals are written; en-US is the only one "
+        "implemented, and any other is refused.",
+    )
 
 
 class ReaderOptions(TimeOptions):
