@@ -18,6 +18,7 @@ SluiceError
 ├── NewColumnsError        the data has columns that the schema does not have
 │   └── SchemaEvolvedError     and the schema that has them is stored: start again
 ├── ReplayError            a second attempt cannot repeat what the first one acknowledged
+├── TableError             the table: a batch of landed files that does not fit it
 ├── WaitTimeoutError       a bounded wait ran out
 └── ProtocolError          a bug in an enumerator, a reader or in Sluice itself
 
@@ -50,6 +51,7 @@ __all__ = [
     "StateMissingError",
     "StateNotSharedError",
     "StateVersionError",
+    "TableError",
     "WaitTimeoutError",
 ]
 
@@ -146,6 +148,10 @@ class SchemaEvolvedError(NewColumnsError):
 
 class ReplayError(SluiceError):
     """An attempt cannot repeat what an earlier attempt of the same batch has acknowledged."""
+
+
+class TableError(SluiceError):
+    """A batch of landed files does not fit its table, or is not the next one."""
 
 
 class WaitTimeoutError(SluiceError):

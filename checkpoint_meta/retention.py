@@ -33,8 +33,13 @@ class Retention:
         check_still_ours: Callable[[], None],
         attachments: Attachments,
         in_use: Callable[[], Collection[str]] = tuple,
+        commits_go: Callable[[Collection[CheckpointRef]], Collection[CheckpointRef]] = list,
     ) -> None:
-        """`in_use` names attachments that stay, whether anything refers to them or not."""
+        """`in_use` names attachments that stay, whether anything refers to them or not.
+
+        `commits_go` is asked before reader commits of some checkpoints are deleted: whose may be.
+        """
+        self._commits_go = commits_go
         self._store = store
         self._history = history
         self._epoch = epoch
@@ -64,13 +69,16 @@ class Retention:
         self._prune_attachments()
 
     def _prune_below(self, oldest: CheckpointRef, floor: CheckpointRef) -> None:
+        old = [r for r in refs_in(self._store.list(READERS)) if r.checkpoint < oldest.checkpoint]
+        commits = self._commits_go(old) if old else ()
         for ref in self._history.checkpoints():
             if ref.checkpoint <= floor.checkpoint and ref.checkpoint < oldest.checkpoint:
                 self._delete(checkpoint_object(ref), ref.epoch)
-        for directory in (READERS, ABANDONED):
-            for ref in refs_in(self._store.list(directory)):
-                if ref.checkpoint < oldest.checkpoint:
-                    self._delete(f"{directory}/{ref.name}", ref.epoch)
+        for ref in commits:
+            self._delete(f"{READERS}/{ref.name}", ref.epoch)
+        for ref in refs_in(self._store.list(ABANDONED)):
+            if ref.checkpoint < oldest.checkpoint:
+                self._delete(f"{ABANDONED}/{ref.name}", ref.epoch)
         for ref in self._history.bases():
             if ref.checkpoint <= floor.checkpoint and ref != floor:
                 self._delete(base_object(ref), ref.epoch)

@@ -5,7 +5,7 @@ Not here: the options of a user (`files/options.py`), which the connector turns 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
@@ -66,6 +66,10 @@ class CoordinatorSettings:
 
     commit_patience: float = 3.0
     """How long a reader commit is looked for before its reader counts as abandoned."""
+
+    commits_go: Callable[[Collection[CheckpointRef]], Collection[CheckpointRef]] = list
+    """Asked in the background before reader commits of old checkpoints are deleted: whose may be.
+    """
 
     ingest_again: bool = False
     """A query that begins anew may begin over a state that has been read from."""

@@ -12,14 +12,15 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, Protocol
 
 import pyarrow as pa
 
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.continuation import Continuation
+from ..checkpoint_meta.documents.landed_file import LandedFile
 from ..checkpoint_meta.documents.reader_commit import (
     Abandonment,
     ReaderCommit,
@@ -39,6 +40,7 @@ from .api import (
     SplitT,
     SplitUnfinished,
 )
+from .landing.file_rows import rows_about
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class Assignment(Generic[SplitT]):
 
     waived: frozenset[str] = frozenset()
     """Ids of splits that cannot be read (again) and were given up by an order: left out."""
+
+    lineage: str = ""
+    """Of the query."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,19 @@ class _Outcome:
         self.unfinished += [part for part in earlier.unfinished if part.index in indexes]
 
 
+class Landing(Protocol):
+    """Takes the rows of one assignment instead of Spark, which gets a row for each data file."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take some rows, in order."""
+
+    def finish(self) -> Sequence[LandedFile]:
+        """The files that hold all rows, complete and durable."""
+
+    def discard(self) -> None:
+        """Remove what was written, as far as possible. Not called after a kill."""
+
+
 class ReaderTask(Generic[SplitT]):
     """Reads assignments of one source and acknowledges each of them once."""
 
@@ -98,8 +116,13 @@ class ReaderTask(Generic[SplitT]):
         event_types: frozenset[str],
         may_return: bool,
         shape: Mapping[str, Any] | None = None,
+        land: Callable[[Assignment[SplitT]], Landing] | None = None,
     ) -> None:
-        """`shape` is what shapes rows now: written into commits, and never a secret."""
+        """`shape` is what shapes rows now: written into commits, and never a secret.
+
+        `land` makes what takes the rows of an assignment, where rows go into data files.
+        """
+        self._land = land
         self._make_reader = make_reader
         self._serializer = serializer
         self._commits = commits
@@ -113,6 +136,10 @@ class ReaderTask(Generic[SplitT]):
         Abandoned half-way it acknowledges nothing, since Spark did not want the rest, and leaves
         a record of that where it still can.
 
+        Rows that are landed are written into data files first, then the commit that lists them is
+        published, and then there is a row for each file of the commit that counts: nothing that
+        Spark does with those rows makes anything be read or written again.
+
         Raises:
             SplitReadError: a split cannot be read.
             ReplayError: an earlier attempt acknowledged what this one cannot repeat.
@@ -120,6 +147,47 @@ class ReaderTask(Generic[SplitT]):
         earlier = self._commits.find(assignment.ref, assignment.reader)
         if earlier is not None and earlier.abandoned:
             return  # Spark completed the checkpoint without this reader.
+        if earlier is not None and (earlier.landed is None) != (self._land is None):
+            raise _other_way(assignment, was_landed=earlier.landed is not None)
+        if self._land is None:
+            yield from self._read(assignment, attempt, earlier)
+            return
+        counted = earlier or self._landed(assignment, attempt, self._land(assignment))
+        yield from rows_about(counted.landed or (), assignment.ref, assignment.reader)
+
+    def _landed(
+        self, assignment: Assignment[SplitT], attempt: Attempt, landing: Landing
+    ) -> ReaderCommit:
+        steps = self._steps(assignment, attempt, None)
+        mine: ReaderCommit | None = None
+        try:
+            while mine is None:
+                try:
+                    landing.write(next(steps))
+                except StopIteration as end:
+                    mine = end.value
+            files = landing.finish()
+        except BaseException:
+            landing.discard()
+            raise
+        # If this fails, the commit may be there all the same, and its files have to stay.
+        counted = self._commits.publish(mine.model_copy(update={"landed": files}))
+        if {file.path for file in files}.isdisjoint(file.path for file in counted.landed or ()):
+            landing.discard()
+        if counted.abandoned:
+            raise _too_late(assignment)
+        return counted
+
+    def _read(
+        self, assignment: Assignment[SplitT], attempt: Attempt, earlier: ReaderCommit | None
+    ) -> Iterator[pa.RecordBatch]:
+        mine = yield from self._steps(assignment, attempt, earlier)
+        self._acknowledge(assignment, mine, earlier)
+
+    def _steps(
+        self, assignment: Assignment[SplitT], attempt: Attempt, earlier: ReaderCommit | None
+    ) -> Generator[pa.RecordBatch, None, ReaderCommit]:
+        """The rows, and then what this attempt has to say of them."""
         part = self._part(assignment)
         context = self._context(assignment, part, attempt, earlier)
         given_up = [i for i, s in enumerate(part) if s and s.split_id in assignment.waived]
@@ -156,7 +224,7 @@ class ReaderTask(Generic[SplitT]):
                 f"nothing on {min(open_ids)}",
                 "one report for each split",
             )
-        self._acknowledge(assignment, part, attempt, outcome, earlier)
+        return self._commit(assignment, attempt, outcome)
 
     def _part(self, assignment: Assignment[SplitT]) -> list[SplitT | None]:
         """The splits, then what continuations resolve to; None for one that comes to nothing."""
@@ -249,15 +317,10 @@ class ReaderTask(Generic[SplitT]):
         elif isinstance(report, SplitReturned):
             outcome.returned.append(ReturnedSplit(index=index, reason=report.reason))
 
-    def _acknowledge(
-        self,
-        assignment: Assignment[SplitT],
-        part: Sequence[SplitT | None],
-        attempt: Attempt,
-        outcome: _Outcome,
-        earlier: ReaderCommit | None,
-    ) -> None:
-        mine = ReaderCommit(
+    def _commit(
+        self, assignment: Assignment[SplitT], attempt: Attempt, outcome: _Outcome
+    ) -> ReaderCommit:
+        return ReaderCommit(
             checkpoint=assignment.ref.checkpoint,
             epoch=assignment.ref.epoch,
             reader=assignment.reader,
@@ -275,11 +338,16 @@ class ReaderTask(Generic[SplitT]):
             finished=int(time.time() * 1_000_000),
             shape=self._shape,
         )
+
+    def _acknowledge(
+        self, assignment: Assignment[SplitT], mine: ReaderCommit, earlier: ReaderCommit | None
+    ) -> None:
         counted = earlier or self._commits.publish(mine)
         if counted.abandoned:
             raise _too_late(assignment)
         index = mine.first_difference(counted)
         if index is not None:
+            part = self._part(assignment)
             known = part[index] if index < len(part) else None
             split = known.split_id if known is not None else f"split {index}"
             found = f"{split}: {mine.verdict(index)}"
@@ -306,6 +374,19 @@ def _too_late(assignment: Assignment[Any]) -> ReplayError:
         "no such record while an attempt is running",
         "Nothing is lost: the rows of this attempt are in no batch. A sink that reads only a part "
         "of its input (limit, first) leaves the rest unread.",
+    )
+
+
+def _other_way(assignment: Assignment[Any], *, was_landed: bool) -> ReplayError:
+    was = "rows went into data files" if was_landed else "rows went to Spark"
+    return ReplayError(
+        "this batch was first read with landAt, and is not now"
+        if was_landed
+        else "this batch was first read without landAt",
+        f"{assignment.ref}, reader {assignment.reader}",
+        f"a commit by which {was}",
+        "the same way for the whole batch",
+        "Start the query with the earlier options until the batch is through, then change them.",
     )
 
 

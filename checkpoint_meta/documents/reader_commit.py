@@ -21,6 +21,7 @@ from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef, refs_in
 from .checksummed_json import parsed, sealed
+from .landed_file import LandedFile
 from .layout import READERS, abandoned_directory, abandoned_object, reader_directory, reader_object
 from .visibility_check import VISIBILITY_PAUSES
 
@@ -97,6 +98,9 @@ class ReaderCommit(_OfAttempt):
     shape: Mapping[str, Any] = {}
     """What shaped the rows besides the splits, as JSON values; never a secret. A later attempt
     reads under the same."""
+
+    landed: Sequence[LandedFile] | None = None
+    """Data files that hold the rows, where they are not handed to Spark; else None."""
 
     abandoned: bool = False
     """True if Spark completed the checkpoint without this reader, which says the driver. Bounded

@@ -31,8 +31,10 @@ from ...enumerator.files.options import EnumeratorOptions
 from ...errors import OptionError
 from ...reader.files.formats.option_support import counts_rows, own_options, refused
 from ...reader.files.options import FileFormatName, ReaderOptions
+from ...reader.landing.options import LandingOptions
 from .aliases import in_our_names
 from .cleanup_validation import cleaning_problems
+from .landing_validation import landing_problems
 from .modification_times import instant
 from .queue_validation import queue_problems
 
@@ -73,7 +75,7 @@ def _savepoint(value: str) -> str:
 _JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
-class SluiceOptions(EnumeratorOptions, CleaningOptions, ReaderOptions):
+class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOptions):
     """Every option of `format("sluice")`; Spark hands them over in lower case."""
 
     model_config = ConfigDict(
@@ -262,6 +264,7 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
     yield from _time_problems(options)
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
+    yield from landing_problems(options, options.path)
 
 
 def _has_lines(options: SluiceOptions) -> bool:

@@ -42,7 +42,7 @@ class SluiceBatchReader(DataSourceReader):
         """One partition for each reader; none where there is nothing to read."""
         import pyarrow as pa
 
-        from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+        from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
         from ...enumerator.batch_budget import UNLIMITED, BatchRoom
         from ...enumerator.files.cutting import wanted_split_bytes
         from ...reader.files.gzip_index import CarriedPoints
@@ -64,7 +64,7 @@ class SluiceBatchReader(DataSourceReader):
                 reader,
                 [
                     AssignedPart(
-                        NO_CHECKPOINT,
+                        NO_IDENTITY,
                         serializer.version,
                         pa.Table.from_batches(serializer.serialize_all(share)),
                         (),

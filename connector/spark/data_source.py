@@ -7,10 +7,16 @@ Not here: the readers (`stream_reader.py`, `batch_reader.py`).
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from ..session.error_display import plainly_told
+
+if TYPE_CHECKING:
+    from ..options.model import SluiceOptions
 
 _FIXED_SCHEMAS = {
     "text": "value string",
@@ -24,6 +30,9 @@ class SluiceDataSource(DataSource):
     _inferred = False
     """True if the schema did not come from `.schema(...)`."""
 
+    _landed: StructType | None = None
+    """Of the rows that go into data files, where they do: the stream's schema is another one."""
+
     @classmethod
     def name(cls) -> str:
         """The name for `format`."""
@@ -36,7 +45,6 @@ class SluiceDataSource(DataSource):
         Raises:
             OptionError: everything that is wrong with the options, or that a schema is needed.
         """
-        from ...errors import OptionError
         from ..options.model import parse_options
         from ..views.view_options import wanted_view
 
@@ -47,6 +55,17 @@ class SluiceDataSource(DataSource):
             return columns_of(given)
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
         options = parse_options(given, streaming=False)
+        if options.land_at:
+            from ...reader.landing.file_rows import DDL
+            from ..source.landing import landed_schema
+
+            self._landed = landed_schema(options, partial(self._of_the_data, options))
+            return DDL
+        return self._of_the_data(options)
+
+    def _of_the_data(self, options: SluiceOptions) -> StructType | str:
+        from ...errors import OptionError
+
         fixed = _FIXED_SCHEMAS.get(options.file_format.lower())
         if fixed is not None:
             return fixed
@@ -57,7 +76,7 @@ class SluiceDataSource(DataSource):
                 "a schema is needed",
                 f"source={options.source}",
                 "no .schema(...)",
-                '.schema("id long, name string") or a StructType before .load()',
+                '.schema("id long, name string") or a StructType before .load(); or landSchema',
             )
         from ..source.schemas import schema_without_one_given
 
@@ -69,7 +88,23 @@ class SluiceDataSource(DataSource):
         """For readStream. Cheap and pure: Spark calls it in two processes."""
         from .stream_reader import SluiceStreamReader
 
+        if self._landed is not None:
+            schema = self._landed
+        else:
+            self._check_not_landed("describe the rows of the data files with landSchema")
         return SluiceStreamReader(dict(self.options), schema, inferred=self._inferred)
+
+    @plainly_told()
+    def _check_not_landed(self, way_out: str) -> None:
+        if any(name.lower() == "landat" for name in self.options):
+            from ...errors import OptionError
+
+            raise OptionError(
+                "landAt: the stream has rows about data files, whose schema is its own",
+                "",
+                "a schema given with .schema(...), or a batch read",
+                f"readStream without .schema(...); {way_out}",
+            )
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a batch read, of rows or of a view of a query's state."""
@@ -79,6 +114,7 @@ class SluiceDataSource(DataSource):
             from ..views.view_reader import ViewReader
 
             return ViewReader(dict(self.options), schema)
+        self._check_not_landed("spark.read hands rows to Spark")
         from .batch_reader import SluiceBatchReader
 
         return SluiceBatchReader(dict(self.options), schema, inferred=self._inferred)

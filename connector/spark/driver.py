@@ -11,7 +11,8 @@ Not here: Spark's signatures (`stream_reader.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -35,6 +36,7 @@ from ..session.without_pandas import leave_pandas_out
 from ..source.arrow_schema import arrow_schema
 from ..source.evolution_mode import resolved
 from ..source.file_source import driver_cores
+from ..source.landing import swept
 from ..source.loading import load_source
 from ..source.state_location import open_state, spark_query_id, starting_state
 from .offsets import Offsets
@@ -67,7 +69,8 @@ class StreamDriver:
         self._store = open_state(self._options)
         self._options = self._options.with_points(StoredPoints(self._store))
         source = load_source(self._options, arrow_schema(schema))
-        self.coordinator = Coordinator(source, self._store, _settings(self._options))
+        settings = replace(_settings(self._options), commits_go=self._swept)
+        self.coordinator = Coordinator(source, self._store, settings)
         history = self.coordinator.history
         self._offsets = Offsets(history)
         self._first_batch = FirstBatch(
@@ -76,6 +79,12 @@ class StreamDriver:
             self._options.acknowledgement_timeout / 1000,
             may_be_unread=self._options.allow_unread_first_batch,
         )
+
+    def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
+        """Data files of attempts that lost go before the commits that tell them from others."""
+        if self._options.land_at:
+            swept(self._options, self._store, refs)
+        return refs
 
     def initial_offset(self) -> dict[str, Any]:
         """Before the first checkpoint."""

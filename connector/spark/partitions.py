@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...checkpoint_meta.documents.continuation import Continuation
 from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
 from ...checkpoint_meta.documents.visibility_check import Seal
@@ -23,7 +23,7 @@ class AssignedPart:
 
     def __init__(
         self,
-        ref: CheckpointRef,
+        checkpoint: CheckpointIdentity,
         version: int,
         splits: pa.Table,
         events: Sequence[Any] = (),
@@ -31,7 +31,7 @@ class AssignedPart:
         continuations: Sequence[Continuation] = (),
         waived: frozenset[str] = frozenset(),
     ) -> None:
-        self.ref = ref
+        self.checkpoint = checkpoint
         self.version = version
         self.events = list(events)
         self.continuations = list(continuations)
@@ -93,7 +93,7 @@ def partitions_of(
         for reader in readers_of(checkpoint):
             batches = [batch for of, batch in checkpoint.assigned if of == reader]
             part = AssignedPart(
-                checkpoint.ref,
+                checkpoint.identity,
                 checkpoint.header.split_version,
                 pa.Table.from_batches(batches, checkpoint.split_schema),
                 checkpoint.header.events.get(str(reader), ()),

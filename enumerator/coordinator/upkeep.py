@@ -84,6 +84,7 @@ class Upkeep:
             directory.check_still_ours,
             directory.attachments,
             enumerator.attachments_in_use,
+            self._settings.commits_go,
         )
         self.bases_written = 0
         self._was_overdue = False

@@ -19,6 +19,7 @@ from typing import Any
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.epochs import check_not_fenced
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.retention import Retention
 from ...checkpoint_meta.stores.contract import StateStore
@@ -59,6 +60,7 @@ class Compaction:
             self._epoch,
             self._check_still_ours,
             self._attachments,
+            commits_go=self._without_landed,
         )
         oldest, _ = retention.oldest_and_floor(newest, retained, younger_than)
         if oldest is not None and oldest != newest and self._may_write(oldest):
@@ -71,6 +73,11 @@ class Compaction:
             self._check_still_ours()
             CheckpointHistory(self._store).drop_base(ref)
         retention.prune(newest, retained, younger_than)
+
+    def _without_landed(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
+        """Those whose commits name no data files: only the query knows where to sweep first."""
+        commits = ReaderCommits(self._store)
+        return [r for r in refs if not any(c.landed is not None for c in commits.of(r))]
 
     def _may_write(self, ref: CheckpointRef) -> bool:
         """True if the base of `ref` is not there, or can be done without for a moment."""

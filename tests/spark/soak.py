@@ -25,8 +25,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from pyspark_sluice.examples.demo.driver import Driver
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.soak_grounds import Cluster, Ground, OneMachine
@@ -51,6 +49,12 @@ class Figures:
     lost: int = 0
     duplicated: int = 0
     epochs: int = 0
+    swept: int | None = None
+    """Data files of attempts that lost."""
+
+    unnamed: int = 0
+    """Data files that no table names, after the sweep."""
+
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -61,6 +65,10 @@ class Figures:
             f"{self.seconds:.0f} s\n"
             f"rows landed {self.landed}, rows ingested {self.ingested}, lost {self.lost}, "
             f"duplicated {self.duplicated}"
+        ) + (
+            ""
+            if self.swept is None
+            else f"\ndata files swept {self.swept}, left in no table {self.unnamed}"
         )
 
 
@@ -162,7 +170,7 @@ class Soak:
             if driver.ended() is not None and "drained" not in driver.tail:
                 driver = self._start()
             # What has piled up may take long; standing still may not.
-            if (count := len(list((self._root / "sink").iterdir()))) > batches or not deadline:
+            if (count := self._ground.batches()) > batches or not deadline:
                 batches, deadline = count, time.monotonic() + PATIENCE
             if time.monotonic() > deadline:
                 message = "no batch for 600 s; last lines:\n" + "\n".join(driver.tail)
@@ -171,10 +179,9 @@ class Soak:
         driver.kill()
 
     def _count(self) -> None:
-        ingested: Counter[int] = Counter()
-        for folder in (self._root / "sink").iterdir():
-            for path in folder.glob("*.parquet"):
-                ingested.update(pq.read_table(path, columns=["id"]).column("id").to_pylist())
+        ingested = self._ground.ids()
+        if self._ground.lands:
+            self.figures.swept, self.figures.unnamed = self._ground.unnamed()
         self.figures.landed = self._lander.rows
         self.figures.ingested = ingested.total()
         self.figures.lost = len(set(range(self._lander.rows)) - ingested.keys())
@@ -188,6 +195,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(16))
+    parser.add_argument("--land", action="store_true", help="rows are landed in a Delta table")
     parser.add_argument("--cluster-share", type=float, default=0.0)
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
@@ -199,14 +207,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sluice-soak-") as root:
         for kind, kills in ((OneMachine, arguments.kills - on_cluster), (Cluster, on_cluster)):
             if kills:
-                with contextlib.closing(kind(Path(root) / kind.__name__)) as ground:
+                with contextlib.closing(
+                    kind(Path(root) / kind.__name__, lands=arguments.land)
+                ) as ground:
                     soak = Soak(ground, kills, seconds * kills, arguments.seed)
                     figures.append(soak.run())
                     print(figures[-1], flush=True)
     kills = sum(one.kills.total() for one in figures)
     lost, doubled = (sum(getattr(one, name) for one in figures) for name in ("lost", "duplicated"))
     print(f"kills {kills} of {arguments.kills}, lost {lost}, doubled {doubled}")
-    return int(bool(lost or doubled) or kills < arguments.kills)
+    unnamed = sum(one.unnamed for one in figures)
+    return int(bool(lost or doubled or unnamed) or kills < arguments.kills)
 
 
 if __name__ == "__main__":

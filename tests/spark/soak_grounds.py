@@ -6,12 +6,25 @@ Not here: what is killed when (`soak.py`).
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.open_store import StateStore, open_store
 from pyspark_sluice.examples.demo.driver import descendants
+from pyspark_sluice.reader.landing.place import place_of
+from pyspark_sluice.reader.landing.sweep import sweep
+from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.spark.standalone import BUCKET, S3Server, StandaloneCluster
 
 _DRIVERS = {
@@ -35,9 +48,59 @@ class Ground(ABC):
     pause: float
     """Seconds between two looks for a new epoch."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, lands: bool = False) -> None:
         self.root = root
+        self.lands = lands
         root.mkdir(parents=True)
+
+    @property
+    @abstractmethod
+    def table_url(self) -> str:
+        """Of the table, where rows are landed."""
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        """Of the table and of the state."""
+        return {}
+
+    @property
+    def state(self) -> StateStore:
+        """Of the query."""
+        return open_store(str(self.root / "checkpoint" / "sluice" / "source"))
+
+    def batches(self) -> int:
+        """How many batches the sink has."""
+        if not self.lands:
+            return len(list((self.root / "sink").iterdir()))
+        try:
+            return int(self._table().version())
+        except TableNotFoundError:
+            return 0
+
+    def ids(self) -> Counter[int]:
+        """The rows that the sink has."""
+        found: Counter[int] = Counter()
+        if self.lands:
+            rows = self._table().to_pyarrow_table(columns=["id"])
+            found.update(rows.column("id").to_pylist())
+            return found
+        for path in (self.root / "sink").glob("*/*.parquet"):
+            found.update(pq.read_table(path, columns=["id"]).column("id").to_pylist())
+        return found
+
+    def unnamed(self) -> tuple[int, int]:
+        """Sweeps; then how many files were deleted, and how many are left that no table names."""
+        place = place_of(self.table_url, self.storage_options)
+        history = CheckpointHistory(self.state)
+        lineage = history.header(history.checkpoints()[-1]).lineage
+        found = sweep(place, lineage, ReaderCommits(self.state), delete=True)
+        uris = {uri.rpartition("/")[2] for uri in self._table().file_uris()}
+        left = {path.rpartition("/")[2] for path in place.files() if "_delta_log" not in path}
+        return len(found.superseded), len(left - uris)
+
+    def _table(self) -> DeltaTable:
+        sink = DeltaSink(self.table_url, self.storage_options)
+        return DeltaTable(self.table_url, storage_options=sink.client_options)
 
     @property
     @abstractmethod
@@ -75,7 +138,16 @@ class OneMachine(Ground):
 
     @property
     def query(self) -> Mapping[str, object]:
-        return {"master": "local[2,4]", "source": str(self.root / "landing"), "options": {}}
+        return {
+            "master": "local[2,4]",
+            "source": str(self.root / "landing"),
+            "options": {},
+            "table": self.table_url if self.lands else "",
+        }
+
+    @property
+    def table_url(self) -> str:
+        return str(self.root / "table")
 
     def land(self, name: str, text: str) -> None:
         target = self.root / "landing" / name
@@ -98,8 +170,8 @@ class Cluster(Ground):
     files_a_second = 1.5
     pause = 0.3
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, *, lands: bool = False) -> None:
+        super().__init__(root, lands=lands)
         self._ends = contextlib.ExitStack()
         self._server = S3Server(root / "s3")
         self._ends.callback(self._server.kill)
@@ -119,7 +191,25 @@ class Cluster(Ground):
             "discoveryInterval": "500ms",
             "parallelism": "4",
         }
-        return {"master": self._cluster.url, "source": f"s3a://{BUCKET}/in", "options": options}
+        return {
+            "master": self._cluster.url,
+            "source": f"s3a://{BUCKET}/in",
+            "options": options,
+            "table": self.table_url if self.lands else "",
+        }
+
+    @property
+    def table_url(self) -> str:
+        return f"s3://{BUCKET}/table"
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = json.loads(self._server.storage_options)
+        return found
+
+    @property
+    def state(self) -> StateStore:
+        return open_store(f"s3://{BUCKET}/state/source", self.storage_options)
 
     def land(self, name: str, text: str) -> None:
         self._files.pipe_file(f"{BUCKET}/in/{name}", text.encode())

@@ -11,6 +11,17 @@ from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 
 @pytest.mark.spark
 @pytest.mark.drivers
+def test_five_random_kills_of_a_stream_into_a_table_leave_each_row_and_no_file_too_many(tmp_path):
+    ground = OneMachine(tmp_path / "soak", lands=True)
+    figures = Soak(ground, kills=5, seconds=PATIENCE, seed=12).run()
+    print(figures)
+    assert figures.kills.total() == 5
+    assert figures.landed > 0
+    assert (figures.lost, figures.duplicated, figures.unnamed) == (0, 0, 0), str(figures)
+
+
+@pytest.mark.spark
+@pytest.mark.drivers
 def test_five_random_kills_lose_nothing_and_repeat_nothing(tmp_path):
     figures = Soak(OneMachine(tmp_path / "soak"), kills=5, seconds=PATIENCE, seed=11).run()
     print(figures)

@@ -43,18 +43,20 @@ _SIMPLE = {
 }
 
 
-def parse_hints(text: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
+def parse_hints(
+    text: str, option: str = "schemaHints"
+) -> list[tuple[tuple[str, ...], pa.DataType]]:
     """Path of names and type of each hint.
 
     Raises:
         OptionError: not understood; says where.
     """
-    return _Parser(text).hints() if text.strip() else []
+    return _Parser(text, option).hints() if text.strip() else []
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text, self._at = text, 0
+    def __init__(self, text: str, option: str) -> None:
+        self._text, self._at, self._option = text, 0, option
 
     def hints(self) -> list[tuple[tuple[str, ...], pa.DataType]]:
         found = []
@@ -154,7 +156,7 @@ class _Parser:
     def _wrong(self, expected: str) -> OptionError:
         rest = self._text[self._at : self._at + 30].strip()
         return OptionError(
-            "schemaHints: not understood",
+            f"{self._option}: not understood",
             f"after {self._text[: self._at]!r}" if self._at else "",
             repr(rest) if rest else "its end",
             expected,

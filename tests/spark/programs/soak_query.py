@@ -1,6 +1,7 @@
 """The query under soak: a stream into Parquet, one folder a batch; the sink fails at random.
 
-Usage: soak_query.py ROOT SEED QUERY, the last a JSON object of `master`, `source` and `options`.
+Usage: soak_query.py ROOT SEED QUERY, the last a JSON object of `master`, `source`, `options` and
+`table`. With a table the stream's rows are landed in it, and go into a Delta table.
 Runs until ROOT/until exists, then drains and prints `drained`. A query that fails is started again
 in the same session; a driver that dies is started again by whoever watches.
 """
@@ -17,6 +18,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+
+from pyspark_sluice import tables
 
 SCHEMA = "id long, text string"
 
@@ -49,15 +52,19 @@ class Soak:
         if moment < 0.03:
             message = "the sink fails before it writes"
             raise RuntimeError(message)
-        # Idempotent by batch: what a dead attempt has left is written over.
-        frame.write.mode("overwrite").parquet(str(self._root / "sink" / f"batch={batch}"))
+        if table := self._query["table"]:
+            storage = json.loads(self._query["options"].get("storageOptions", "{}"))
+            tables.delta(table, storage_options=storage)(frame, batch)
+        else:
+            # Idempotent by batch: what a dead attempt has left is written over.
+            frame.write.mode("overwrite").parquet(str(self._root / "sink" / f"batch={batch}"))
         if moment > 0.97:
             message = "the sink fails after it has written"
             raise RuntimeError(message)
 
     def _start(self, trigger: dict[str, str | bool]) -> StreamingQuery:
         checkpoint = str(self._root / "checkpoint")
-        frame = (
+        reader = (
             self._spark.readStream.format("sluice")
             .option("fileFormat", "json")
             .option("checkpointLocation", checkpoint)
@@ -65,9 +72,12 @@ class Soak:
             .option("maxBytesPerTrigger", "60k")
             .option("discoveryInterval", "100ms")
             .options(**self._query["options"])
-            .schema(SCHEMA)
-            .load(self._query["source"])
         )
+        if self._query["table"]:
+            reader = reader.option("landAt", self._query["table"]).option("landSchema", SCHEMA)
+        else:
+            reader = reader.schema(SCHEMA)
+        frame = reader.load(self._query["source"])
         writer = frame.writeStream.foreachBatch(self._sink)
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()  # type: ignore[arg-type]
 

@@ -1,0 +1,72 @@
+"""A data file that a reader has written instead of handing its rows to Spark.
+
+Its name says whose it is, so that a file nobody refers to can be told from one that is still being
+written: lineage of the query, checkpoint, epoch, reader, a token of the attempt, a number.
+
+Not here: writing (`reader/landing`), and the commit that makes files count (`reader_commit.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from .checkpoint_ref import CheckpointRef
+
+SUFFIX: Final = ".parquet"
+_NAME = re.compile(
+    r"(?P<lineage>[0-9a-f]{16})-(?P<checkpoint>\d{10})-(?P<epoch>\d{10})-(?P<reader>\d{6})"
+    r"-(?P<token>[0-9a-f]{12})-(?P<number>\d{6})" + re.escape(SUFFIX) + r"\Z"
+)
+
+
+class LandedFile(BaseModel):
+    """One file, complete and durable, as a reader commit lists it."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    path: str
+    """Absolute path or URL."""
+
+    rows: int
+    bytes: int
+    partition: Mapping[str, str | None] = {}
+    """Partition column -> its value as text, null for null."""
+
+    statistics: str
+    """JSON as in an add action of Delta: numRecords, minValues, maxValues, nullCount."""
+
+
+@dataclass(frozen=True)
+class FileName:
+    """What the name of a landed file says."""
+
+    lineage: str
+    ref: CheckpointRef
+    reader: int
+    token: str
+    """Of one attempt: attempt numbers repeat."""
+
+    number: int = 0
+
+    def __str__(self) -> str:
+        ref = self.ref
+        return (
+            f"{self.lineage}-{ref.checkpoint:010d}-{ref.epoch:010d}-{self.reader:06d}"
+            f"-{self.token}-{self.number:06d}{SUFFIX}"
+        )
+
+    @classmethod
+    def parse(cls, path: str) -> FileName | None:
+        """Of a path or URL; None if no reader of this package has named it."""
+        found = _NAME.match(path.rsplit("/", 1)[-1])
+        if found is None:
+            return None
+        ref = CheckpointRef(int(found["checkpoint"]), int(found["epoch"]))
+        return cls(
+            found["lineage"], ref, int(found["reader"]), found["token"], int(found["number"])
+        )

@@ -1,0 +1,121 @@
+"""Where rows are landed: the schema of what is read, and what writes it in a task.
+
+Not here: writing (`reader/landing`), and what Spark sees of it (`reader/landing/file_rows.py`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.landed_file import FileName
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.storage.urls import absolute
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import OptionError
+from ...reader.files.schemas.hints import parse_hints
+from ...reader.files.values.variant.shredded_variants import is_variant
+from ...reader.landing.place import place_of
+from ...reader.landing.sweep import Swept, sweep
+from ...reader.landing.writer import DataFileWriter, Transform
+from ...reader.task import Assignment, Landing
+from ..options.model import SluiceOptions
+
+
+def described(text: str, option: str) -> pa.Schema:
+    """The schema that an option describes, `id long, name string`.
+
+    Raises:
+        OptionError: it is not understood, or reaches into structs.
+    """
+    columns = []
+    for path, kind in parse_hints(text, option):
+        if len(path) > 1:
+            raise OptionError(
+                f"{option}: a name with dots", "", ".".join(path), "names of columns, or `a.b`"
+            )
+        columns.append((path[0], kind))
+    return pa.schema(columns)
+
+
+def landed_schema(options: SluiceOptions, found: Callable[[], StructType | str]) -> StructType:
+    """The schema of the rows that are read: as `landSchema` says, else what `found` finds."""
+    schema = options.land_schema or found()
+    if isinstance(schema, StructType):
+        return schema
+    return from_arrow_schema(described(schema, "landSchema"), prefer_timestamp_ntz=True)
+
+
+def landing_of(
+    options: SluiceOptions, schema: pa.Schema
+) -> Callable[[Assignment[Any]], Landing] | None:
+    """What takes the rows of one assignment; None where they go to Spark.
+
+    Raises:
+        OptionError: landTransform cannot be imported, or rows cannot be landed as the options say.
+    """
+    if not options.land_at:
+        return None
+    place = place_of(absolute(options.land_at), options.storage_options)
+    transform = _transform(options.land_transform)
+    if transform is not None:
+        schema = described(options.land_transform_schema, "landTransformSchema")
+    odd = [field.name for field in schema if _holds_variant(field.type)]
+    if odd:
+        raise OptionError(
+            "landAt: variants cannot be landed", "", ", ".join(odd), "strings, or structs"
+        )
+
+    def land(assignment: Assignment[Any]) -> Landing:
+        token = secrets.token_hex(6)
+        name = FileName(assignment.lineage, assignment.ref, assignment.reader, token)
+        return DataFileWriter(place, name, schema, options, transform)
+
+    return land
+
+
+def swept(
+    options: SluiceOptions, store: StateStore, refs: Collection[CheckpointRef] | None = None
+) -> Swept:
+    """Delete the data files of attempts that lost; of some checkpoints, or of all.
+
+    Raises:
+        OSError: the place cannot be listed, or a file cannot be deleted.
+    """
+    history = CheckpointHistory(store)
+    lineage = history.header(history.checkpoints()[-1]).lineage
+    place = place_of(absolute(options.land_at), options.storage_options)
+    is_meant = (lambda _: True) if refs is None else set(refs).__contains__
+    return sweep(place, lineage, ReaderCommits(store), is_meant, delete=True)
+
+
+def _holds_variant(kind: pa.DataType) -> bool:
+    if is_variant(kind):
+        return True
+    return any(_holds_variant(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _transform(name: str) -> Transform | None:
+    if not name:
+        return None
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise OptionError(
+            "landTransform: cannot load it",
+            name,
+            f"{type(error).__name__}: {error}",
+            "package.module:function",
+            "The module has to be importable on the executors.",
+        ) from error
+    made: Transform = found
+    return made

@@ -1,0 +1,1 @@
+"""Straight to the table: rows are written into data files in the task that reads them."""

@@ -1,0 +1,74 @@
+"""The options of landing: where data files go, in which form, and what is done to rows before.
+
+Not here: what the options of reading mean (`reader/files/options`), and which of them exclude one
+another (connector).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from ...checkpoint_meta.storage.units import ByteSize
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _names(value: object) -> object:
+    if isinstance(value, str):
+        return [name.strip().strip("`") for name in value.split(",") if name.strip()]
+    return value
+
+
+_Names = Annotated[list[str], BeforeValidator(_names)]
+
+
+class LandingOptions(BaseModel):
+    """Rows go into data files, and the stream has a row for each file."""
+
+    land_at: str = Field(
+        "",
+        description="Directory or bucket of a table's data files: readers write rows into Parquet "
+        "files there, and the stream has one row for each file. Rows never enter the JVM.",
+    )
+    land_schema: str = Field(
+        "",
+        description="Landing: names and types of the rows that are read, as in .schema(...), which "
+        "describes the stream of files here. Without it the schema is inferred and evolves.",
+    )
+    land_format: Annotated[Literal["parquet"], BeforeValidator(_lower)] = Field(
+        "parquet", description="Landing: the format of the data files."
+    )
+    land_compression: Annotated[
+        Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"], BeforeValidator(_lower)
+    ] = Field("zstd", description="Landing: how the columns of data files are compressed.")
+    land_file_bytes: ByteSize = Field(
+        128 * 1024 * 1024,
+        ge=1024 * 1024,
+        le=4 * 1024**3,
+        description="Landing: a reader closes a data file of that size and starts the next.",
+        json_schema_extra={"unit": "bytes"},
+    )
+    land_partition_by: _Names = Field(
+        default_factory=list,
+        description="Landing: columns, with commas between, whose values become directories as in "
+        "Hive (day=2024-01-02/) instead of columns of the files.",
+    )
+    land_sort_by: _Names = Field(
+        default_factory=list,
+        description="Landing: columns, with commas between, by which the rows of each data file "
+        "are sorted. Files are then as large as what is sorted in memory, 64 MiB.",
+    )
+    land_transform: str = Field(
+        "",
+        description="Landing: package.module:function, from a pyarrow record batch to another one, "
+        "applied to all rows on their way. Needs landTransformSchema.",
+    )
+    land_transform_schema: str = Field(
+        "",
+        description="Landing: names and types of the rows that landTransform returns, as in "
+        ".schema(...); what it returns is checked.",
+    )

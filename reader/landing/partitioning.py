@@ -1,0 +1,107 @@
+"""Rows by the values of partition columns, as Hive, Spark and Delta write those values.
+
+Not here: the files (`writer.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import OptionError
+
+NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
+"""What Spark quotes in names of partition directories (ExternalCatalogUtils)."""
+
+_types = pa.types
+Values = tuple[str | None, ...]
+
+
+class Partitioning:
+    """Takes batches apart by their partition columns."""
+
+    def __init__(self, schema: pa.Schema, columns: Sequence[str]) -> None:
+        """`schema` is that of the rows.
+
+        Raises:
+            OptionError: a column is missing, or of a type that is no partition value; or no
+                column would be left for the files.
+        """
+        self._columns = list(columns)
+        missing = [name for name in columns if name not in schema.names]
+        if missing or len(set(columns)) < len(columns):
+            raise _refused("columns of the rows, each once", missing or columns)
+        odd = [name for name in columns if not _may_partition(schema.field(name).type)]
+        if odd:
+            kinds = [f"{name} {schema.field(name).type}" for name in odd]
+            raise _refused("columns of text, integers, booleans, dates or timestamps", kinds)
+        kept = [field for field in schema if field.name not in columns]
+        if not kept:
+            raise _refused("at least one other column for the files", columns)
+        self.schema = pa.schema(kept)
+        """Of the files."""
+
+    def split(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
+        """The values of each partition and its rows in order, without those columns."""
+        if not self._columns:
+            yield (), batch
+            return
+        rest = batch.drop_columns(self._columns)
+        texts = [_texts(batch.column(name)).dictionary_encode() for name in self._columns]
+        codes = [pc.fill_null(t.indices, len(t.dictionary)).to_numpy() for t in texts]
+        sizes = [len(t.dictionary) + 1 for t in texts]
+        pairs = zip(codes[1:], sizes[1:], strict=True)
+        whole = reduce(lambda one, more: one * more[1] + more[0], pairs, codes[0].astype(np.int64))
+        distinct, first, place = np.unique(whole, return_index=True, return_inverse=True)
+        for number in range(len(distinct)):
+            values = tuple(text[int(first[number])].as_py() for text in texts)
+            if len(distinct) == 1:
+                yield values, rest
+            else:
+                yield values, rest.take(pa.array(np.flatnonzero(place == number)))
+
+    def mapping(self, values: Values) -> Mapping[str, str | None]:
+        """Column -> value."""
+        return dict(zip(self._columns, values, strict=True))
+
+    def directory(self, values: Values) -> str:
+        """The directories of a partition, with a slash at the end; empty without columns."""
+        parts = (
+            f"{_quoted(name)}={NULL if value is None else _quoted(value)}/"
+            for name, value in zip(self._columns, values, strict=True)
+        )
+        return "".join(parts)
+
+
+def _may_partition(kind: pa.DataType) -> bool:
+    return bool(
+        _types.is_string(kind)
+        or _types.is_integer(kind)
+        or _types.is_boolean(kind)
+        or _types.is_date32(kind)
+        or _types.is_timestamp(kind)
+    )
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """Values as Delta's protocol writes them; an empty text is null there."""
+    if _types.is_timestamp(column.type):
+        text = pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S")
+        return pc.replace_substring_regex(text, r"\.0+$", "")
+    text = column.cast(pa.string())
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+
+
+def _quoted(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def _refused(expected: str, found: object) -> OptionError:
+    return OptionError("landPartitionBy: rows cannot be parted by them", "", str(found), expected)

@@ -1,0 +1,158 @@
+"""Where data files go: a local directory, or a prefix of a bucket.
+
+A file is visible under its name when it is complete and durable, never before. Names have a token
+of their attempt, so a file that is there already was written by the same attempt, whose answer was
+lost. Not here: what is in a file (`writer.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from typing_extensions import override
+
+from ...checkpoint_meta.storage.bucket import Bucket, open_bucket
+from ...checkpoint_meta.storage.providers import PROVIDERS
+from ...checkpoint_meta.storage.retries import patiently
+from ...checkpoint_meta.storage.urls import absolute, join, local_path, storage_url
+from ...errors import OptionError
+
+PARTIAL: Final = ".partial"
+
+
+class Place(ABC):
+    """A directory or prefix of data files."""
+
+    @abstractmethod
+    def local_file(self, name: str) -> Path:
+        """Where the file `name`, relative to the place, is written to before it is published."""
+
+    @abstractmethod
+    def publish(self, name: str, written: Path) -> str:
+        """Make what was written durable under its name; returns its absolute path or URL."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove a file by the path that `publish` or `files` gave; nothing happens if gone."""
+
+    @abstractmethod
+    def files(self) -> Iterator[str]:
+        """The paths of all files below, those that were never published included."""
+
+
+def place_of(url: str, storage_options: Mapping[str, Any]) -> Place:
+    """The place that `landAt` names; touches nothing.
+
+    Raises:
+        OptionError: a file system on which no file can be created whole or not at all.
+    """
+    path = local_path(url)
+    if path is not None:
+        return LocalPlace(Path(path))
+    opened = open_bucket(url, storage_options)
+    if opened is None:
+        known = ", ".join(f"{scheme}://" for provider in PROVIDERS for scheme in provider.schemes)
+        raise OptionError(
+            "landAt: data files cannot be written there",
+            url,
+            "a file system whose files are not created whole or not at all",
+            f"a local path, or one of {known}",
+        )
+    return BucketPlace(*opened)
+
+
+class LocalPlace(Place):
+    """A local directory: written beside its name, fsynced, renamed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @override
+    def local_file(self, name: str) -> Path:
+        target = self._root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target.with_name(f".{target.name}{PARTIAL}")
+
+    @override
+    def publish(self, name: str, written: Path) -> str:
+        target = self._root / name
+        _sync(written)
+        written.rename(target)
+        # The directories on the way may be as new as the file.
+        for directory in (target.parent, *target.parent.parents):
+            _sync(directory)
+            if directory == self._root.parent:
+                break
+        return str(target)
+
+    @override
+    def delete(self, path: str) -> None:
+        Path(path).unlink(missing_ok=True)
+
+    @override
+    def files(self) -> Iterator[str]:
+        for folder, _, names in os.walk(self._root):
+            yield from (os.path.join(folder, name) for name in names)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class BucketPlace(Place):
+    """A prefix of a bucket: one request for each file, so no upload is ever half done."""
+
+    def __init__(self, bucket: Bucket, prefix: str) -> None:
+        self._bucket = bucket
+        self._prefix = prefix
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    @override
+    def local_file(self, name: str) -> Path:
+        descriptor, path = tempfile.mkstemp(prefix="sluice-landing-")
+        os.close(descriptor)
+        return Path(path)
+
+    @override
+    def publish(self, name: str, written: Path) -> str:
+        key = self._key(name)
+        data = written.read_bytes()
+
+        def create() -> None:
+            # An earlier try of this very call, whose answer was lost.
+            with contextlib.suppress(FileExistsError):
+                self._bucket.create(key, data)
+
+        patiently(create)
+        written.unlink()
+        return self._bucket.url(key)
+
+    @override
+    def delete(self, path: str) -> None:
+        if path.startswith("/"):
+            Path(path).unlink(missing_ok=True)
+            return
+        patiently(lambda: self._bucket.delete_one(path.removeprefix(self._bucket.url(""))))
+
+    @override
+    def files(self) -> Iterator[str]:
+        for page in self._bucket.pages(self._prefix):
+            yield from (self._bucket.url(key) for key in page.column("path").to_pylist())
+
+
+def is_below(url: str, other: str) -> bool:
+    """True if `url` is `other` or lies below it."""
+    one, whole = (join(storage_url(absolute(each)), "") for each in (url, other))
+    return one.startswith(whole)

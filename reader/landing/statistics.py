@@ -1,0 +1,139 @@
+"""What a data file's footer says of its columns, as JSON in the form of Delta's add actions.
+
+Per-file statistics of the Delta transaction log protocol: `numRecords`, `nullCount`, `minValues`
+and `maxValues`, nested as structs are. Bounds need not be tight: long strings and fractions of a
+millisecond are cut so that they still enclose every value. Where a bound cannot be trusted (floats
+with NaN, decimals beyond a double), there is none.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_MOST: Final = 32
+"""Columns with statistics, the first ones, as in Delta (dataSkippingNumIndexedCols)."""
+
+_CHARACTERS: Final = 32
+"""Of strings, as in Delta."""
+
+_LAST: Final = "\U0010ffff"
+_types = pa.types
+Path = tuple[str, ...]
+
+
+def statistics_of(
+    footer: pq.FileMetaData, schema: pa.Schema, not_a_number: Collection[Path]
+) -> str:
+    """The statistics of one file.
+
+    Args:
+        footer: of the file.
+        schema: that it was written with.
+        not_a_number: columns of floats in which NaN occurs.
+    """
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    nulls: dict[str, Any] = {}
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    for number, (path, kind) in enumerate(_leaves(pa.struct(list(schema)))):
+        if path is None or number >= _MOST:
+            continue
+        found = [group.column(number).statistics for group in groups]
+        if any(part is None or not part.has_null_count for part in found):
+            continue
+        _put(nulls, path, sum(part.null_count for part in found))
+        # A row group of nothing but nulls has no bounds.
+        filled = [
+            part for part, group in zip(found, groups, strict=True) if _has_values(part, group)
+        ]
+        if not filled or path in not_a_number or not all(part.has_min_max for part in filled):
+            continue
+        low = _low(min(part.min for part in filled), kind)
+        high = _high(max(part.max for part in filled), kind)
+        if low is not None and high is not None:
+            _put(least, path, low)
+            _put(greatest, path, high)
+    stats = {"numRecords": footer.num_rows, "minValues": least, "maxValues": greatest}
+    return json.dumps({**stats, "nullCount": nulls}, ensure_ascii=False, separators=(",", ":"))
+
+
+def float_paths(schema: pa.Schema) -> list[Path]:
+    """The columns of floats that have statistics, fields of structs included."""
+    leaves = list(_leaves(pa.struct(list(schema))))[:_MOST]
+    return [path for path, kind in leaves if path is not None and _types.is_floating(kind)]
+
+
+def _has_values(part: pq.Statistics, group: pq.RowGroupMetaData) -> bool:
+    return bool(part.null_count < group.num_rows)
+
+
+def _leaves(kind: pa.DataType, path: Path | None = ()) -> Iterator[tuple[Path | None, pa.DataType]]:
+    """Parquet's columns in order; those in lists and maps, of many values a row, have no path."""
+    if _types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(field.type, None if path is None else (*path, field.name))
+    elif _types.is_list(kind):
+        yield from _leaves(kind.value_type, None)
+    elif _types.is_map(kind):
+        yield from _leaves(kind.key_type, None)
+        yield from _leaves(kind.item_type, None)
+    else:
+        yield path, kind
+
+
+def _put(into: dict[str, Any], path: Path, value: Any) -> None:
+    *outer, name = path
+    for part in outer:
+        into = into.setdefault(part, {})
+    into[name] = value
+
+
+def _low(value: Any, kind: pa.DataType) -> Any:
+    if isinstance(value, str):
+        return value[:_CHARACTERS]
+    if isinstance(value, dt.datetime):
+        return _instant(value.replace(microsecond=value.microsecond // 1000 * 1000), kind)
+    return _plain(value)
+
+
+def _high(value: Any, kind: pa.DataType) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _CHARACTERS else value[:_CHARACTERS] + _LAST
+    if isinstance(value, dt.datetime):
+        up = -value.microsecond % 1000
+        try:
+            return _instant(value + dt.timedelta(microseconds=up), kind)
+        except OverflowError:
+            return None
+    return _plain(value)
+
+
+def _instant(value: dt.datetime, kind: pa.DataType) -> str:
+    text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return text + ("Z" if kind.tz else "")
+
+
+def _plain(value: Any) -> Any:
+    """A number or a date as JSON has it; None for what has no order there, or would be rounded."""
+    if isinstance(value, bool | bytes):
+        return None
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, Decimal) and len(value.as_tuple().digits) <= 15:
+        return int(value) if value == value.to_integral_value() else float(value)
+    return None
+
+
+def parsed(statistics: str) -> Mapping[str, Any]:
+    """The statistics as a mapping."""
+    found: Mapping[str, Any] = json.loads(statistics)
+    return found

@@ -1,0 +1,75 @@
+"""Deletes data files of attempts that lost: written, and named by no reader commit.
+
+A file may go only where its reader's commit exists and names others: from then on nothing can name
+it any more. Not here: when that happens (the query's upkeep, and `sluice sweep`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import cache
+
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.landed_file import FileName
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from .place import PARTIAL, Place
+
+
+@dataclass
+class Swept:
+    """What was found at a place, by path."""
+
+    superseded: list[str] = field(default_factory=list)
+    """Of attempts that lost; deleted, if that was asked for."""
+
+    named: list[str] = field(default_factory=list)
+    """Of attempts that count."""
+
+    undecided: list[str] = field(default_factory=list)
+    """Their reader has no commit: it is at work, or its checkpoint was let go of. Never deleted."""
+
+
+def sweep(
+    place: Place,
+    lineage: str,
+    commits: ReaderCommits,
+    is_meant: Callable[[CheckpointRef], bool] = lambda _: True,
+    *,
+    delete: bool,
+) -> Swept:
+    """Look at all files of one query, or of some of its checkpoints.
+
+    Args:
+        place: what `landAt` names.
+        lineage: of the query; files of others are left alone.
+        commits: of the query.
+        is_meant: of which checkpoints.
+        delete: whether files of attempts that lost are deleted.
+
+    Raises:
+        OSError: the place cannot be listed, or a file cannot be deleted.
+    """
+
+    @cache
+    def named(ref: CheckpointRef, reader: int) -> Collection[str] | None:
+        commit = commits.find(ref, reader)
+        return None if commit is None else {file.path for file in commit.landed or ()}
+
+    found = Swept()
+    for path in place.files():
+        folder, slash, leaf = path.rpartition("/")
+        published = folder + slash + leaf.removeprefix(".").removesuffix(PARTIAL)
+        name = FileName.parse(published)
+        if name is None or name.lineage != lineage or not is_meant(name.ref):
+            continue
+        known = named(name.ref, name.reader)
+        if known is None:
+            found.undecided.append(path)
+        elif path in known:
+            found.named.append(path)
+        else:
+            found.superseded.append(path)
+            if delete:
+                place.delete(path)
+    return found

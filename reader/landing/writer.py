@@ -1,0 +1,273 @@
+"""Batches of rows into Parquet files: row groups of bounded size, one file after the other.
+
+The first `_MOST_OPEN` partitions have a file that is open; rows of further ones wait in one
+temporary file. So memory is bounded by what is buffered, 64 MiB in all, and by what the writer of
+each open file holds, whatever the number of partitions.
+
+Not here: where files go (`place.py`), and when they count (the reader commit).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...checkpoint_meta.documents.landed_file import FileName, LandedFile
+from ...errors import OptionError
+from .options import LandingOptions
+from .partitioning import Partitioning, Values
+from .place import Place
+from .statistics import Path as Column
+from .statistics import float_paths, statistics_of
+
+_BUFFERED: Final = 64 * 1024 * 1024
+"""Bytes in Arrow's form that wait for their row group, of all partitions together."""
+
+_MOST_OPEN: Final = 8
+_ROW_GROUP: Final = 1024 * 1024
+"""Rows of a row group at most, as delta-rs and Arrow have it."""
+
+Transform = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass
+class _Partition:
+    """What is known of the rows with certain partition values."""
+
+    values: Values
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    size: int = 0
+    spilled: list[int] = field(default_factory=list)
+    """Where its rows are in the temporary file."""
+
+    file: _DataFile | None = None
+
+
+class DataFileWriter:
+    """Writes the rows of one assignment; used once."""
+
+    def __init__(
+        self,
+        place: Place,
+        name: FileName,
+        schema: pa.Schema,
+        options: LandingOptions,
+        transform: Transform | None = None,
+    ) -> None:
+        """`schema` is that of the rows as they are written, partition columns included.
+
+        Raises:
+            OptionError: rows of this schema cannot be parted or sorted as the options say.
+        """
+        self._place = place
+        self._name = name
+        self._options = options
+        self._transform = transform
+        self._input = schema
+        self._partitioning = Partitioning(schema, options.land_partition_by)
+        missing = [c for c in options.land_sort_by if c not in self._partitioning.schema.names]
+        if missing:
+            expected = f"columns of the files: {', '.join(self._partitioning.schema.names)}"
+            raise OptionError("landSortBy: there are no such columns", "", str(missing), expected)
+        self._partitions: dict[Values, _Partition] = {}
+        self._buffered = 0
+        self._spill = _Spill(self._partitioning.schema)
+        self._landed: list[LandedFile] = []
+        self._numbers = iter(range(10**6))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take some rows.
+
+        Raises:
+            OptionError: landTransform does not return what landTransformSchema says.
+            OSError: a file cannot be written.
+        """
+        if self._transform is not None:
+            batch = _checked(self._transform(batch), self._input)
+        for values, rows in self._partitioning.split(batch):
+            partition = self._partitions.setdefault(values, _Partition(values))
+            partition.batches.append(rows)
+            partition.size += rows.nbytes
+            self._buffered += rows.nbytes
+            if partition.size >= self._group_bytes:
+                self._flush(partition)
+        while self._buffered >= _BUFFERED:
+            self._flush(max(self._partitions.values(), key=lambda p: p.size))
+
+    def finish(self) -> Sequence[LandedFile]:
+        """Everything is written and durable; the files in the order in which they were begun."""
+        for partition in self._partitions.values():
+            for table in self._spill.tables(partition.spilled):
+                self._append(partition, table)
+            if partition.batches:
+                self._append(partition, self._taken(partition))
+            self._close(partition)
+        self._spill.close()
+        return sorted(self._landed, key=lambda file: file.path.rsplit("/", 1)[-1])
+
+    def discard(self) -> None:
+        """Remove what was written, as far as possible: nobody will refer to it."""
+        self._spill.close()
+        for partition in self._partitions.values():
+            if partition.file is not None:
+                partition.file.abandon()
+        for landed in self._landed:
+            with contextlib.suppress(OSError):
+                self._place.delete(landed.path)
+
+    @property
+    def _group_bytes(self) -> int:
+        return min(_BUFFERED, self._options.land_file_bytes)
+
+    def _taken(self, partition: _Partition) -> pa.Table:
+        table = pa.Table.from_batches(partition.batches, self._partitioning.schema)
+        self._buffered -= partition.size
+        partition.batches, partition.size = [], 0
+        return table
+
+    def _flush(self, partition: _Partition) -> None:
+        """Rows that wait become a row group, or go to the temporary file."""
+        table = self._taken(partition)
+        is_open = partition.file is not None
+        if not is_open and (partition.spilled or self._open_files >= _MOST_OPEN):
+            partition.spilled.append(self._spill.put(table))
+        else:
+            self._append(partition, table)
+
+    @property
+    def _open_files(self) -> int:
+        return sum(partition.file is not None for partition in self._partitions.values())
+
+    def _append(self, partition: _Partition, table: pa.Table) -> None:
+        if self._options.land_sort_by:
+            keys = [(name, "ascending") for name in self._options.land_sort_by]
+            table = table.take(pc.sort_indices(table, sort_keys=keys))
+        if partition.file is None:
+            name = str(replace(self._name, number=next(self._numbers)))
+            directory = self._partitioning.directory(partition.values)
+            schema = self._partitioning.schema
+            partition.file = _DataFile(self._place, directory + name, schema, self._options)
+        partition.file.write(table)
+        if self._options.land_sort_by or partition.file.size >= self._options.land_file_bytes:
+            self._close(partition)
+
+    def _close(self, partition: _Partition) -> None:
+        if partition.file is not None:
+            mapping = self._partitioning.mapping(partition.values)
+            self._landed.append(partition.file.close(mapping))
+            partition.file = None
+
+
+class _DataFile:
+    """One Parquet file that is being written."""
+
+    def __init__(self, place: Place, name: str, schema: pa.Schema, options: LandingOptions) -> None:
+        self._place, self._name, self._schema = place, name, schema
+        self._path: Path = place.local_file(name)
+        self._sink = pa.OSFile(str(self._path), "wb")
+        self._footers: list[pq.FileMetaData] = []
+        self._floats = float_paths(schema)
+        self._not_a_number: set[Column] = set()
+        try:
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                schema,
+                compression=options.land_compression,
+                use_dictionary=True,
+                write_statistics=True,
+                store_schema=False,
+                metadata_collector=self._footers,
+            )
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            raise
+
+    @property
+    def size(self) -> int:
+        return int(self._sink.tell())
+
+    def write(self, table: pa.Table) -> None:
+        for path in self._floats:
+            if path not in self._not_a_number and _holds_nan(table, path):
+                self._not_a_number.add(path)
+        self._writer.write_table(table, row_group_size=_ROW_GROUP)
+
+    def close(self, mapping: object) -> LandedFile:
+        self._writer.close()
+        size = self.size
+        self._sink.close()
+        (footer,) = self._footers
+        path = self._place.publish(self._name, self._path)
+        statistics = statistics_of(footer, self._schema, self._not_a_number)
+        return LandedFile.model_validate(
+            {
+                "path": path,
+                "rows": footer.num_rows,
+                "bytes": size,
+                "partition": mapping,
+                "statistics": statistics,
+            }
+        )
+
+    def abandon(self) -> None:
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._sink.close()
+        self._path.unlink(missing_ok=True)
+
+
+class _Spill:
+    """Rows of partitions without an open file, in one temporary file."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._file: IO[bytes] | None = None
+
+    def put(self, table: pa.Table) -> int:
+        """Keep some rows; returns where they are."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="sluice-landing-")  # noqa: SIM115 - closed by close
+        start = self._file.seek(0, 2)
+        with pa.ipc.new_stream(self._file, self._schema) as writer:
+            writer.write_table(table)
+        return start
+
+    def tables(self, places: Sequence[int]) -> Iterator[pa.Table]:
+        """Rows that were put, in the order of their places."""
+        for start in places:
+            assert self._file is not None
+            self._file.seek(start)
+            yield pa.ipc.open_stream(self._file).read_all()
+
+    def close(self) -> None:
+        """The temporary file goes."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _holds_nan(table: pa.Table, path: Column) -> bool:
+    column = table.column(path[0])
+    for name in path[1:]:
+        column = pc.struct_field(column, name)
+    return bool(pc.any(pc.is_nan(column)).as_py())
+
+
+def _checked(batch: object, schema: pa.Schema) -> pa.RecordBatch:
+    if isinstance(batch, pa.RecordBatch) and batch.schema.equals(schema):
+        return batch
+    found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+    raise OptionError(
+        "landTransform: the function returns something else than landTransformSchema says",
+        "",
+        str(found),
+        f"a pyarrow.RecordBatch with {schema}",
+    )

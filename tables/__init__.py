@@ -1,0 +1,95 @@
+"""Sinks for streams whose rows are landed (`landAt`): each batch becomes part of a table once.
+
+Every function here returns what `foreachBatch` takes. The stream has one row for each data file; a
+sink makes the files of a batch part of its table in one transaction that names the query and the
+checkpoint, so that a batch that is repeated is recognized.
+
+    from pyspark_sluice import tables
+
+    files = spark.readStream.format("sluice").option("landAt", "/lake/orders") ...load("/in")
+    files.writeStream.foreachBatch(tables.delta("/lake/orders")).start()
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from .manifests import Manifests
+
+__all__ = ["delta", "frame", "iceberg", "manifest", "read"]
+
+_GLOB = re.compile(r"[*?\[\]{}\\]")
+
+Sink = Callable[["DataFrame", int], None]
+
+
+def delta(table: str, *, storage_options: Mapping[str, Any] | None = None) -> Sink:
+    """A sink that adds the files of each batch to a Delta table, which it makes if there is none.
+
+    Args:
+        table: its directory or URL; `landAt` is that, or lies below it.
+        storage_options: as `storageOptions` of the stream.
+
+    The sink raises `TableError` for a batch that does not follow what the table has of this query,
+    for files that are gone, and for columns that do not fit the table's.
+    """
+    from .delta_table import DeltaSink
+
+    return DeltaSink(table, storage_options or {})
+
+
+def iceberg(table: Any) -> Sink:
+    """A sink that adds the files of each batch to an Iceberg table.
+
+    Args:
+        table: a `pyiceberg.table.Table`, not partitioned. Columns that it lacks are added.
+
+    The sink raises `TableError` as `delta` does.
+    """
+    from .iceberg_table import IcebergSink
+
+    return IcebergSink(table)
+
+
+def manifest(directory: str, *, storage_options: Mapping[str, Any] | None = None) -> Manifests:
+    """A sink without a table format: one manifest for each batch, created and never changed.
+
+    Args:
+        directory: of the manifests, not where the data files are.
+        storage_options: as `storageOptions` of the stream.
+    """
+    from .manifests import Manifests
+
+    return Manifests(directory, storage_options or {})
+
+
+def read(directory: str, *, storage_options: Mapping[str, Any] | None = None) -> DataFrame:
+    """The rows of exactly the files that the manifests in `directory` name, through Spark.
+
+    Raises:
+        TableError: there are no manifests, or no session of Spark.
+    """
+    return manifest(directory, storage_options=storage_options).frame()
+
+
+def frame(batch: DataFrame, format: str, options: Mapping[str, str] | None = None) -> DataFrame:  # noqa: A002 - as in Spark
+    """The content of a batch's files through a reader of Spark's own, for formats such as XML.
+
+    For streams of `fileFormat=binaryFile` without the column `content`: Sluice says which files are
+    in the batch, exactly once, and Spark reads them whole. Files are not cut, and one that is
+    replaced after its batch was planned is read as it is then.
+
+    Args:
+        batch: what `foreachBatch` is given.
+        format: any that `spark.read.format` knows.
+        options: of that reader.
+    """
+    paths = [row.path for row in batch.select("path").collect()]
+    reader = batch.sparkSession.read.format(format).options(**(options or {}))
+    # Spark takes characters such as * in paths for patterns.
+    return reader.load([_GLOB.sub(r"\\\g<0>", path) for path in paths])

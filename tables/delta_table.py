@@ -1,0 +1,216 @@
+"""Landed files into a Delta table: one transaction a batch, recognized by application transactions.
+
+Each commit carries two `txn` actions of the Delta protocol: the query's lineage with the checkpoint
+id, and one with a digest of the list of files. delta-rs accepts a `txn` that is there already
+(delta-rs issue 2580), so the table is read again before every try, and a conflict makes a new try.
+
+Not here: the files (`landed_batch.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from ..checkpoint_meta.storage.client_options import client_config
+from ..checkpoint_meta.storage.retries import delays
+from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
+from ..errors import TableError
+from .landed_batch import LandedBatch, not_next
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable, Schema
+    from pyspark.sql import DataFrame
+
+_TRIES: Final = 30
+"""Of one commit: another writer may be first each time, or the answer may be lost."""
+
+
+class DeltaSink:
+    """Adds the files of each batch; call it with a batch, as `foreachBatch` does."""
+
+    def __init__(self, table: str, storage_options: Mapping[str, Any]) -> None:
+        self._table = storage_url(absolute(table))
+        self._storage_options = storage_options
+
+    def __call__(self, frame: DataFrame, _: int) -> None:
+        """Make the files of a batch part of the table, unless they are.
+
+        Raises:
+            TableError: the table has another batch in its place, or does not fit the files.
+        """
+        batch = LandedBatch.of(frame, self._storage_options)
+        if batch is not None:
+            self.add(batch)
+
+    def add(self, batch: LandedBatch) -> None:
+        """See `__call__`."""
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        pauses = delays(0.05)
+        for attempt in range(1, _TRIES + 1):
+            try:
+                table = self._opened(batch)
+                if self._has(table, batch):
+                    return
+                self._commit(table, batch)
+                return
+            except (CommitFailedError, DeltaError, OSError) as error:
+                if attempt == _TRIES:
+                    raise TableError(
+                        "a batch could not be added to the Delta table",
+                        self._table,
+                        f"{type(error).__name__}: {error}, after {attempt} tries",
+                        "a commit, or another writer's to give way to",
+                        "Nothing is lost: the query adds the batch when it is started again.",
+                    ) from error
+                time.sleep(next(pauses))
+
+    @property
+    def client_options(self) -> dict[str, str] | None:
+        """The storage options by the names that deltalake has for them."""
+        scheme = scheme_of(self._table)
+        if not scheme or scheme == "file":
+            return None
+        config = client_config(scheme, self._storage_options)
+        found = {name: str(value) for name, value in config.store.items()}
+        if config.connections.get("allow_http"):
+            found["allow_http"] = "true"
+        return found
+
+    def _opened(self, batch: LandedBatch) -> DeltaTable:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            return DeltaTable(self._table, storage_options=self.client_options)
+        except TableNotFoundError:
+            # Another writer may make it at the same time: then it is there at the next try.
+            partitions = list(batch.files[0].partition)
+            # Their values are text in the paths; a table of other types is made beforehand.
+            names = pa.schema([(name, pa.string()) for name in partitions])
+            schemas = [*batch.schemas, names] if partitions else batch.schemas
+            return DeltaTable.create(
+                self._table,
+                self._with(None, schemas),
+                partition_by=partitions,
+                storage_options=self.client_options,
+            )
+
+    def _has(self, table: DeltaTable, batch: LandedBatch) -> bool:
+        known = table.transaction_version(batch.lineage)
+        if known is None or known < batch.checkpoint:
+            return False
+        files = table.transaction_version(_files_of(batch))
+        if known == batch.checkpoint and files == _number(batch):
+            return True
+        others = ", with other files" if known == batch.checkpoint else ""
+        found = f"checkpoint {known} of the query{others}, in version {table.version()}"
+        raise not_next(batch, self._table, found)
+
+    def _with(self, known: Schema | None, found: Sequence[pa.Schema]) -> Schema:
+        """The columns of the table and those of the files, which become nullable there."""
+        from deltalake import Schema
+
+        kinds = [json.loads(Schema.from_arrow(schema).to_json()) for schema in found]
+        whole = json.loads(known.to_json()) if known is not None else kinds[0]
+        try:
+            for kind in kinds:
+                whole = _both(whole, kind, "")
+        except ValueError as error:
+            raise TableError(
+                "the columns of the files do not fit the table's",
+                self._table,
+                str(error),
+                "columns of the same types; new ones are added",
+                "Land with the table's types (landSchema, schemaHints), or into another table.",
+            ) from error
+        return Schema.from_json(json.dumps(whole))
+
+    def _commit(self, table: DeltaTable, batch: LandedBatch) -> None:
+        from deltalake import CommitProperties, Transaction
+        from deltalake.transaction import AddAction, RemoveAction
+
+        batch.check_there()
+        partitions = list(table.metadata().partition_columns)
+        if any(list(file.partition) != partitions for file in batch.files):
+            raise TableError(
+                "the table is partitioned by other columns than the files",
+                self._table,
+                f"landPartitionBy={','.join(batch.files[0].partition)}",
+                f"the table's partition columns: {', '.join(partitions) or 'none'}",
+            )
+        now = int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(path, file.bytes, dict(file.partition), now, True, file.statistics)
+            for path, file in zip(batch.below(self._table), batch.files, strict=True)
+        ]
+        schema = self._with(table.schema(), batch.schemas)
+        identity = [
+            Transaction(batch.lineage, batch.checkpoint),
+            Transaction(_files_of(batch), _number(batch)),
+        ]
+        table.create_write_transaction(
+            actions,
+            "append",
+            schema,
+            partition_by=partitions,
+            commit_properties=CommitProperties(max_commit_retries=0, app_transactions=identity),
+        )
+
+
+def _files_of(batch: LandedBatch) -> str:
+    return f"{batch.lineage}-files"
+
+
+def _number(batch: LandedBatch) -> int:
+    # Versions of transactions are 64 bits with a sign.
+    return int(batch.digest[:15], 16)
+
+
+_INTEGERS: Final = ("byte", "short", "integer")
+"""Of the types that Parquet stores alike, so that files of both can be read as the wider one."""
+
+
+def _both(one: Any, other: Any, where: str) -> Any:
+    """The type in Delta's JSON that holds both; fields that only one has are nullable.
+
+    Raises:
+        ValueError: there is none; says where.
+    """
+    if one == other:
+        return one
+    if isinstance(one, str) and isinstance(other, str):
+        if one in _INTEGERS and other in _INTEGERS:
+            return max(one, other, key=_INTEGERS.index)
+    elif isinstance(one, dict) and isinstance(other, dict) and one["type"] == other["type"]:
+        if one["type"] == "struct":
+            return {**one, "fields": _fields(one["fields"], other["fields"], where)}
+        inner = "elementType" if one["type"] == "array" else "valueType"
+        both = {**one, inner: _both(one[inner], other[inner], f"{where}.{inner}")}
+        nullable = [key for key in one if key.lower().endswith("containsnull")]
+        if all(both[key] == other[key] for key in both if key not in (inner, *nullable)):
+            return {**both, **dict.fromkeys(nullable, True)}
+    message = f"{where.lstrip('.') or 'the rows'} is {_name(other)}, and {_name(one)} in the table"
+    raise ValueError(message)
+
+
+def _fields(one: Sequence[Any], other: Sequence[Any], where: str) -> list[Any]:
+    known = {field["name"]: field for field in one}
+    for field in other:
+        name = field["name"]
+        if name not in known:
+            known[name] = {**field, "nullable": True}
+            continue
+        kind = _both(known[name]["type"], field["type"], f"{where}.{name}")
+        nullable = known[name]["nullable"] or field["nullable"]
+        known[name] = {**known[name], "type": kind, "nullable": nullable}
+    return list(known.values())
+
+
+def _name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"])

@@ -1,0 +1,198 @@
+"""The files of one batch of a stream whose rows are landed, and what tells it from other batches.
+
+Not here: any table format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..checkpoint_meta.documents.landed_file import FileName, LandedFile
+from ..checkpoint_meta.storage.bucket import Bucket, open_bucket
+from ..checkpoint_meta.storage.urls import absolute, storage_url
+from ..errors import TableError
+from ..reader.files.io.random_access import AsFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_AT_ONCE: Final = 16
+"""Requests to a bucket."""
+
+
+@dataclass(frozen=True)
+class LandedBatch:
+    """What a sink is given: at least one file."""
+
+    files: Sequence[LandedFile]
+    lineage: str
+    """Of the query: of all batches with it, each has a higher checkpoint than the one before."""
+
+    checkpoint: int
+    """The newest one of the batch."""
+
+    storage_options: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, frame: DataFrame, storage_options: Mapping[str, Any]) -> LandedBatch | None:
+        """The batch that `foreachBatch` hands over; None if it has no files.
+
+        Raises:
+            TableError: the rows are not about landed files, or those of one query.
+        """
+        missing = {"path", "rows", "bytes", "partition", "statistics"} - set(frame.columns)
+        if missing:
+            raise TableError(
+                "a sink of landed files is given other rows",
+                "",
+                f"columns {frame.columns}",
+                "the rows of a stream with landAt, as they are",
+            )
+        rows = frame.collect()
+        files = [
+            LandedFile(
+                path=row.path,
+                rows=row.rows,
+                bytes=row.bytes,
+                partition=row.partition or {},
+                statistics=row.statistics,
+            )
+            for row in rows
+        ]
+        return cls.of_files(files, storage_options) if files else None
+
+    @classmethod
+    def of_files(
+        cls, files: Iterable[LandedFile], storage_options: Mapping[str, Any]
+    ) -> LandedBatch:
+        """The batch of these files, which say themselves whose they are."""
+        ordered = sorted(files, key=lambda file: file.path)
+        names = [FileName.parse(file.path) for file in ordered]
+        known = [name for name in names if name is not None]
+        lineages = {name.lineage for name in known}
+        if len(known) < len(names) or len(lineages) != 1:
+            raise TableError(
+                "the files of a batch are not those of one query",
+                ordered[0].path,
+                f"{len(lineages)} queries, {len(names) - len(known)} names of others",
+                "a stream with one source, whose rows are not joined with others",
+            )
+        newest = max(name.ref.checkpoint for name in known)
+        return cls(ordered, lineages.pop(), newest, storage_options)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the list of files: 64 hex digits, the same for the same files."""
+        listed = "\n".join(file.path for file in self.files)
+        return hashlib.sha256(listed.encode()).hexdigest()
+
+    @cached_property
+    def schemas(self) -> Sequence[pa.Schema]:
+        """The distinct schemas of the files, without partition columns.
+
+        A reader has one schema for all of its files, so one footer of each is read.
+        """
+        first: dict[tuple[int, int], LandedFile] = {}
+        for file in self.files:
+            name = FileName.parse(file.path)
+            assert name is not None
+            first.setdefault((name.ref.checkpoint, name.reader), file)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = pool.map(self._schema_of, first.values())
+            return list(dict.fromkeys(schema.remove_metadata() for schema in found))
+
+    def _schema_of(self, file: LandedFile) -> pa.Schema:
+        opened = open_bucket(file.path, self.storage_options)
+        if opened is None:
+            return pq.read_schema(file.path)
+        bucket, key = opened
+        return pq.read_schema(pa.PythonFile(AsFile(_Object(bucket, key), file.bytes), "r"))
+
+    def check_there(self) -> None:
+        """Check that all files are there: nothing keeps a VACUUM from those in no table yet.
+
+        Raises:
+            TableError: some are gone, or have another size.
+        """
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            sizes = list(pool.map(self._size_of, self.files))
+        gone = [f.path for f, size in zip(self.files, sizes, strict=True) if size != f.bytes]
+        if gone:
+            raise TableError(
+                f"{len(gone)} data files of a batch are gone, or not what was written",
+                gone[0],
+                "no such file, or another size",
+                f"all {len(self.files)} files that the reader commits of the batch name",
+                "Put them back from a copy. Something has deleted files that were in no table yet: "
+                "a VACUUM that keeps less than the query needs between two batches, or a person.",
+            )
+
+    def _size_of(self, file: LandedFile) -> int | None:
+        opened = open_bucket(file.path, self.storage_options)
+        try:
+            if opened is None:
+                return Path(file.path).stat().st_size
+            return opened[0].head(opened[1]).size
+        except FileNotFoundError:
+            return None
+
+    def below(self, table: str) -> list[str]:
+        """The paths of the files relative to a table's directory.
+
+        Raises:
+            TableError: a file is not below it.
+        """
+        root = storage_url(absolute(table)).rstrip("/") + "/"
+        for file in self.files:
+            if not storage_url(file.path).startswith(root):
+                raise TableError(
+                    "a data file is not below its table",
+                    file.path,
+                    f"the table {table}",
+                    "landAt that is the table's directory, or below it",
+                )
+        return [storage_url(file.path).removeprefix(root) for file in self.files]
+
+    def to_json(self) -> bytes:
+        """The files as JSON, the same bytes for the same files."""
+        document = {
+            "lineage": self.lineage,
+            "checkpoint": self.checkpoint,
+            "files": [file.model_dump(mode="json") for file in self.files],
+        }
+        return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+@dataclass
+class _Object:
+    bucket: Bucket
+    key: str
+
+    def read_at(self, position: int, count: int) -> bytes:
+        return self.bucket.part(self.key, position, count).data if count else b""
+
+    def close(self) -> None:
+        return
+
+
+def not_next(batch: LandedBatch, table: str, found: str) -> TableError:
+    """The error for a batch that the table has otherwise, or has gone beyond."""
+    return TableError(
+        "the table does not go on where this batch begins",
+        table,
+        found,
+        f"checkpoint {batch.checkpoint} of query {batch.lineage} to be new, or there with the "
+        "same files",
+        "Either the query was restored to an earlier state, or two queries share one state. "
+        "Restore the table to the version before, or land into another table.",
+    )

@@ -1,0 +1,97 @@
+"""Batches without a table format: one manifest a batch, created once and never changed.
+
+Not here: the files (`landed_batch.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..checkpoint_meta.storage.urls import absolute, hadoop_url
+from ..checkpoint_meta.stores.open_store import open_store
+from ..errors import TableError
+from .landed_batch import LandedBatch, not_next
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FOLDER = "manifests"
+
+
+class Manifests:
+    """The manifests of one directory; call it with a batch, as `foreachBatch` does."""
+
+    def __init__(self, directory: str, storage_options: Mapping[str, Any]) -> None:
+        self._directory = absolute(directory)
+        self._storage_options = storage_options
+        self._store = open_store(self._directory, storage_options)
+
+    def __call__(self, frame: DataFrame, _: int) -> None:
+        """Publish the manifest of a batch, unless it is there.
+
+        Raises:
+            TableError: it is there with other files, or the files are gone.
+        """
+        batch = LandedBatch.of(frame, self._storage_options)
+        if batch is None:
+            return
+        batch.check_there()
+        name = f"{_FOLDER}/{batch.lineage}-{batch.checkpoint:010d}.json"
+        document = batch.to_json()
+        try:
+            self._store.publish(name, document)
+        except FileExistsError:
+            if self._store.read(name) != document:
+                found = f"{name} with other files"
+                raise not_next(batch, self._directory, found) from None
+
+    def paths(self) -> Sequence[str]:
+        """All data files of all batches."""
+        found = []
+        for leaf in self._store.list(_FOLDER):
+            document = json.loads(self._store.read(f"{_FOLDER}/{leaf}"))
+            found += [str(file["path"]) for file in document["files"]]
+        return found
+
+    def frame(self, spark: SparkSession | None = None) -> DataFrame:
+        """The rows of exactly these files; columns of all of them, and of partitions.
+
+        Args:
+            spark: the session; by default the active one.
+
+        Raises:
+            TableError: there are no manifests, or no session.
+        """
+        from pyspark.sql import SparkSession
+
+        session = spark or SparkSession.getActiveSession()
+        paths = self.paths()
+        if session is None or not paths:
+            raise TableError(
+                "there is nothing to read manifests with, or there are none",
+                self._directory,
+                "no session of Spark" if paths else "no manifests",
+                "a session, and a directory that tables.manifest has written to",
+            )
+        reader = session.read.option("mergeSchema", "true").option("basePath", _base(paths))
+        return reader.parquet(*map(hadoop_url, paths))
+
+
+def _base(paths: Sequence[str]) -> str:
+    """What is above the partition directories of all files."""
+    folders = {path.rpartition("/")[0] for path in paths}
+    common = _common([folder.split("/") for folder in folders])
+    while common and "=" in common[-1]:
+        common.pop()
+    return hadoop_url("/".join(common))
+
+
+def _common(parts: Sequence[list[str]]) -> list[str]:
+    found = []
+    for names in zip(*parts, strict=False):
+        if len(set(names)) > 1:
+            break
+        found.append(names[0])
+    return found

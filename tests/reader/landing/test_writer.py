@@ -1,0 +1,238 @@
+"""Data files: every row once, bounds that hold, bounded memory, nothing half written."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
+from pyspark_sluice.errors import OptionError
+from pyspark_sluice.reader.landing import writer as writer_module
+from pyspark_sluice.reader.landing.options import LandingOptions
+from pyspark_sluice.reader.landing.place import LocalPlace, is_below
+from pyspark_sluice.reader.landing.statistics import parsed
+from pyspark_sluice.reader.landing.writer import DataFileWriter
+
+NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
+PLAIN = pa.schema([("id", pa.int64()), ("text", pa.string())])
+
+
+def writer(folder, schema=PLAIN, transform=None, **options):
+    made = LandingOptions.model_validate({f"land_{k}": v for k, v in options.items()})
+    return DataFileWriter(LocalPlace(folder), NAME, schema, made, transform)
+
+
+def rows(schema, *columns):
+    return pa.record_batch(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def landed(folder, schema, *columns, **options):
+    made = writer(folder, schema, **options)
+    made.write(rows(schema, *columns))
+    return made.finish()
+
+
+def ids(files):
+    return sorted(i for file in files for i in pq.read_table(file.path)["id"].to_pylist())
+
+
+def test_the_name_of_a_file_says_whose_it_is():
+    assert FileName.parse(f"s3://b/day=1/{NAME}") == NAME
+    assert FileName.parse("/table/part-00000.parquet") is None
+
+
+def test_rows_are_in_files_of_about_the_size_that_is_asked_for(tmp_path):
+    made = writer(tmp_path, file_bytes=1024 * 1024, compression="none")
+    for start in range(0, 400_000, 20_000):
+        made.write(rows(PLAIN, range(start, start + 20_000), [os.urandom(5).hex()] * 20_000))
+    files = made.finish()
+    assert ids(files) == list(range(400_000))
+    assert len(files) > 2
+    assert all(file.bytes == Path(file.path).stat().st_size for file in files)
+    assert max(file.bytes for file in files) < 3 * 1024 * 1024
+    assert sum(file.rows for file in files) == 400_000
+
+
+def test_without_rows_there_is_no_file(tmp_path):
+    assert writer(tmp_path).finish() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_partitions_are_directories_as_in_hive_and_values_as_in_delta(tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("who", pa.string())])
+    days = [dt.date(2024, 1, 2), None, dt.date(2024, 1, 2), dt.date(2024, 1, 2)]
+    files = landed(
+        tmp_path, schema, range(4), days, ["a/b", "x", "", "a/b"], partition_by="day,who"
+    )
+    found = {
+        tuple(file.partition.values()): (
+            str(Path(file.path).parent.relative_to(tmp_path)),
+            ids([file]),
+        )
+        for file in files
+    }
+    assert found == {
+        ("2024-01-02", "a/b"): ("day=2024-01-02/who=a%2Fb", [0, 3]),
+        (None, "x"): ("day=__HIVE_DEFAULT_PARTITION__/who=x", [1]),
+        ("2024-01-02", None): ("day=2024-01-02/who=__HIVE_DEFAULT_PARTITION__", [2]),
+    }
+
+
+def test_a_thousand_partitions_take_the_memory_and_the_open_files_of_a_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer_module, "_BUFFERED", 100_000)
+    made = writer(tmp_path, partition_by="text")
+    most = 0
+    for start in range(0, 60_000, 3_000):
+        texts = [f"p{i % 1000}" for i in range(start, start + 3_000)]
+        made.write(rows(PLAIN, range(start, start + 3_000), texts))
+        most = max(most, len([n for n in os.listdir("/proc/self/fd") if _is_below(n, tmp_path)]))
+    files = made.finish()
+    assert ids(files) == list(range(60_000))
+    assert len(files) == 1000
+    assert 0 < most <= 8
+
+
+def _is_below(descriptor, folder):
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}").startswith(str(folder))
+    except OSError:
+        return False
+
+
+def test_rows_are_sorted_within_each_file(tmp_path):
+    files = landed(tmp_path, PLAIN, [3, 1, 2], ["a", "b", "a"], sort_by="text,id")
+    assert [pq.read_table(file.path)["id"].to_pylist() for file in files] == [[2, 3, 1]]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"partition_by": "nowhere"}, "landPartitionBy.*nowhere"),
+        ({"partition_by": "id,text"}, "at least one other column"),
+        ({"sort_by": "nowhere"}, "landSortBy.*no such columns"),
+    ],
+)
+def test_columns_that_are_not_there_are_refused_by_name(tmp_path, options, expected):
+    with pytest.raises(OptionError, match=expected):
+        writer(tmp_path, **options)
+
+
+def test_a_function_changes_rows_on_their_way_and_what_it_returns_is_checked(tmp_path):
+    made = writer(tmp_path, transform=lambda batch: batch.slice(0, 1))
+    made.write(rows(PLAIN, [1, 2], ["a", "b"]))
+    assert ids(made.finish()) == [1]
+    made = writer(tmp_path, transform=lambda batch: batch.select(["id"]))
+    with pytest.raises(OptionError, match="landTransformSchema"):
+        made.write(rows(PLAIN, [1, 2], ["a", "b"]))
+
+
+def test_what_is_discarded_leaves_no_file(tmp_path):
+    made = writer(tmp_path, file_bytes=1024 * 1024, compression="none", partition_by="text")
+    for start in range(4):
+        made.write(rows(PLAIN, range(200_000), [f"{start}"] * 200_000))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()]
+    made.discard()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_file_is_not_visible_before_it_is_whole(tmp_path):
+    made = writer(tmp_path, file_bytes=1024 * 1024)
+    made.write(rows(PLAIN, range(500_000), ["x"] * 500_000))
+    assert [path for path in tmp_path.rglob("*.parquet") if not path.name.startswith(".")] == []
+    assert len(made.finish()) >= 1
+
+
+def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path):
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full on this machine")
+
+    class Full(LocalPlace):
+        def local_file(self, name):
+            target = super().local_file(name)
+            target.symlink_to(full)
+            return target
+
+    made = DataFileWriter(Full(tmp_path), NAME, PLAIN, LandingOptions(), None)
+    made.write(rows(PLAIN, range(1000), ["x"] * 1000))
+    with pytest.raises(OSError, match="No space left"):
+        made.finish()
+    made.discard()
+    assert list(tmp_path.rglob("*.parquet*")) == []
+
+
+FLOATS = st.floats(allow_nan=True, allow_infinity=True)
+FIRST, LAST = (dt.datetime.fromisoformat(day) for day in ("0001-01-02", "9999-12-30"))
+TIMES = st.datetimes(min_value=FIRST, max_value=LAST)
+
+
+@given(
+    texts=st.lists(st.none() | st.text(max_size=40), min_size=1, max_size=8),
+    floats=st.lists(st.none() | FLOATS, min_size=1, max_size=8),
+    times=st.lists(st.none() | TIMES, min_size=1, max_size=8),
+    numbers=st.lists(st.none() | st.integers(-(10**20), 10**20), min_size=1, max_size=8),
+)
+def test_every_value_lies_between_the_bounds_that_are_written(
+    tmp_path_factory, texts, floats, times, numbers
+):
+    schema = pa.schema(
+        [
+            ("t", pa.string()),
+            ("o", pa.struct([("f", pa.float64())])),
+            ("at", pa.timestamp("us", "UTC")),
+            ("d", pa.decimal128(30, 3)),
+        ]
+    )
+    count = max(map(len, (texts, floats, times, numbers)))
+    texts, floats, times, numbers = ((c * count)[:count] for c in (texts, floats, times, numbers))
+    decimals = [None if n is None else Decimal(n) / 1000 for n in numbers]
+    columns = texts, [{"f": f} for f in floats], times, decimals
+    (file,) = landed(tmp_path_factory.mktemp("x"), schema, *columns)
+    found = parsed(file.statistics)
+    assert found["numRecords"] == count
+    assert found["nullCount"] == {
+        "t": texts.count(None),
+        "o": {"f": floats.count(None)},
+        "at": times.count(None),
+        "d": numbers.count(None),
+    }
+    low, high = found["minValues"], found["maxValues"]
+    if "t" in low:
+        assert all(
+            low["t"].encode() <= t.encode() <= high["t"].encode() for t in texts if t is not None
+        )
+    if "o" in low:
+        assert all(low["o"]["f"] <= f <= high["o"]["f"] for f in floats if f is not None)
+    else:
+        assert any(f is None or math.isnan(f) for f in floats)
+    if "at" in low:
+        bounds = [dt.datetime.fromisoformat(b["at"].removesuffix("Z")) for b in (low, high)]
+        assert all(bounds[0] <= t <= bounds[1] for t in times if t is not None)
+    if "d" in low:
+        assert all(low["d"] <= float(d) <= high["d"] for d in decimals if d is not None)
+
+
+def test_statistics_are_those_of_the_first_thirty_two_columns_and_of_no_list(tmp_path):
+    schema = pa.schema([("l", pa.list_(pa.int64())), *((f"c{i}", pa.int64()) for i in range(40))])
+    (file,) = landed(tmp_path, schema, [[1]], *([i] for i in range(40)))
+    found = json.loads(file.statistics)
+    assert list(found["minValues"]) == [f"c{i}" for i in range(31)]
+
+
+def test_a_place_below_another_is_known_as_such():
+    assert is_below("/lake/in", "/lake")
+    assert is_below("s3a://b/x", "s3://b/x/")
+    assert not is_below("/lake2", "/lake")
