@@ -55,10 +55,8 @@ class DeltaSink:
         for attempt in range(1, _TRIES + 1):
             try:
                 table = self._opened(batch)
-                if self._has(table, batch):
+                if self._has(table, batch) or self._committed(table, batch):
                     return
-                self._commit(table, batch)
-                return
             except (CommitFailedError, DeltaError, OSError) as error:
                 if attempt == _TRIES:
                     raise TableError(
@@ -93,7 +91,7 @@ class DeltaSink:
             partitions = list(batch.files[0].partition)
             # Their values are text in the paths; a table of other types is made beforehand.
             names = pa.schema([(name, pa.string()) for name in partitions])
-            schemas = [*batch.schemas, names] if partitions else batch.schemas
+            schemas = [*batch.schemas, names]
             return DeltaTable.create(
                 self._table,
                 self._with(None, schemas),
@@ -131,7 +129,8 @@ class DeltaSink:
             ) from error
         return Schema.from_json(json.dumps(whole))
 
-    def _commit(self, table: DeltaTable, batch: LandedBatch) -> None:
+    def _committed(self, table: DeltaTable, batch: LandedBatch) -> bool:
+        """Add the files; False if the table had to be given their columns first."""
         from deltalake import CommitProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -149,7 +148,8 @@ class DeltaSink:
             AddAction(path, file.bytes, dict(file.partition), now, True, file.statistics)
             for path, file in zip(batch.below(self._table), batch.files, strict=True)
         ]
-        schema = self._with(table.schema(), batch.schemas)
+        if self._grown(table, batch):
+            return False
         identity = [
             Transaction(batch.lineage, batch.checkpoint),
             Transaction(_files_of(batch), _number(batch)),
@@ -157,10 +157,23 @@ class DeltaSink:
         table.create_write_transaction(
             actions,
             "append",
-            schema,
+            table.schema(),
             partition_by=partitions,
             commit_properties=CommitProperties(max_commit_retries=0, app_transactions=identity),
         )
+        return True
+
+    def _grown(self, table: DeltaTable, batch: LandedBatch) -> bool:
+        """Add columns of the files that the table lacks: in a version before, harmless alone."""
+        from deltalake import CommitProperties
+
+        known = {field.name: field for field in table.schema().fields}
+        wanted = self._with(table.schema(), batch.schemas).fields
+        more = [field for field in wanted if known.get(field.name) != field]
+        if more:
+            once = CommitProperties(max_commit_retries=0)
+            table.alter.add_columns(more, commit_properties=once)
+        return bool(more)
 
 
 def _files_of(batch: LandedBatch) -> str:
@@ -173,11 +186,11 @@ def _number(batch: LandedBatch) -> int:
 
 
 _INTEGERS: Final = ("byte", "short", "integer")
-"""Of the types that Parquet stores alike, so that files of both can be read as the wider one."""
+"""Of the types that Parquet stores alike, so that files of one can be read as a wider one."""
 
 
 def _both(one: Any, other: Any, where: str) -> Any:
-    """The type in Delta's JSON that holds both; fields that only one has are nullable.
+    """The table's type in Delta's JSON with what the files' has; new fields are nullable.
 
     Raises:
         ValueError: there is none; says where.
@@ -185,8 +198,8 @@ def _both(one: Any, other: Any, where: str) -> Any:
     if one == other:
         return one
     if isinstance(one, str) and isinstance(other, str):
-        if one in _INTEGERS and other in _INTEGERS:
-            return max(one, other, key=_INTEGERS.index)
+        if one in _INTEGERS and other in _INTEGERS[: _INTEGERS.index(one)]:
+            return one
     elif isinstance(one, dict) and isinstance(other, dict) and one["type"] == other["type"]:
         if one["type"] == "struct":
             return {**one, "fields": _fields(one["fields"], other["fields"], where)}

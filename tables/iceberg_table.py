@@ -88,6 +88,8 @@ class IcebergSink:
                 f"landPartitionBy={','.join(batch.files[0].partition)}",
                 "no landPartitionBy",
             )
+        from pyiceberg.exceptions import ValidationError
+
         batch.check_there()
         properties = {_checkpoint_of(batch): str(batch.checkpoint), _files_of(batch): batch.digest}
         with self._table.transaction() as transaction:
@@ -95,7 +97,7 @@ class IcebergSink:
                 with transaction.update_schema() as update:
                     for schema in batch.schemas:
                         update.union_by_name(schema)
-            except ValueError as error:
+            except (ValueError, ValidationError) as error:
                 raise TableError(
                     "the columns of the files do not fit the table's",
                     str(self._table.name()),

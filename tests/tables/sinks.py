@@ -1,0 +1,47 @@
+"""Landed batches for the tests of sinks, without Spark: what readers have written."""
+
+from __future__ import annotations
+
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
+from pyspark_sluice.reader.landing.options import LandingOptions
+from pyspark_sluice.reader.landing.place import place_of
+from pyspark_sluice.reader.landing.writer import DataFileWriter
+from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tables.landed_batch import LandedBatch
+from pyspark_sluice.tests.patience import PATIENCE
+
+LINEAGE = "0123456789abcdef"
+
+
+def batch_of(
+    url: str | Path, checkpoint: int, table: pa.Table, *, storage: Any = None, **options: Any
+) -> LandedBatch:
+    """One batch of one reader whose rows are `table`."""
+    lineage = options.pop("lineage", LINEAGE)
+    token = options.pop("token", f"{checkpoint:012x}")
+    reader = options.pop("reader", 0)
+    name = FileName(lineage, CheckpointRef(checkpoint, 1), reader, token)
+    made = LandingOptions.model_validate({f"land_{k}": v for k, v in options.items()})
+    writer = DataFileWriter(place_of(str(url), storage or {}), name, table.schema, made, None)
+    for batch in table.to_batches():
+        writer.write(batch)
+    return LandedBatch.of_files(writer.finish(), storage or {})
+
+
+def add_to_delta(table: str, batch: LandedBatch, gate: Barrier) -> None:
+    """In a process of its own: once the other one is there, too."""
+    gate.wait(PATIENCE)
+    DeltaSink(table, {}).add(batch)
+
+
+def ids(first: int, count: int = 3, **more: Any) -> pa.Table:
+    """Rows with ids from `first` on."""
+    columns = {name: pa.array([value] * count) for name, value in more.items()}
+    return pa.table({"id": pa.array(range(first, first + count), pa.int64()), **columns})

@@ -1,0 +1,155 @@
+"""Landed batches in a Delta table: each once, whatever is repeated, raced or lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+from decimal import Decimal
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, ids
+
+pytestmark = pytest.mark.slow
+
+
+def rows_of(table, column="id"):
+    return sorted(DeltaTable(str(table)).to_pyarrow_table(columns=[column])[column].to_pylist())
+
+
+def test_a_missing_table_is_made_and_batches_are_added_in_one_version_each(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    sink.add(batch_of(tmp_path, 1, ids(0)))
+    sink.add(batch_of(tmp_path, 2, ids(3)))
+    assert rows_of(tmp_path) == [*range(6)]
+    assert DeltaTable(str(tmp_path)).version() == 2
+
+
+def test_a_batch_that_is_repeated_changes_nothing(tmp_path):
+    sink, batch = DeltaSink(str(tmp_path), {}), batch_of(tmp_path, 1, ids(0))
+    for _ in range(3):
+        sink.add(batch)
+    assert (rows_of(tmp_path), DeltaTable(str(tmp_path)).version()) == ([0, 1, 2], 1)
+
+
+def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    sink.add(batch_of(tmp_path, 1, ids(0)))
+    with pytest.raises(TableError, match="checkpoint 1 of the query, with other files"):
+        sink.add(batch_of(tmp_path, 1, ids(0), token="f" * 12))
+    assert rows_of(tmp_path) == [0, 1, 2]
+
+
+def test_a_batch_before_the_table_s_newest_is_refused_by_name(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    earlier = batch_of(tmp_path, 1, ids(0))
+    sink.add(batch_of(tmp_path, 2, ids(3)))
+    with pytest.raises(TableError, match="found checkpoint 2 of the query"):
+        sink.add(earlier)
+    assert rows_of(tmp_path) == [3, 4, 5]
+
+
+def test_two_queries_may_land_in_one_table(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    sink.add(batch_of(tmp_path, 5, ids(0)))
+    sink.add(batch_of(tmp_path, 1, ids(3), lineage="f" * 16))
+    assert rows_of(tmp_path) == [*range(6)]
+
+
+def test_new_columns_are_added_and_narrower_integers_fit(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    sink.add(batch_of(tmp_path, 1, ids(0, o={"x": 1}, n=pa.scalar(1, pa.int32()))))
+    more = {"o": {"x": 1, "y": "new"}, "s": "new", "n": pa.scalar(2, pa.int16())}
+    sink.add(batch_of(tmp_path, 2, ids(3, **more)))
+    frame = pl.read_delta(str(tmp_path)).sort("id")
+    assert frame["s"].to_list() == [None] * 3 + ["new"] * 3
+    assert frame["o"].struct.field("y").to_list() == [None] * 3 + ["new"] * 3
+    assert frame["n"].sum() == 9
+    paths = DeltaTable(str(tmp_path)).file_uris()
+    assert duckdb.read_parquet(paths).aggregate("count(*)").fetchall() == [(6,)]
+
+
+def test_a_column_of_another_type_is_refused_by_name_and_nothing_is_added(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    sink.add(batch_of(tmp_path, 1, ids(0, o={"x": 1})))
+    with pytest.raises(TableError, match=r"o\.x is string, and long in the table"):
+        sink.add(batch_of(tmp_path, 2, ids(3, o={"x": "1"})))
+    assert rows_of(tmp_path) == [0, 1, 2]
+
+
+def test_files_that_a_vacuum_has_taken_are_named_before_anything_is_added(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    sink.add(batch_of(tmp_path, 1, ids(0)))
+    batch = batch_of(tmp_path, 2, ids(3))
+    DeltaTable(str(tmp_path)).vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
+    with pytest.raises(TableError, match="1 data files of a batch are gone"):
+        sink.add(batch)
+    assert rows_of(tmp_path) == [0, 1, 2]
+
+
+def test_partition_values_are_read_back_whatever_characters_they_have(tmp_path):
+    names = ["plain", "a/b", "50%", "ü ä", "x=y", "a:b?c#d", None]
+    table = pa.table({"id": range(len(names)), "who": pa.array(names)})
+    DeltaSink(str(tmp_path), {}).add(batch_of(tmp_path, 1, table, partition_by="who"))
+    found = DeltaTable(str(tmp_path)).to_pyarrow_table().to_pylist()
+    assert {row["id"]: row["who"] for row in found} == dict(enumerate(names))
+    assert pl.read_delta(str(tmp_path)).sort("id")["who"].to_list() == names
+
+
+def test_conditions_skip_no_file_that_has_a_row(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    for number in range(4):
+        values = [Decimal(number) + Decimal("0.25"), Decimal(number)]
+        table = pa.table(
+            {
+                "id": [2 * number, 2 * number + 1],
+                "text": ["x" * 40 + str(number), "a"],
+                "v": [float("nan") if number == 2 else float(number), -1.0],
+                "d": pa.array(values, pa.decimal128(10, 2)),
+            }
+        )
+        sink.add(batch_of(tmp_path, number + 1, table))
+    frame = pl.scan_delta(str(tmp_path))
+    assert frame.filter(pl.col("text") > "x" * 40).collect()["id"].sort().to_list() == [0, 2, 4, 6]
+    assert frame.filter(pl.col("v") >= 3.0).filter(pl.col("v").is_not_nan()).collect()[
+        "id"
+    ].to_list() == [6]
+    assert frame.filter(pl.col("d") == Decimal("3.25")).collect()["id"].to_list() == [6]
+
+
+def test_two_drivers_that_add_one_batch_at_once_add_it_once(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    for number in range(1, 6):
+        batch = batch_of(tmp_path, number, ids(3 * number))
+        gate = context.Barrier(2)
+        drivers = [
+            context.Process(target=add_to_delta, args=(str(tmp_path), batch, gate))
+            for _ in range(2)
+        ]
+        for driver in drivers:
+            driver.start()
+        for driver in drivers:
+            driver.join(PATIENCE)
+            assert driver.exitcode == 0
+    assert rows_of(tmp_path) == [*range(3, 18)]
+
+
+def test_a_table_in_a_bucket_takes_each_batch_once(bucket, server):
+    storage = server.options
+    url = f"s3://{bucket}/lake/orders"
+    sink = DeltaSink(url, storage)
+    for number in (1, 2, 2):
+        sink.add(batch_of(url, number, ids(3 * number), storage=storage))
+    found = DeltaTable(url, storage_options=sink.client_options).to_pyarrow_table()
+    assert sorted(found["id"].to_pylist()) == [*range(3, 9)]
+
+
+def test_files_beside_the_table_are_refused(tmp_path):
+    with pytest.raises(TableError, match="not below its table"):
+        DeltaSink(str(tmp_path / "table"), {}).add(batch_of(tmp_path / "files", 1, ids(0)))

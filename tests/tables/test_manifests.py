@@ -1,0 +1,71 @@
+"""One manifest for each batch, and files that a sweep may take."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.reader.landing.place import place_of
+from pyspark_sluice.reader.landing.sweep import sweep
+from pyspark_sluice.tables.landed_batch import LandedBatch
+from pyspark_sluice.tests.tables.sinks import LINEAGE, batch_of, ids
+
+
+def commit_of(batch: LandedBatch, reader: int = 0) -> ReaderCommit:
+    return ReaderCommit(
+        checkpoint=batch.checkpoint,
+        epoch=1,
+        reader=reader,
+        attempt=0,
+        rows=[3],
+        input_bytes=[1],
+        microseconds=[1],
+        landed=batch.files,
+    )
+
+
+@pytest.mark.parametrize("place", ["local", "bucket"])
+def test_only_files_of_attempts_that_lost_to_a_commit_are_swept(tmp_path, request, place):
+    storage = {}
+    if place == "bucket":
+        storage = request.getfixturevalue("server").options
+        url = f"s3://{request.getfixturevalue('bucket')}/table"
+    else:
+        url = str(tmp_path / "table")
+    commits = ReaderCommits(open_store(str(tmp_path / "state")))
+    won = batch_of(url, 1, ids(0), storage=storage, token="a" * 12)
+    lost = batch_of(url, 1, ids(0), storage=storage, token="b" * 12)
+    at_work = batch_of(url, 2, ids(3), storage=storage)
+    other = batch_of(url, 1, ids(0), storage=storage, lineage="f" * 16)
+    commits.publish(commit_of(won))
+    where = place_of(url, storage)
+    for delete in (False, True):
+        found = sweep(where, LINEAGE, commits, delete=delete)
+        assert found.named == [file.path for file in won.files]
+        assert found.superseded == [file.path for file in lost.files]
+        assert found.undecided == [file.path for file in at_work.files]
+    left = {file.path for batch in (won, at_work, other) for file in batch.files}
+    assert set(where.files()) == left
+
+
+def test_a_file_that_was_never_finished_is_swept_once_its_reader_has_a_commit(tmp_path):
+    commits = ReaderCommits(open_store(str(tmp_path / "state")))
+    won = batch_of(tmp_path / "table", 1, ids(0), token="a" * 12)
+    torn = batch_of(tmp_path / "table", 1, ids(0), token="b" * 12).files[0].path
+    place = place_of(str(tmp_path / "table"), {})
+    folder, _, name = torn.rpartition("/")
+    half = f"{folder}/.{name}.partial"
+    (tmp_path / "table" / name).rename(half)
+    assert sweep(place, LINEAGE, commits, delete=True).superseded == []
+    commits.publish(commit_of(won))
+    assert sweep(place, LINEAGE, commits, delete=True).superseded == [half]
+    assert list(place.files()) == [won.files[0].path]
+
+
+def test_a_batch_has_files_of_one_query_only(tmp_path):
+    one = batch_of(tmp_path, 1, ids(0))
+    other = batch_of(tmp_path, 1, ids(0), lineage="f" * 16)
+    with pytest.raises(TableError, match="2 queries"):
+        LandedBatch.of_files([*one.files, *other.files], {})
