@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from .manifests import Manifests
 
@@ -77,7 +78,13 @@ def read(directory: str, *, storage_options: Mapping[str, Any] | None = None) ->
     return manifest(directory, storage_options=storage_options).frame()
 
 
-def frame(batch: DataFrame, format: str, options: Mapping[str, str] | None = None) -> DataFrame:  # noqa: A002 - as in Spark
+def frame(
+    batch: DataFrame,
+    format: str,  # noqa: A002 - as in Spark
+    options: Mapping[str, str] | None = None,
+    *,
+    schema: StructType | str | None = None,
+) -> DataFrame:
     """The content of a batch's files through a reader of Spark's own, for formats such as XML.
 
     For streams of `fileFormat=binaryFile` without the column `content`: Sluice says which files are
@@ -88,8 +95,12 @@ def frame(batch: DataFrame, format: str, options: Mapping[str, str] | None = Non
         batch: what `foreachBatch` is given.
         format: any that `spark.read.format` knows.
         options: of that reader.
+        schema: of the rows. Without it Spark infers one for each batch, and its XML reader then
+            finds no files with any of * ? [ ] { } in their names.
     """
     paths = [row.path for row in batch.select("path").collect()]
     reader = batch.sparkSession.read.format(format).options(**(options or {}))
+    if schema is not None:
+        reader = reader.schema(schema)
     # Spark takes characters such as * in paths for patterns.
     return reader.load([_GLOB.sub(r"\\\g<0>", path) for path in paths])

@@ -297,6 +297,14 @@ def _format_problems(options: SluiceOptions) -> Iterator[str]:
             f"expected one of {counting}, or maxBytesPerTrigger instead"
         )
     yield from refused(options)
+    if not options.line_sep or options.line_sep.isascii():
+        return
+    from ...reader.files.io.lines import separator_of
+
+    try:
+        separator_of(options)
+    except OptionError as error:
+        yield str(error)
 
 
 def _time_problems(options: SluiceOptions) -> Iterator[str]:

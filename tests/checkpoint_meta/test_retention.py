@@ -251,3 +251,20 @@ def test_a_base_of_which_an_attachment_is_damaged_is_no_floor():
     prune(store, head, 1)
     assert {a.name for a in old} <= set(store.list("index"))
     assert CheckpointRef(5, 1) in CheckpointHistory(store).bases()
+
+
+def test_commits_go_when_whoever_needs_them_has_been_asked():
+    store, head = with_orphans()
+    asked = []
+
+    def some(refs):
+        asked.extend(refs)
+        return [ref for ref in refs if ref.checkpoint != 5]
+
+    history, attachments = CheckpointHistory(store), Attachments(store, 9)
+    retention = Retention(store, history, 9, lambda: None, attachments, commits_go=some)
+    retention.prune(head, 3)
+    there = {ref for ref in asked if store.list(f"readers/{ref.name}")}
+    assert {ref.checkpoint for ref in there} == {5}
+    assert min(ref.checkpoint for ref in asked) == 1
+    check_retained(store, head, 3)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit
 from pyspark_sluice.reader.landing.options import LandingOptions
 from pyspark_sluice.reader.landing.place import place_of
 from pyspark_sluice.reader.landing.writer import DataFileWriter
@@ -33,6 +34,20 @@ def batch_of(
     for batch in table.to_batches():
         writer.write(batch)
     return LandedBatch.of_files(writer.finish(), storage or {})
+
+
+def commit_of(batch: LandedBatch, reader: int = 0) -> ReaderCommit:
+    """By which the files of a batch count."""
+    return ReaderCommit(
+        checkpoint=batch.checkpoint,
+        epoch=1,
+        reader=reader,
+        attempt=0,
+        rows=[3],
+        input_bytes=[1],
+        microseconds=[1],
+        landed=batch.files,
+    )
 
 
 def add_to_delta(table: str, batch: LandedBatch, gate: Barrier) -> None:

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.reader.landing.place import place_of
 from pyspark_sluice.reader.landing.sweep import sweep
 from pyspark_sluice.tables.landed_batch import LandedBatch
-from pyspark_sluice.tests.tables.sinks import LINEAGE, batch_of, ids
-
-
-def commit_of(batch: LandedBatch, reader: int = 0) -> ReaderCommit:
-    return ReaderCommit(
-        checkpoint=batch.checkpoint,
-        epoch=1,
-        reader=reader,
-        attempt=0,
-        rows=[3],
-        input_bytes=[1],
-        microseconds=[1],
-        landed=batch.files,
-    )
+from pyspark_sluice.tests.tables.sinks import LINEAGE, batch_of, commit_of, ids
 
 
 @pytest.mark.parametrize("place", ["local", "bucket"])

@@ -82,6 +82,7 @@ class RecordFormat(FileFormat):
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         super().__init__(schema, options)
+        separator_of(options)  # Refused before anything is read, if it cannot be one.
         # What a column costs once a block is worth mentioning where there are hundreds.
         self._block_bytes = min(BLOCK_BYTES * max(1, len(schema) // 64), options.batch_bytes)
 

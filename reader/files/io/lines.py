@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ....errors import MalformedDataError
+from ....errors import MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
 from .codecs import Readable, codec_of, decompressed
 from .compressed.splittable_codecs import entered
@@ -57,8 +57,20 @@ class LineBlock:
 
 
 def separator_of(options: ReaderOptions) -> bytes:
-    """The bytes at which a file may be cut: every default separator but a lone CR ends in LF."""
-    return options.line_sep.encode(options.encoding) if options.line_sep else b"\n"
+    """The bytes at which a file may be cut: every default separator but a lone CR ends in LF.
+
+    Raises:
+        OptionError: the separator that was given is no text of the encoding.
+    """
+    try:
+        return options.line_sep.encode(options.encoding) if options.line_sep else b"\n"
+    except UnicodeEncodeError as error:
+        raise OptionError(
+            "lineSep: it has characters that the encoding lacks",
+            "",
+            f"{options.line_sep!r} with encoding {options.encoding}",
+            "a separator that can be written in that encoding",
+        ) from error
 
 
 def without_mark(data: bytes) -> bytes:

@@ -55,7 +55,8 @@ def _text_after_a_record(d: Difference) -> bool:
     if not _from_spark("json")(d) or not _we_call_it_malformed(d):
         return False
     text = d.data.decode(options.get("encoding", "utf-8"), "replace")
-    return bool(re.search(r"[\]}]\s*[^\s,\]}:]", text)) or "multiLine" in options
+    after = re.search(r"[\]}]\s*([^\s,\]}:]|,\s*(\n|\r|\Z))", text)
+    return bool(after) or "multiLine" in options
 
 
 def _bytes_from_128(d: Difference) -> bool:
@@ -95,6 +96,12 @@ def _name_twice(d: Difference) -> bool:
 def _time_only(d: Difference) -> bool:
     has_times = any("timestamp" in str(f.type) for f in d.group.schema)
     return _from_spark("csv", "json")(d) and has_times and bool(_TIME_ONLY.search(d.data))
+
+
+def _nan_beyond_statistics(d: Difference) -> bool:
+    ours = d.found if not isinstance(d.found, str) else []
+    has_nan = any("nan" in str(value) for row in ours for value in row.values())
+    return _from_spark("parquet")(d) and bool(d.group.condition) and has_nan
 
 
 def _dotted_filter(d: Difference) -> bool:
@@ -211,6 +218,7 @@ DOCUMENTED = (
     Documented("JSON: a name twice in one object", _name_twice),
     Documented("a time without a date", _time_only),
     Documented("Parquet: a `filter` on a column `s.x`", _dotted_filter),
+    Documented("Parquet: a `filter` on floats", _nan_beyond_statistics),
     Documented("bytes that are not characters of an `encoding`", _not_characters),
     Documented("lines in UTF-16 and UTF-32", _wide_lines),
     Documented("`text` with `encoding`", _encoded_text),

@@ -6,6 +6,7 @@ Each function reads with both, and asserts what the row says of either.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -251,6 +252,17 @@ def _lists_of_booleans(spark, folder):
     assert _values(spark.read.parquet(str(path))) == [[True]]
     with pytest.raises(MalformedDataError, match="0 rows in row group 0"):
         read_rows([path], pa.schema([("a", kind)]), file_format="parquet")
+
+
+@row("Parquet: a `filter` on floats")
+def _nan_beyond_statistics(spark, folder):
+    path = folder / "x.parquet"
+    pq.write_table(pa.table({"f": [0.0, math.nan]}), path)
+    assert _values(spark.read.parquet(str(path)).filter("f > 1")) == []
+    (ours,) = read_rows(
+        [path], pa.schema([("f", pa.float64())]), file_format="parquet", filter="f > 1"
+    )
+    assert math.isnan(ours["f"])
 
 
 @row("Parquet: a `filter` on a column `s.x`")

@@ -1,0 +1,222 @@
+"""Rows that go straight into data files: what Spark sees of them, and what is in them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from pyspark_sluice import run_with_evolution, tables
+from pyspark_sluice.reader.landing.place import LocalPlace
+from pyspark_sluice.tests.patience import PATIENCE
+
+SCHEMA = "id long, text string"
+
+
+def files_of(lake, **options):
+    """The stream of files; rows are landed in the sink's directory."""
+    usual = {
+        "fileFormat": "json",
+        "checkpointLocation": str(lake.checkpoint),
+        "landAt": str(lake.sink),
+        "landSchema": SCHEMA,
+    }
+    reader = lake.spark.readStream.format("sluice")
+    for key, value in {**usual, **options}.items():
+        if value is not None:
+            reader = reader.option(key, str(value))
+    return reader.load(str(lake.source))
+
+
+def land(lake, sink, **options):
+    """An AvailableNow run to its end."""
+    writer = files_of(lake, **options).writeStream.foreachBatch(sink)
+    writer = writer.trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    assert query.awaitTermination(PATIENCE)
+
+
+def in_table(lake):
+    rows = DeltaTable(str(lake.sink)).to_pyarrow_table(columns=["id"])
+    return Counter(rows["id"].to_pylist())
+
+
+def test_rows_are_in_the_table_once_over_many_batches_and_runs(lake):
+    for number in range(6):
+        lake.land(f"{number}.json", range(number * 10, number * 10 + 10))
+    land(lake, tables.delta(str(lake.sink)), maxFilesPerTrigger=2)
+    lake.land("late.json", range(60, 70))
+    land(lake, tables.delta(str(lake.sink)))
+    assert in_table(lake) == lake.landed
+    assert lake.spark.read.parquet(str(lake.sink)).count() == 70
+
+
+def test_nothing_that_a_sink_does_with_the_rows_about_files_writes_them_again(lake):
+    lake.land("0.json", range(10))
+    seen = []
+
+    def sink(batch, _):
+        assert not batch.isEmpty()
+        seen.append(batch.limit(1).collect())
+        seen.append(batch.collect())
+        seen.append(batch.collect())
+
+    land(lake, sink)
+    (row,) = seen[1]
+    assert seen[0] == seen[1] == seen[2]
+    assert [str(path) for path in lake.sink.rglob("*.parquet*")] == [row.path]
+    assert (row.rows, row.bytes, row.checkpoint) == (10, Path(row.path).stat().st_size, 1)
+    assert json.loads(row.statistics)["maxValues"] == {"id": 9, "text": "row 9"}
+
+
+def test_a_batch_whose_sink_failed_is_repeated_without_reading_its_files_again(lake):
+    landed = lake.land("0.json", range(10))
+
+    def fails(batch, _):
+        batch.collect()
+        message = "the table is away"
+        raise RuntimeError(message)
+
+    with pytest.raises(Exception, match="the table is away"):
+        land(lake, fails)
+    landed.unlink()
+    land(lake, tables.delta(str(lake.sink)))
+    assert in_table(lake) == lake.landed
+
+
+def test_what_shapes_rows_shapes_what_is_landed(lake):
+    lake.land("0.json", range(10), folder="day=2024-01-02")
+    (lake.source / "day=2024-01-02" / "1.json").write_text(
+        '{"id": 10, "text": "x"}\n{"id": "bad"\n'
+    )
+    schema = (
+        "id long, text string, day date, _corrupt_record string, "
+        "_metadata struct<file_name: string>"
+    )
+    seen = []
+    land(
+        lake,
+        lambda batch, _: seen.extend(batch.collect()),
+        landSchema=schema,
+        mode="PERMISSIVE",
+        landPartitionBy="day",
+        landSortBy="id",
+    )
+    assert {row.partition["day"] for row in seen} == {"2024-01-02"}
+    rows = pa.concat_tables(pq.read_table(row.path, partitioning=None) for row in seen).to_pylist()
+    assert Counter(row["id"] for row in rows) == Counter([*range(11), None])
+    assert [row["_corrupt_record"] for row in rows if row["id"] is None] == ['{"id": "bad"']
+    assert {row["_metadata"]["file_name"] for row in rows} == {"0.json", "1.json"}
+
+
+def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(lake):
+    lake.land("0.json", range(10))
+    seen = []
+    land(
+        lake,
+        lambda batch, _: seen.extend(batch.collect()),
+        filter="id >= 5",
+        landTransform="pyspark_sluice.tests.spark.programs.landing_transform:doubled",
+        landTransformSchema="twice long",
+    )
+    rows = pa.concat_tables(pq.read_table(row.path) for row in seen)
+    assert sorted(rows["twice"].to_pylist()) == [10, 12, 14, 16, 18]
+
+
+def test_the_schema_is_inferred_and_grows_and_so_does_the_table(lake):
+    lake.land("0.json", range(10))
+
+    def start():
+        options = {"landSchema": None, "inferColumnTypes": True}
+        writer = files_of(lake, **options).writeStream.foreachBatch(tables.delta(str(lake.sink)))
+        writer = writer.option("checkpointLocation", str(lake.checkpoint))
+        return lake.run(writer.trigger(availableNow=True))
+
+    run_with_evolution(start)
+    (lake.source / "1.json").write_text('{"id": 10, "text": "x", "more": {"a": 1}}\n')
+    run_with_evolution(start)
+    rows = DeltaTable(str(lake.sink)).to_pyarrow_table().to_pylist()
+    assert Counter(row["id"] for row in rows) == Counter(range(11))
+    assert [row["more"] for row in rows if row["id"] == 10] == [{"a": 1}]
+    assert {row["more"] is None for row in rows if row["id"] != 10} == {True}
+
+
+def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path):
+    lake.land("0.json", range(10), folder="who=a")
+    lake.land("1.json", range(10, 20), folder="who=b")
+    manifests = tables.manifest(str(tmp_path / "manifests"))
+    more = {"landSchema": f"{SCHEMA}, who string", "landPartitionBy": "who"}
+    land(lake, manifests, maxFilesPerTrigger=1, **more)
+    # What somebody else has put there is in no batch.
+    pq.write_table(pa.table({"id": [99], "text": ["x"]}), lake.sink / "who=a" / "other.parquet")
+    rows = tables.read(str(tmp_path / "manifests")).collect()
+    assert Counter(row.id for row in rows) == lake.landed
+    assert {row.id: row.who for row in rows} == {i: "ab"[i // 10] for i in range(20)}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"landAt": None}, "landSchema: found without landAt"),
+        ({"landAt": "{source}/table"}, "expected places apart"),
+        ({"landTransform": "a:b"}, "expected both"),
+        ({"landAt": "hdfs://host/x"}, "data files cannot be written there"),
+        ({"landSchema": "v variant"}, "variants cannot be landed"),
+        ({"landPartitionBy": "nowhere"}, "landPartitionBy"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_by_name(lake, options, expected):
+    lake.land("0.json", range(10))
+    given = {key: value and value.format(source=lake.source) for key, value in options.items()}
+    with pytest.raises(Exception, match=expected):
+        land(lake, lambda batch, _: batch.collect(), **given)
+
+
+def test_a_schema_for_the_stream_and_a_batch_read_are_refused_by_name(lake):
+    lake.land("0.json", range(10))
+    writer = lake.frame(landAt=lake.sink).writeStream.format("noop").trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    with pytest.raises(Exception, match="describe the rows of the data files with landSchema"):
+        query.awaitTermination(PATIENCE)
+    reader = lake.spark.read.format("sluice").option("fileFormat", "json").schema(SCHEMA)
+    frame = reader.option("landAt", str(lake.sink)).load(str(lake.source))
+    with pytest.raises(Exception, match=r"spark\.read hands rows to Spark"):
+        frame.collect()
+
+
+def test_a_batch_that_was_read_without_landing_is_not_landed_later(lake):
+    lake.land("0.json", range(10))
+
+    def fails(batch, _):
+        batch.collect()
+        message = "the sink is away"
+        raise RuntimeError(message)
+
+    writer = lake.frame().writeStream.foreachBatch(fails).trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    with pytest.raises(Exception, match="the sink is away"):
+        query.awaitTermination(PATIENCE)
+    with pytest.raises(Exception, match="this batch was first read without landAt"):
+        land(lake, tables.delta(str(lake.sink)))
+    assert list(LocalPlace(lake.sink).files()) == []
+
+
+def test_spark_reads_a_batch_s_files_through_a_reader_of_its_own(lake):
+    (lake.source / "odd {name}.xml").write_text("<r><b><t>one</t></b><b><t>two</t></b></r>")
+    seen = []
+    reader = lake.spark.readStream.format("sluice").option("fileFormat", "binaryFile")
+    reader = reader.option("checkpointLocation", str(lake.checkpoint))
+    frame = reader.schema("path string, length long").load(str(lake.source))
+
+    def sink(batch, _):
+        seen.extend(tables.frame(batch, "xml", {"rowTag": "b"}, schema="t string").collect())
+
+    writer = frame.writeStream.foreachBatch(sink).trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    assert query.awaitTermination(PATIENCE)
+    assert [row.t for row in seen] == ["one", "two"]
