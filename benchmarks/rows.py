@@ -36,6 +36,7 @@ from .scale import scale
 from .shape_rows import shapes
 from .shapes import SHAPES
 from .streams import PATIENCE, Input, Run, available_now, drained, load, started
+from .table_rows import into_tables, small_into_tables
 from .type_rows import types
 
 _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
@@ -245,6 +246,14 @@ def _shapes_of(kind: str) -> Callable[[Bench], Iterable[Result]]:
     return row
 
 
+def _tables_of(kind: str) -> Callable[[Bench], Iterable[Result]]:
+    def row(bench: Bench) -> Iterable[Result]:
+        return into_tables(bench, kind)
+
+    row.__doc__ = f"The shapes in {kind} alone, into tables."
+    return row
+
+
 ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "csv": csv,
     "json": json,
@@ -262,8 +271,14 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "memory": memory,
     "small100k": small100k,
     "shapes": shapes,
+    "tables": into_tables,
+    "tables100k": small_into_tables,
     "types": types,
     "profile": profile,
+    **{
+        f"tables-{kind}": _tables_of(kind)
+        for kind in sorted({s.file_format for s in SHAPES} - {"avro"})
+    },
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
 USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "planning", "small20k")

@@ -102,13 +102,14 @@ def _same_values(bench: Bench, read: Input) -> None:
             reader = reader.format("sluice").option("fileFormat", read.file_format)
         else:
             reader = reader.format(read.file_format)
-        found[source] = _digest(reader.load(str(read.path)))
+        found[source] = digest(reader.load(str(read.path)))
     if found["sluice"] != found["spark"]:
         msg = f"{read.path.name}: (rows, hash) differ: {found}"
         raise AssertionError(msg)
 
 
-def _digest(frame: DataFrame) -> tuple[int, int]:
+def digest(frame: DataFrame) -> tuple[int, int]:
+    """How many rows there are, and a hash over all columns that does not depend on their order."""
     columns = [_hashable(f.col(f"`{field.name}`"), field.dataType) for field in frame.schema]
     each = f.xxhash64(*columns).cast("decimal(38,0)")
     row = frame.agg(f.count(f.lit(1)), f.sum(each)).first()

@@ -232,6 +232,15 @@ def test_statistics_are_those_of_the_first_thirty_two_columns_and_of_no_list(tmp
     assert list(found["minValues"]) == [f"c{i}" for i in range(31)]
 
 
+def test_columns_have_a_dictionary_where_their_values_repeat(tmp_path):
+    inner = pa.struct([("x", pa.list_(pa.string()))])
+    schema = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("o", inner)])
+    columns = range(1000), ["a", "b"] * 500, [{"x": ["y"]}] * 1000
+    (file,) = landed(tmp_path, schema, *columns)
+    group = pq.ParquetFile(file.path).metadata.row_group(0)
+    assert [group.column(i).has_dictionary_page for i in range(3)] == [False, True, True]
+
+
 def test_a_place_below_another_is_known_as_such():
     assert is_below("/lake/in", "/lake")
     assert is_below("s3a://b/x", "s3://b/x/")
