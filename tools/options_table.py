@@ -25,6 +25,7 @@ from pyspark_sluice.enumerator.files.options import EnumeratorOptions
 from pyspark_sluice.reader.files.evolution.evolution_options import SchemaOptions
 from pyspark_sluice.reader.files.formats.option_support import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
+from pyspark_sluice.reader.landing.options import LandingOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
@@ -129,6 +130,8 @@ def groups() -> dict[str, list[str]]:
     reading = [n for n in ReaderOptions.model_fields if n not in (*schemas, *discovery)]
     cleaning = list(CleaningOptions.model_fields)
     others = (*discovery, *batches, *cleaning, *schemas, *reading)
+    landing = list(LandingOptions.model_fields)
+    others = (*others, *landing)
     own = [name for name in SluiceOptions.model_fields if name not in others]
     return {
         "What is ingested, and where the state is": own,
@@ -137,6 +140,7 @@ def groups() -> dict[str, list[str]]:
         "What becomes of files that were read": cleaning,
         "Schema": schemas,
         "Reading": reading,
+        "Landing": landing,
     }
 
 

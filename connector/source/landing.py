@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -52,6 +52,21 @@ def landed_schema(options: SluiceOptions, found: Callable[[], StructType | str])
     if isinstance(schema, StructType):
         return schema
     return from_arrow_schema(described(schema, "landSchema"), prefer_timestamp_ntz=True)
+
+
+def refuse_landing(given: Mapping[str, str], way_out: str) -> None:
+    """Check that rows are not to be landed, where they go to Spark.
+
+    Raises:
+        OptionError: landAt is among the options.
+    """
+    if any(name.lower() == "landat" for name in given):
+        raise OptionError(
+            "landAt: the stream has rows about data files, whose schema is its own",
+            "",
+            "a schema given with .schema(...), or a batch read",
+            f"readStream without .schema(...); {way_out}",
+        )
 
 
 def landing_of(

@@ -81,9 +81,11 @@ class SluiceBatchReader(DataSourceReader):
         from ..source.arrow_schema import arrow_schema
         from ..source.evolution_mode import resolved
         from ..source.file_source import FileSource
+        from ..source.landing import refuse_landing
         from ..source.loading import load_source
         from .task_context import with_session_time_zone
 
+        refuse_landing(self._options, "spark.read hands rows to Spark")
         options = with_session_time_zone(parse_options(self._options, streaming=False))
         options = resolved(options, self._schema.names, inferred=self._inferred)
         schema = arrow_schema(self._schema)

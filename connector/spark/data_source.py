@@ -90,21 +90,9 @@ class SluiceDataSource(DataSource):
 
         if self._landed is not None:
             schema = self._landed
-        else:
-            self._check_not_landed("describe the rows of the data files with landSchema")
-        return SluiceStreamReader(dict(self.options), schema, inferred=self._inferred)
-
-    @plainly_told()
-    def _check_not_landed(self, way_out: str) -> None:
-        if any(name.lower() == "landat" for name in self.options):
-            from ...errors import OptionError
-
-            raise OptionError(
-                "landAt: the stream has rows about data files, whose schema is its own",
-                "",
-                "a schema given with .schema(...), or a batch read",
-                f"readStream without .schema(...); {way_out}",
-            )
+        return SluiceStreamReader(
+            dict(self.options), schema, inferred=self._inferred, lands=self._landed is not None
+        )
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a batch read, of rows or of a view of a query's state."""
@@ -114,7 +102,6 @@ class SluiceDataSource(DataSource):
             from ..views.view_reader import ViewReader
 
             return ViewReader(dict(self.options), schema)
-        self._check_not_landed("spark.read hands rows to Spark")
         from .batch_reader import SluiceBatchReader
 
         return SluiceBatchReader(dict(self.options), schema, inferred=self._inferred)

@@ -35,8 +35,15 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One streaming source of one query."""
 
     def __init__(
-        self, options: Mapping[str, str], schema: StructType, *, inferred: bool = False
+        self,
+        options: Mapping[str, str],
+        schema: StructType,
+        *,
+        inferred: bool = False,
+        lands: bool = False,
     ) -> None:
+        """With `lands` the schema is that of rows that go into data files, not the stream's."""
+        self._lands = lands
         self._options = dict(options)
         self._schema = schema
         self._inferred = inferred
@@ -47,10 +54,13 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _opened(self) -> StreamDriver:
         if self._driver is None:
+            from ..source.landing import refuse_landing
             from ..views.view_options import refuse_as_stream
             from .driver import StreamDriver
 
             refuse_as_stream(self._options)
+            if not self._lands:
+                refuse_landing(self._options, "describe the rows of the data files with landSchema")
             self._driver = StreamDriver(self._options, self._schema, inferred=self._inferred)
         return self._driver
 

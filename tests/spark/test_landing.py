@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -114,6 +117,17 @@ def test_what_shapes_rows_shapes_what_is_landed(lake):
     assert {row["_metadata"]["file_name"] for row in rows} == {"0.json", "1.json"}
 
 
+def test_the_form_of_the_files_is_as_the_options_say(lake):
+    lake.land("0.json", range(120_000))
+    seen = []
+    form = {"landFormat": "parquet", "landCompression": "gzip", "landFileBytes": "1m"}
+    land(lake, lambda batch, _: seen.extend(batch.collect()), **form)
+    assert len(seen) > 2
+    groups = [pq.ParquetFile(row.path).metadata.row_group(0) for row in seen]
+    assert {group.column(0).compression for group in groups} == {"GZIP"}
+    assert sum(row.rows for row in seen) == 120_000
+
+
 def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(lake):
     lake.land("0.json", range(10))
     seen = []
@@ -220,3 +234,17 @@ def test_spark_reads_a_batch_s_files_through_a_reader_of_its_own(lake):
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
     assert query.awaitTermination(PATIENCE)
     assert [row.t for row in seen] == ["one", "two"]
+
+
+def test_the_example_goes_from_an_empty_directory_to_a_table_that_another_engine_reads(tmp_path):
+    program = Path(tables.__file__).parent.parent / "examples" / "quickstart_table.py"
+    ran = subprocess.run(
+        [sys.executable, program, str(tmp_path / "home")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert ran.stdout.strip().endswith("1000 rows in the table")
+    files = DeltaTable(str(tmp_path / "home" / "table")).file_uris()
+    assert duckdb.read_parquet(files).aggregate("count(*), sum(id)").fetchall() == [(1000, 499500)]

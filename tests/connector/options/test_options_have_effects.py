@@ -37,6 +37,23 @@ ELSEWHERE = {
             "sourceArchiveDir",
         ],
     },
+    "spark/test_landing.py": {
+        "test_what_shapes_rows_shapes_what_is_landed": [
+            "landAt",
+            "landSchema",
+            "landPartitionBy",
+            "landSortBy",
+        ],
+        "test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way": [
+            "landTransform",
+            "landTransformSchema",
+        ],
+        "test_the_form_of_the_files_is_as_the_options_say": [
+            "landFormat",
+            "landCompression",
+            "landFileBytes",
+        ],
+    },
     "spark/test_log_source.py": {
         "test_slices_new_partitions_and_another_parallelism_at_restart": [
             "source",
