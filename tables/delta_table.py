@@ -136,7 +136,7 @@ class DeltaSink:
 
         batch.check_there()
         partitions = list(table.metadata().partition_columns)
-        if any(list(file.partition) != partitions for file in batch.files):
+        if any(set(file.partition) != set(partitions) for file in batch.files):
             raise TableError(
                 "the table is partitioned by other columns than the files",
                 self._table,

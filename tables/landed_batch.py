@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from ..checkpoint_meta.documents.landed_file import FileName, LandedFile
 from ..checkpoint_meta.storage.bucket import Bucket, open_bucket
-from ..checkpoint_meta.storage.urls import absolute, storage_url
+from ..checkpoint_meta.storage.urls import absolute
 from ..errors import TableError
 from ..reader.files.io.random_access import AsFile
 
@@ -152,16 +152,17 @@ class LandedBatch:
         Raises:
             TableError: a file is not below it.
         """
-        root = storage_url(absolute(table)).rstrip("/") + "/"
+        opened = open_bucket(table, self.storage_options)
+        root = (absolute(table) if opened is None else opened[0].url(opened[1])).rstrip("/") + "/"
         for file in self.files:
-            if not storage_url(file.path).startswith(root):
+            if not file.path.startswith(root):
                 raise TableError(
                     "a data file is not below its table",
                     file.path,
                     f"the table {table}",
                     "landAt that is the table's directory, or below it",
                 )
-        return [storage_url(file.path).removeprefix(root) for file in self.files]
+        return [file.path.removeprefix(root) for file in self.files]
 
     def to_json(self) -> bytes:
         """The files as JSON, the same bytes for the same files."""

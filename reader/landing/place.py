@@ -72,10 +72,16 @@ class LocalPlace(Place):
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._changed: set[Path] = set()
+        """Directories in which others were made, which is not durable yet."""
 
     @override
     def local_file(self, name: str) -> Path:
         target = self._root / name
+        directory = target.parent
+        while not directory.exists():
+            directory = directory.parent
+            self._changed.add(directory)
         target.parent.mkdir(parents=True, exist_ok=True)
         return target.with_name(f".{target.name}{PARTIAL}")
 
@@ -84,11 +90,9 @@ class LocalPlace(Place):
         target = self._root / name
         _sync(written)
         written.rename(target)
-        # The directories on the way may be as new as the file.
-        for directory in (target.parent, *target.parent.parents):
+        for directory in (target.parent, *self._changed):
             _sync(directory)
-            if directory == self._root.parent:
-                break
+        self._changed.clear()
         return str(target)
 
     @override

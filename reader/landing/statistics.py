@@ -3,14 +3,15 @@
 Per-file statistics of the Delta transaction log protocol: `numRecords`, `nullCount`, `minValues`
 and `maxValues`, nested as structs are. Bounds need not be tight: long strings and fractions of a
 millisecond are cut so that they still enclose every value. Where a bound cannot be trusted (floats
-with NaN, decimals beyond a double), there is none.
+with NaN or infinity, decimals beyond a double), there is none.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Collection, Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import Any, Final
 
@@ -125,15 +126,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | bytes):
         return None
     if isinstance(value, int | float):
-        return value
+        # JSON has no word for infinity.
+        return value if math.isfinite(value) else None
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, Decimal) and len(value.as_tuple().digits) <= 15:
         return int(value) if value == value.to_integral_value() else float(value)
     return None
-
-
-def parsed(statistics: str) -> Mapping[str, Any]:
-    """The statistics as a mapping."""
-    found: Mapping[str, Any] = json.loads(statistics)
-    return found
