@@ -1,16 +1,23 @@
 """How long a trigger takes on a slow state store, by the number of checkpoints that may wait.
 
-Drives the coordinator as Spark does, without Spark: 200 batches of 50 ms each, one file a batch, on
-a store whose every write of a checkpoint takes 100 ms.
+First the coordinator, driven as Spark drives it: 200 batches of 50 ms each, one file a batch, on a
+store whose every write of a checkpoint takes 100 ms. Then 200 batches of Spark's, with state in a
+bucket on loopback whose writes of checkpoints are held up for as long.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from typing_extensions import override
@@ -25,6 +32,7 @@ from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 
 from .bench import Bench, Result
+from .flight import batch_milliseconds, bucket_state, loopback_bucket
 
 BATCHES, BATCH_SECONDS, WRITE_SECONDS = 200, 0.05, 0.1
 
@@ -37,8 +45,21 @@ class _SlowStore(MemoryStateStore):
         super().publish(name, data)
 
 
-def ahead(_: Bench) -> Iterator[Result]:
-    """200 batches of 50 ms on a store that takes 100 ms, with 0 to 4 checkpoints ahead."""
+def ahead(bench: Bench) -> Iterator[Result]:
+    """200 batches on a store that takes 100 ms to write, with 0 to 4 checkpoints ahead."""
+    yield from _by_the_coordinator()
+    with loopback_bucket() as options, _held_up(options) as slower:
+        found = {}
+        for waiting in (0, 1, 2, 4):
+            state = bucket_state(slower, f"ahead-{waiting}")
+            more = {**state, "checkpointsAhead": str(waiting)}
+            found[waiting] = batch_milliseconds(bench.spark, more)["triggerExecution"]
+    for waiting in (1, 2, 4):
+        work = f"a trigger of Spark's, checkpointsAhead={waiting}"
+        yield Result(work, found[waiting], found[0], "ms", "checkpointsAhead=0")
+
+
+def _by_the_coordinator() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as landing:
         for number in range(BATCHES):
             (Path(landing) / f"{number:04}.json").write_text('{"id": 1}\n', encoding="utf-8")
@@ -51,6 +72,49 @@ def ahead(_: Bench) -> Iterator[Result]:
                 "ms",
                 "checkpointsAhead=0",
             )
+
+
+@contextmanager
+def _held_up(options: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Storage options of the same bucket, behind a proxy that holds up writes of checkpoints."""
+    client = options["client_kwargs"]
+    there = urlsplit(client["endpoint_url"])
+
+    class Proxy(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _passed_on(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if self.command == "PUT" and f"/{CHECKPOINTS}/" in self.path:
+                time.sleep(WRITE_SECONDS)
+            passed_on = HTTPConnection(there.hostname or "", there.port)
+            passed_on.request(self.command, self.path, body, dict(self.headers.items()))
+            answer = passed_on.getresponse()
+            data = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("transfer-encoding", "content-length", "connection"):
+                    self.send_header(name, value)
+            length = answer.getheader("Content-Length") if self.command == "HEAD" else len(data)
+            self.send_header("Content-Length", str(length or 0))
+            self.end_headers()
+            self.wfile.write(data)
+            passed_on.close()
+
+        do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _passed_on  # noqa: N815 - http.server's names
+
+        @override
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        yield {**options, "client_kwargs": {**client, "endpoint_url": endpoint}}
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def _trigger_seconds(landing: str, waiting: int) -> float:

@@ -126,7 +126,10 @@ def loopback_bucket() -> Iterator[Mapping[str, Any]]:
 
 
 def batch_milliseconds(spark: SparkSession, state: Mapping[str, str]) -> dict[str, float]:
-    """Medians over 200 batches of one file of one row: the whole trigger, and `latestOffset`."""
+    """Medians over 200 batches of one file of one row: the whole trigger, and `latestOffset`.
+
+    `state` are the options that say where the state is, and others of the reader.
+    """
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as home:
         landing = small_files(Path(home))
 

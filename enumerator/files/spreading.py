@@ -33,11 +33,13 @@ class SplitSpreader:
     def readers_wanted(self, splits: Sequence[FileSplit]) -> int:
         """Readers for what is assigned already and `splits`.
 
-        By cost, but one for each core as long as there are that many splits.
+        By cost, but as many times the number of cores as it takes, while there are splits for them:
+        of three equal shares on two cores the third would be read alone.
         """
         cost = sum(self._loads.values()) + sum(map(self._cost, splits))
         count = self._splits + len(splits)
-        return max(-(-cost // self._target), min(self.cores, count), 1)
+        rounds = -(-max(cost, 1) // (self._target * self.cores))
+        return max(min(rounds * self.cores, count), 1)
 
     def spread(self, splits: Sequence[FileSplit], readers: int) -> Mapping[int, list[FileSplit]]:
         """Reader -> splits, each reader's in the order given. Only readers that got any."""

@@ -63,6 +63,13 @@ def test_readers_are_wanted_by_cost_but_one_a_core_where_there_are_splits():
     assert spreader.readers_wanted(splits_of([100] * 9)) == 9
 
 
+def test_no_core_waits_while_the_last_share_is_read():
+    spreader = SplitSpreader(target_bytes=100, open_cost_bytes=0, cores=2)
+    assert spreader.readers_wanted(splits_of([70] * 4)) == 4
+    assert spreader.readers_wanted(splits_of([70] * 3)) == 3
+    assert spreader.readers_wanted(splits_of([1] * 250)) == 4
+
+
 def test_a_batch_has_the_readers_it_wants_and_those_of_a_larger_one_stay_registered():
     registered: list[int] = []
     readers = Readers(None, 2, registered.append)
