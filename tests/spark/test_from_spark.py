@@ -18,7 +18,7 @@ SCHEMA = "id long, text string"
 CASES: dict[str, Callable[[Any], None]] = {}
 ELSEWHERE = {
     "values that Spark's readers lose": "reader/readings/test_tables.py",
-    "a listing that fails": "enumerator/files/test_scheduling.py",
+    "a listing that fails": "enumerator/files/test_enumerator.py",
     "Spark's own vectorised readers": "spark/test_landing.py",
 }
 """Rows that are shown by tests of their own."""
@@ -91,10 +91,10 @@ def _files(lake):
 def _bytes(lake):
     for number in range(4):
         lake.land(f"{number}.json", range(number * 100, number * 100 + 100))
-    both = {"maxFilesPerTrigger": "3", "maxBytesPerTrigger": "1k"}
+    both = {"maxFilesPerTrigger": "3", "maxBytesPerTrigger": "1024"}
     fails(lake, "spark", "maxBytesPerTrigger", **both)
     # A soft limit: one file is larger than it, and is taken whole.
-    assert max(map(len, read_by(lake, "spark", maxBytesPerTrigger="1k"))) == 100
+    assert max(map(len, read_by(lake, "spark", maxBytesPerTrigger="1024"))) == 100
     assert max(map(len, read_by(lake, "sluice", **both))) < 100
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -118,7 +119,8 @@ def test_what_shapes_rows_shapes_what_is_landed(lake):
 
 
 def test_the_form_of_the_files_is_as_the_options_say(lake):
-    lake.land("0.json", range(120_000))
+    lines = (f'{{"id": {i}, "text": "{os.urandom(20).hex()}"}}\n' for i in range(120_000))
+    (lake.source / "0.json").write_text("".join(lines))
     seen = []
     form = {"landFormat": "parquet", "landCompression": "gzip", "landFileBytes": "1m"}
     land(lake, lambda batch, _: seen.extend(batch.collect()), **form)
