@@ -163,9 +163,14 @@ class ReaderTask(Generic[SplitT]):
         try:
             while mine is None:
                 try:
-                    landing.write(next(steps))
+                    batch = next(steps)
                 except StopIteration as end:
                     mine = end.value
+                    break
+                try:
+                    landing.write(batch)
+                except Exception as error:  # noqa: BLE001 - the reader is closed by it, not abandoned
+                    steps.throw(error)
             files = landing.finish()
         except BaseException:
             landing.discard()

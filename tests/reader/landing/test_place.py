@@ -1,0 +1,64 @@
+"""Data files in a bucket: whole, once, and under one request, whatever the store answers."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pyspark_sluice.errors import OptionError
+from pyspark_sluice.reader.landing.place import BucketPlace, LocalPlace, place_of
+
+NAME = "day=1/file.parquet"
+
+
+@pytest.fixture
+def place(server, bucket):
+    return place_of(f"s3://{bucket}/table", server.options)
+
+
+def published(place, data):
+    path = place.local_file(NAME)
+    path.write_bytes(data)
+    return place.publish(NAME, path), path
+
+
+@pytest.mark.parametrize("fault", ["slow_down", "lose_answer"])
+def test_a_file_is_there_once_and_whole_after_faults_of_the_store(place, server, bucket, fault):
+    server.fail_next(getattr(server, fault), times=2, kind="PUT")
+    data = os.urandom(20_000_000)
+    url, written = published(place, data)
+    assert url == f"s3://{bucket}/table/{NAME}"
+    assert list(place.files()) == [url]
+    found = server.client().get_object(Bucket=bucket, Key=f"table/{NAME}")["Body"].read()
+    assert found == data
+    assert not written.exists()
+    assert server.client().list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
+
+
+def test_a_file_that_was_deleted_may_be_deleted_again(place):
+    url, _ = published(place, b"x")
+    for _ in range(2):
+        place.delete(url)
+    assert list(place.files()) == []
+
+
+def test_only_file_systems_that_create_whole_files_are_taken(tmp_path):
+    assert isinstance(place_of(str(tmp_path), {}), LocalPlace)
+    assert isinstance(place_of("s3a://bucket/x", {"key": "k", "secret": "s"}), BucketPlace)
+    with pytest.raises(OptionError, match="data files cannot be written there"):
+        place_of("memory://x", {})
+
+
+def test_new_directories_are_durable_before_a_file_in_them_counts(tmp_path, monkeypatch):
+    synced = []
+    fsync = os.fsync
+
+    def noting(descriptor):
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    published(LocalPlace(tmp_path / "lake" / "table"), b"x")
+    expected = {tmp_path, tmp_path / "lake", tmp_path / "lake" / "table"}
+    assert {*map(str, expected)} < {*synced}
