@@ -84,7 +84,7 @@ def test_a_later_attempt_reads_and_writes_nothing():
     assert (late.rows, late.discarded) == ([], False)
 
 
-def test_of_two_attempts_at_once_the_files_of_the_one_that_is_late_are_discarded():
+def test_of_two_attempts_at_once_the_files_of_the_one_that_is_late_are_discarded(monkeypatch):
     store, late = MemoryStateStore(), Landing("late")
     finish = late.finish
 
@@ -92,7 +92,7 @@ def test_of_two_attempts_at_once_the_files_of_the_one_that_is_late_are_discarded
         assert paths(attempt(store, Landing())) == ["own"]
         return finish()
 
-    late.finish = overtaken
+    monkeypatch.setattr(late, "finish", overtaken)
     assert paths(attempt(store, late)) == ["own"]
     assert late.discarded
 
