@@ -2,7 +2,7 @@
 
 Each commit carries two `txn` actions of the Delta protocol: the query's lineage with the checkpoint
 id, and one with a digest of the list of files. delta-rs accepts a `txn` that is there already
-(delta-rs issue 2580), so the table is read again before every try, and a conflict makes a new try.
+(delta-rs issue 2580), so the table is read again before every try.
 
 Not here: the files (`landed_batch.py`).
 """
@@ -15,63 +15,30 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from typing_extensions import override
 
 from ..checkpoint_meta.storage.client_options import client_config
-from ..checkpoint_meta.storage.retries import delays
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..errors import TableError
 from .landed_batch import LandedBatch, not_next
+from .table_sink import TableSink
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable, Schema
-    from pyspark.sql import DataFrame
-
-_TRIES: Final = 30
-"""Of one commit: another writer may be first each time, or the answer may be lost."""
 
 
-class DeltaSink:
-    """Adds the files of each batch; call it with a batch, as `foreachBatch` does."""
+class DeltaSink(TableSink):
+    """See `TableSink`."""
+
+    format = "Delta"
 
     def __init__(self, table: str, storage_options: Mapping[str, Any]) -> None:
-        self._table = storage_url(absolute(table))
-        self._storage_options = storage_options
-
-    def __call__(self, frame: DataFrame, _: int) -> None:
-        """Make the files of a batch part of the table, unless they are.
-
-        Raises:
-            TableError: the table has another batch in its place, or does not fit the files.
-        """
-        batch = LandedBatch.of(frame, self._storage_options)
-        if batch is not None:
-            self.add(batch)
-
-    def add(self, batch: LandedBatch) -> None:
-        """See `__call__`."""
-        from deltalake.exceptions import CommitFailedError, DeltaError
-
-        pauses = delays(0.05)
-        for attempt in range(1, _TRIES + 1):
-            try:
-                table = self._opened(batch)
-                if self._has(table, batch) or self._committed(table, batch):
-                    return
-            except (CommitFailedError, DeltaError, OSError) as error:
-                if attempt == _TRIES:
-                    raise TableError(
-                        "a batch could not be added to the Delta table",
-                        self._table,
-                        f"{type(error).__name__}: {error}, after {attempt} tries",
-                        "a commit, or another writer's to give way to",
-                        "Nothing is lost: the query adds the batch when it is started again.",
-                    ) from error
-                time.sleep(next(pauses))
+        super().__init__(storage_url(absolute(table)), storage_options)
 
     @property
     def client_options(self) -> dict[str, str] | None:
         """The storage options by the names that deltalake has for them."""
-        scheme = scheme_of(self._table)
+        scheme = scheme_of(self._name)
         if not scheme or scheme == "file":
             return None
         config = client_config(scheme, self._storage_options)
@@ -80,26 +47,40 @@ class DeltaSink:
             found["allow_http"] = "true"
         return found
 
-    def _opened(self, batch: LandedBatch) -> DeltaTable:
+    @override
+    def _conflicts(self) -> tuple[type[Exception], ...]:
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        return CommitFailedError, DeltaError, OSError
+
+    @override
+    def _opened(self) -> DeltaTable | None:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         try:
-            return DeltaTable(self._table, storage_options=self.client_options)
+            return DeltaTable(self._name, storage_options=self.client_options)
         except TableNotFoundError:
-            # Another writer may make it at the same time: then it is there at the next try.
-            partitions = list(batch.files[0].partition)
-            # Their values are text in the paths; a table of other types is made beforehand.
-            names = pa.schema([(name, pa.string()) for name in partitions])
-            schemas = [*batch.schemas, names]
-            return DeltaTable.create(
-                self._table,
-                self._with(None, schemas),
-                partition_by=partitions,
-                storage_options=self.client_options,
-            )
+            return None
 
-    def _has(self, table: DeltaTable, batch: LandedBatch) -> bool:
+    def _create(self, batch: LandedBatch) -> None:
+        """Another writer may do so at the same time: then it is there at the next try."""
+        from deltalake import DeltaTable
+
+        partitions = list(batch.files[0].partition)
+        # Their values are text in the paths; a table of other types is made beforehand.
+        names = pa.schema([(name, pa.string()) for name in partitions])
+        DeltaTable.create(
+            self._name,
+            self._with(None, [*batch.schemas, names]),
+            partition_by=partitions,
+            storage_options=self.client_options,
+        )
+
+    @override
+    def _has(self, table: DeltaTable | None, batch: LandedBatch) -> bool:
+        if table is None:
+            return False
         known = table.transaction_version(batch.lineage)
         if known is None or known < batch.checkpoint:
             return False
@@ -108,7 +89,7 @@ class DeltaSink:
             return True
         others = ", with other files" if known == batch.checkpoint else ""
         found = f"checkpoint {known} of the query{others}, in version {table.version()}"
-        raise not_next(batch, self._table, found)
+        raise not_next(batch, self._name, found)
 
     def _with(self, known: Schema | None, found: Sequence[pa.Schema]) -> Schema:
         """The columns of the table and those of the files, which become nullable there."""
@@ -122,34 +103,36 @@ class DeltaSink:
         except ValueError as error:
             raise TableError(
                 "the columns of the files do not fit the table's",
-                self._table,
+                self._name,
                 str(error),
                 "columns of the same types; new ones are added",
                 "Land with the table's types (landSchema, schemaHints), or into another table.",
             ) from error
         return Schema.from_json(json.dumps(whole))
 
-    def _committed(self, table: DeltaTable, batch: LandedBatch) -> bool:
-        """Add the files; False if the table had to be given their columns first."""
+    @override
+    def _commit(self, table: DeltaTable | None, batch: LandedBatch) -> bool:
         from deltalake import CommitProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 
-        batch.check_there()
+        if table is None:
+            self._create(batch)
+            return False
         partitions = list(table.metadata().partition_columns)
         if any(set(file.partition) != set(partitions) for file in batch.files):
             raise TableError(
                 "the table is partitioned by other columns than the files",
-                self._table,
+                self._name,
                 f"landPartitionBy={','.join(batch.files[0].partition)}",
                 f"the table's partition columns: {', '.join(partitions) or 'none'}",
             )
+        if self._grown(table, batch):
+            return False
         now = int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [
             AddAction(path, file.bytes, dict(file.partition), now, True, file.statistics)
-            for path, file in zip(batch.below(self._table), batch.files, strict=True)
+            for path, file in zip(batch.below(self._name), batch.files, strict=True)
         ]
-        if self._grown(table, batch):
-            return False
         identity = [
             Transaction(batch.lineage, batch.checkpoint),
             Transaction(_files_of(batch), _number(batch)),

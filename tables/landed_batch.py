@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..checkpoint_meta.documents.file_split import FileVersion
 from ..checkpoint_meta.documents.landed_file import FileName, LandedFile
-from ..checkpoint_meta.storage.bucket import Bucket, open_bucket
+from ..checkpoint_meta.storage.bucket import open_bucket
 from ..checkpoint_meta.storage.urls import absolute
-from ..errors import TableError
-from ..reader.files.io.random_access import AsFile
+from ..errors import FileChangedError, FileVanishedError, TableError
+from ..reader.files.io.source_file import open_native, present_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +50,7 @@ class LandedBatch:
         Raises:
             TableError: the rows are not about landed files, or those of one query.
         """
-        missing = {"path", "rows", "bytes", "partition", "statistics"} - set(frame.columns)
+        missing = set(LandedFile.model_fields) - set(frame.columns)
         if missing:
             raise TableError(
                 "a sink of landed files is given other rows",
@@ -58,17 +58,8 @@ class LandedBatch:
                 f"columns {frame.columns}",
                 "the rows of a stream with landAt, as they are",
             )
-        rows = frame.collect()
-        files = [
-            LandedFile(
-                path=row.path,
-                rows=row.rows,
-                bytes=row.bytes,
-                partition=row.partition or {},
-                statistics=row.statistics,
-            )
-            for row in rows
-        ]
+        rows = frame.select(*LandedFile.model_fields).collect()
+        files = [LandedFile.model_validate(row.asDict()) for row in rows]
         return cls.of_files(files, storage_options) if files else None
 
     @classmethod
@@ -112,11 +103,8 @@ class LandedBatch:
             return list(dict.fromkeys(schema.remove_metadata() for schema in found))
 
     def _schema_of(self, file: LandedFile) -> pa.Schema:
-        opened = open_bucket(file.path, self.storage_options)
-        if opened is None:
-            return pq.read_schema(file.path)
-        bucket, key = opened
-        return pq.read_schema(pa.PythonFile(AsFile(_Object(bucket, key), file.bytes), "r"))
+        with open_native(_version(file), self.storage_options) as source:
+            return pq.read_schema(source)
 
     def check_there(self) -> None:
         """Check that all files are there: nothing keeps a VACUUM from those in no table yet.
@@ -138,12 +126,9 @@ class LandedBatch:
             )
 
     def _size_of(self, file: LandedFile) -> int | None:
-        opened = open_bucket(file.path, self.storage_options)
         try:
-            if opened is None:
-                return Path(file.path).stat().st_size
-            return opened[0].head(opened[1]).size
-        except FileNotFoundError:
+            return present_version(_version(file), self.storage_options).size
+        except (FileVanishedError, FileChangedError):
             return None
 
     def below(self, table: str) -> list[str]:
@@ -174,16 +159,8 @@ class LandedBatch:
         return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-@dataclass
-class _Object:
-    bucket: Bucket
-    key: str
-
-    def read_at(self, position: int, count: int) -> bytes:
-        return self.bucket.part(self.key, position, count).data if count else b""
-
-    def close(self) -> None:
-        return
+def _version(file: LandedFile) -> FileVersion:
+    return FileVersion(file.path, file.bytes, -1)
 
 
 def not_next(batch: LandedBatch, table: str, found: str) -> TableError:

@@ -150,6 +150,13 @@ def test_a_table_in_a_bucket_takes_each_batch_once(bucket, server):
     assert sorted(found["id"].to_pylist()) == [*range(3, 9)]
 
 
+def test_a_batch_that_never_gets_its_turn_is_an_error(tmp_path, monkeypatch):
+    sink = DeltaSink(str(tmp_path), {})
+    monkeypatch.setattr(sink, "_commit", lambda table, batch: False)
+    with pytest.raises(TableError, match="another change was made first each time, after 30"):
+        sink.add(batch_of(tmp_path, 1, ids(0)))
+
+
 def test_files_beside_the_table_are_refused(tmp_path):
     with pytest.raises(TableError, match="not below its table"):
         DeltaSink(str(tmp_path / "table"), {}).add(batch_of(tmp_path / "files", 1, ids(0)))

@@ -43,7 +43,7 @@ def test_another_writer_s_copy_of_the_batch_is_seen_before_ours_is_added(
     late, early = IcebergSink(table), IcebergSink(catalog.load_table("lake.orders"))
     commit = late._commit
 
-    def overtaken(batch):
+    def overtaken(table, batch):
         monkeypatch.undo()
         # Between our look and our commit.
         late._table.refresh()
@@ -51,7 +51,7 @@ def test_another_writer_s_copy_of_the_batch_is_seen_before_ours_is_added(
         early.add(batch)
         late._table.metadata = stale
         late._table.metadata.properties["commit.retry.num-retries"] = "0"
-        commit(batch)
+        return commit(table, batch)
 
     monkeypatch.setattr(late, "_commit", overtaken)
     late.add(batch)
