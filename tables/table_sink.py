@@ -1,0 +1,92 @@
+"""Adds batches to a table that others write to as well: look, check, commit, and look again.
+
+Not here: what a table format makes of that (`delta_table.py`, `iceberg_table.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from ..checkpoint_meta.storage.retries import delays
+from ..errors import TableError
+from .landed_batch import LandedBatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TRIES: Final = 30
+"""Of one commit: another writer may be first each time, or the answer may be lost."""
+
+
+class TableSink(ABC):
+    """Adds the files of each batch; call it with a batch, as `foreachBatch` does."""
+
+    format: ClassVar[str]
+    """Of the table, as messages call it."""
+
+    def __init__(self, name: str, storage_options: Mapping[str, Any]) -> None:
+        self._name = name
+        self._storage_options = storage_options
+
+    def __call__(self, frame: DataFrame, _: int) -> None:
+        """Make the files of a batch part of the table, unless they are.
+
+        Raises:
+            TableError: the table has another batch in its place, or does not fit the files.
+        """
+        batch = LandedBatch.of(frame, self._storage_options)
+        if batch is not None:
+            self.add(batch)
+
+    def add(self, batch: LandedBatch) -> None:
+        """See `__call__`."""
+        pauses = delays(0.05)
+        checked = False
+        found, cause = "another change was made first each time", None
+        for _ in range(_TRIES):
+            try:
+                table = self._opened()
+                if self._has(table, batch):
+                    return
+                if not checked:
+                    batch.check_there()
+                    checked = True
+                if self._commit(table, batch):
+                    return
+            except self._conflicts() as error:
+                found, cause = f"{type(error).__name__}: {error}", error
+                time.sleep(next(pauses))
+        raise TableError(
+            f"a batch could not be added to the {self.format} table",
+            self._name,
+            f"{found}, after {_TRIES} tries",
+            "a commit, or another writer's to give way to",
+            "Nothing is lost: the query adds the batch when it is started again.",
+        ) from cause
+
+    @abstractmethod
+    def _opened(self) -> Any:
+        """The table as it is now."""
+
+    @abstractmethod
+    def _has(self, table: Any, batch: LandedBatch) -> bool:
+        """True if the batch is in the table.
+
+        Raises:
+            TableError: the table has another batch in its place, or a later one.
+        """
+
+    @abstractmethod
+    def _commit(self, table: Any, batch: LandedBatch) -> bool:
+        """Add the files to the table as it was opened; False if that has to be done again.
+
+        Raises:
+            TableError: the table does not fit the files.
+        """
+
+    @abstractmethod
+    def _conflicts(self) -> tuple[type[Exception], ...]:
+        """What is raised when another writer was first, or the answer was lost."""
