@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -18,14 +18,17 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 def processor_seconds() -> float:
     """Of all processes that are there, and of those below them that have ended."""
     # utime, stime, and the same of children that were waited for.
-    return sum(sum(map(int, fields[11:15])) for fields in _tree().values()) / _TICKS
+    return sum(sum(map(int, one.fields[11:15])) for one in _tree()) / _TICKS
 
 
 class PeakMemory:
-    """The most resident bytes of all processes together, looked at ten times a second."""
+    """The most resident bytes, looked at ten times a second."""
 
     def __init__(self) -> None:
         self.bytes = 0
+        """Of all processes together."""
+        self.worker_bytes = 0
+        """Of any one Python process below this one."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -39,19 +42,33 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._over.wait(0.1):
-            now = sum(int(fields[21]) for fields in _tree().values()) * _PAGE
-            self.bytes = max(self.bytes, now)
+            processes = _tree()
+            self.bytes = max(self.bytes, sum(one.resident for one in processes))
+            workers = [p.resident for p in processes if "python" in p.name and p.id != os.getpid()]
+            self.worker_bytes = max([self.worker_bytes, *workers])
 
 
-def _tree() -> dict[int, list[str]]:
-    """Process -> the fields of its /proc/PID/stat from the third on."""
-    found: dict[int, list[str]] = {}
+class _Process(NamedTuple):
+    id: int
+    name: str
+    fields: list[str]
+    """Of /proc/PID/stat, from the third on."""
+
+    @property
+    def resident(self) -> int:
+        return int(self.fields[21]) * _PAGE
+
+
+def _tree() -> list[_Process]:
+    """This process and all below it."""
+    found: dict[int, _Process] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                text = (entry / "stat").read_text()
-                found[int(entry.name)] = text.rpartition(")")[2].split()
+                name, _, rest = (entry / "stat").read_text().rpartition(")")
+                process = int(entry.name)
+                found[process] = _Process(process, name.partition("(")[2], rest.split())
     ours = {os.getpid()}
-    while more := {p for p, fields in found.items() if int(fields[1]) in ours} - ours:
+    while more := {p.id for p in found.values() if int(p.fields[1]) in ours} - ours:
         ours |= more
-    return {process: found[process] for process in ours if process in found}
+    return [found[process] for process in ours if process in found]

@@ -26,10 +26,10 @@ from .flight import (
     loopback_bucket,
     percentile,
 )
-from .memory import PythonMemory
 from .memory_row import memory
 from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
+from .process_tree import PeakMemory
 from .profile_rows import profile
 from .ready import ready_rows_source
 from .scale import scale
@@ -69,10 +69,10 @@ def big(bench: Bench) -> list[Result]:
     """One CSV file of 2 GB: time, and memory of the Python processes."""
     read = Input(bench.data.one_csv(), SCHEMA, "csv", {"header": "true"})
     time_rows = bench.throughput("one CSV file", read, rows=None)
-    with PythonMemory() as memory:
+    with PeakMemory() as memory:
         available_now(partial(load, bench.spark, "sluice", read))
     memory_row = Result(
-        "largest Python worker while reading it", memory.largest / 2**20, None, "MiB", "",
+        "largest Python worker while reading it", memory.worker_bytes / 2**20, None, "MiB", "",
         "resident, shared libraries included",
     )  # fmt: skip
     return [*time_rows, memory_row]

@@ -175,7 +175,7 @@ class ReaderTask(Generic[SplitT]):
         except BaseException:
             landing.discard()
             raise
-        # If this fails, the commit may be there all the same, and its files have to stay.
+        # If this fails, the commit may have been published, so its files have to stay.
         counted = self._commits.publish(mine.model_copy(update={"landed": files}))
         if {file.path for file in files}.isdisjoint(file.path for file in counted.landed or ()):
             landing.discard()

@@ -30,7 +30,7 @@ Sink = Callable[["DataFrame", int], None]
 
 
 def delta(table: str, *, storage_options: Mapping[str, Any] | None = None) -> Sink:
-    """A sink that adds the files of each batch to a Delta table, which it makes if there is none.
+    """A sink that adds the files of each batch to a Delta table, which is created if it is missing.
 
     Args:
         table: its directory or URL; `landAt` is that, or lies below it.

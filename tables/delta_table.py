@@ -176,7 +176,7 @@ def _both(one: Any, other: Any, where: str) -> Any:
     """The table's type in Delta's JSON with what the files' has; new fields are nullable.
 
     Raises:
-        ValueError: there is none; says where.
+        ValueError: the two do not fit; says where.
     """
     if one == other:
         return one

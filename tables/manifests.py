@@ -70,7 +70,7 @@ class Manifests:
         paths = self.paths()
         if session is None or not paths:
             raise TableError(
-                "there is nothing to read manifests with, or there are none",
+                "nothing to read: no manifests, or no session of Spark",
                 self._directory,
                 "no session of Spark" if paths else "no manifests",
                 "a session, and a directory that tables.manifest has written to",

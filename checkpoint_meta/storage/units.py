@@ -1,4 +1,4 @@
-"""Byte sizes and durations as users write them.
+"""Byte sizes, durations and words as users write them.
 
 Not here: which option takes which unit; the options models use the annotated types below.
 """
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-__all__ = ["ByteSize", "Milliseconds", "parse_bytes", "parse_milliseconds"]
+__all__ = ["ByteSize", "LowerCase", "Milliseconds", "parse_bytes", "parse_milliseconds"]
 
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Zµ]*)\s*\Z")
 _BYTE_FACTORS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -49,6 +49,13 @@ def parse_milliseconds(value: Any) -> Any:
             raise ValueError("a duration of fixed length, which months and years are not: 30d")
     raise ValueError("not a duration; write a number with ms, s, min, h, d or w: 30s")
 
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+LowerCase = BeforeValidator(_lower)
+"""Takes a word in any case, for an option that is one of several."""
 
 ByteSize = Annotated[int, BeforeValidator(parse_bytes)]
 """A number of bytes; text such as `128m` is accepted."""

@@ -119,3 +119,9 @@ def storage_url(url: str) -> str:
 def join(url: str, *parts: str) -> str:
     """`url` with `parts` appended, one slash between each."""
     return "/".join([url.rstrip("/"), *parts])
+
+
+def is_below(url: str, other: str) -> bool:
+    """True if `url` is `other` or lies below it."""
+    one, whole = (join(storage_url(absolute(each)), "") for each in (url, other))
+    return one.startswith(whole)

@@ -14,14 +14,12 @@ from typing import Final
 
 from typing_extensions import override
 
+from ..storage import durable
 from ..storage.exclusive_rename import rename_exclusively
 from .contract import StateStore
 
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """What link(2) says on FAT, on SMB and on most FUSE mounts."""
-
-_durable: set[Path] = set()
-"""Directories whose own entry this process has made durable."""
 
 
 class LocalStateStore(StateStore):
@@ -44,7 +42,7 @@ class LocalStateStore(StateStore):
     def publish(self, name: str, data: bytes) -> None:
         target = self._root / name
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-        self._make_directory(target.parent)
+        durable.make_directory(target.parent, self._root)
         try:
             with open(temporary, "xb") as file:
                 file.write(data)
@@ -53,21 +51,7 @@ class LocalStateStore(StateStore):
             _create(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
-        _sync_directory(target.parent)
-
-    def _make_directory(self, directory: Path) -> None:
-        if directory in _durable and directory.exists():
-            return
-        new = [made for made in (directory, *directory.parents) if not made.exists()]
-        directory.mkdir(parents=True, exist_ok=True)
-        # A directory is durable once its parent is. One that was there may be the work of a
-        # process that died before it got so far: up to the state's own those are made sure too.
-        ours = [made for made in (directory, *directory.parents) if self._root in made.parents]
-        for made in dict.fromkeys([*new, *ours, self._root, self._root.parent]):
-            if made in new or made not in _durable:
-                with contextlib.suppress(PermissionError):
-                    _sync_directory(made.parent)
-                _durable.add(made)
+        durable.sync(target.parent)
 
     @override
     def read(self, name: str) -> bytes:
@@ -118,11 +102,3 @@ def _create(temporary: Path, target: Path) -> None:
         if error.errno not in _NO_HARD_LINKS:
             raise
         rename_exclusively(temporary, target)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

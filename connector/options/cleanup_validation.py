@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...checkpoint_meta.storage.input_paths import LoadedPath, loaded_paths
-from ...checkpoint_meta.storage.urls import absolute, local_path, scheme_of, storage_url
+from ...checkpoint_meta.storage.input_paths import loaded_paths
+from ...checkpoint_meta.storage.urls import absolute, is_below, local_path, scheme_of, storage_url
 from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 
 
@@ -35,7 +35,7 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
                 f"sourceArchiveDir: found {options.source_archive_dir!r} for files of "
                 f"{path.given!r}; expected a directory of the same file system or bucket"
             )
-        elif _overlap(path, archive):
+        elif is_below(archive, path.base):
             yield (
                 f"sourceArchiveDir: found {options.source_archive_dir!r} within {path.given!r}, "
                 "from where files would be read again; expected a directory outside of it"
@@ -47,7 +47,3 @@ def _root(url: str) -> tuple[str, str]:
         return ("", "")
     rest = storage_url(url).partition("://")[2]
     return (scheme_of(storage_url(url)), rest.partition("/")[0])
-
-
-def _overlap(path: LoadedPath, archive: str) -> bool:
-    return f"{archive.rstrip('/')}/".startswith(f"{path.base.rstrip('/')}/")

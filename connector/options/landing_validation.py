@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.input_paths import loaded_paths
+from ...checkpoint_meta.storage.urls import is_below
 from ...reader.landing.options import LandingOptions
-from ...reader.landing.place import is_below
 
 
 def landing_problems(options: LandingOptions, loaded: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from ...checkpoint_meta.storage.input_paths import joined, loaded_paths
-from ...checkpoint_meta.storage.units import Milliseconds
+from ...checkpoint_meta.storage.units import LowerCase, Milliseconds
 from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
 from ...enumerator.files.ledger.changes import OnOverwrite
@@ -58,10 +58,6 @@ def _json_list(value: object) -> object:
         message = 'not a JSON list of paths, such as ["/in/a", "/in/b"]'
         raise ValueError(message)
     return value
-
-
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
 
 
 def _savepoint(value: str) -> str:
@@ -122,12 +118,10 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
         description="For a new query: state directory and checkpoint id of another one to start "
         "from, such as /checkpoints/old/sluice/source@42; needed until its own first batch.",
     )
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = (
-        Field(
-            "warning",
-            description="Which lines of the logger pyspark_sluice the driver writes to stderr, "
-            "where nobody has configured logging: info tells of each checkpoint, listing and base.",
-        )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], LowerCase] = Field(
+        "warning",
+        description="Which lines of the logger pyspark_sluice the driver writes to stderr, "
+        "where nobody has configured logging: info tells of each checkpoint, listing and base.",
     )
     ingest_again: bool = Field(
         False,

@@ -5,29 +5,24 @@ Not here: writing (`reader/landing`), and what Spark sees of it (`reader/landing
 
 from __future__ import annotations
 
-import importlib
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.landed_file import FileName
-from ...checkpoint_meta.documents.reader_commit import ReaderCommits
-from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.urls import absolute
-from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError
 from ...reader.files.schemas.hints import parse_hints
 from ...reader.files.values.variant.shredded_variants import is_variant
 from ...reader.landing.place import place_of
-from ...reader.landing.sweep import Swept, sweep
 from ...reader.landing.writer import DataFileWriter, Transform
 from ...reader.task import Assignment, Landing
 from ..options.model import SluiceOptions
+from .loading import attribute_of
 
 
 def described(text: str, option: str) -> pa.Schema:
@@ -97,21 +92,6 @@ def landing_of(
     return land
 
 
-def swept(
-    options: SluiceOptions, store: StateStore, refs: Collection[CheckpointRef] | None = None
-) -> Swept:
-    """Delete the data files of attempts that lost; of some checkpoints, or of all.
-
-    Raises:
-        OSError: the place cannot be listed, or a file cannot be deleted.
-    """
-    history = CheckpointHistory(store)
-    lineage = history.header(history.checkpoints()[-1]).lineage
-    place = place_of(absolute(options.land_at), options.storage_options)
-    is_meant = (lambda _: True) if refs is None else set(refs).__contains__
-    return sweep(place, lineage, ReaderCommits(store), is_meant, delete=True)
-
-
 def _holds_variant(kind: pa.DataType) -> bool:
     if is_variant(kind):
         return True
@@ -121,9 +101,8 @@ def _holds_variant(kind: pa.DataType) -> bool:
 def _transform(name: str) -> Transform | None:
     if not name:
         return None
-    module, _, function = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), function)
+        made: Transform = attribute_of(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(
             "landTransform: cannot load it",
@@ -132,5 +111,4 @@ def _transform(name: str) -> Transform | None:
             "package.module:function",
             "The module has to be importable on the executors.",
         ) from error
-    made: Transform = found
     return made

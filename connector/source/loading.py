@@ -41,6 +41,15 @@ def _find(name: str) -> object:
             return entry.load()
         message = f"no entry point {name!r} in the group {ENTRY_POINTS!r}"
         raise ValueError(message)
+    return attribute_of(name)
+
+
+def attribute_of(name: str) -> Any:
+    """What `package.module:attribute` names.
+
+    Raises:
+        ImportError, AttributeError, ValueError: it cannot be had.
+    """
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)
 

@@ -56,11 +56,13 @@ class SluiceDataSource(DataSource):
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
         options = parse_options(given, streaming=False)
         if options.land_at:
-            from ...reader.landing.file_rows import DDL
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            from ...reader.landing.file_rows import SCHEMA
             from ..source.landing import landed_schema
 
             self._landed = landed_schema(options, partial(self._of_the_data, options))
-            return DDL
+            return from_arrow_schema(SCHEMA)
         return self._of_the_data(options)
 
     def _of_the_data(self, options: SluiceOptions) -> StructType | str:

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.storage.urls import absolute
 from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.commit_search import CommitSearch
@@ -29,6 +30,8 @@ from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings
 from ...errors import StateError, StateMissingError
 from ...reader.files.gzip_index import StoredPoints
+from ...reader.landing.place import place_of
+from ...reader.landing.sweep import sweep
 from ..options.model import SluiceOptions, parse_options
 from ..session.error_display import is_process_of_spark
 from ..session.logs import configure_logging
@@ -36,7 +39,6 @@ from ..session.without_pandas import leave_pandas_out
 from ..source.arrow_schema import arrow_schema
 from ..source.evolution_mode import resolved
 from ..source.file_source import driver_cores
-from ..source.landing import swept
 from ..source.loading import load_source
 from ..source.state_location import open_state, spark_query_id, starting_state
 from .offsets import Offsets
@@ -83,7 +85,8 @@ class StreamDriver:
     def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
         """Data files of attempts that lost go before the commits that tell them from others."""
         if self._options.land_at:
-            swept(self._options, self._store, refs)
+            place = place_of(absolute(self._options.land_at), self._options.storage_options)
+            sweep(place, self._store, refs, delete=True)
         return refs
 
     def initial_offset(self) -> dict[str, Any]:

@@ -13,12 +13,6 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.landed_file import LandedFile
 
-DDL: Final = (
-    "path string, rows bigint, bytes bigint, partition map<string,string>, statistics string, "
-    "checkpoint bigint, reader int"
-)
-"""The columns as Spark has them."""
-
 SCHEMA: Final = pa.schema(
     [
         ("path", pa.string()),

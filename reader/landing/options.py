@@ -10,11 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from ...checkpoint_meta.storage.units import ByteSize
-
-
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
+from ...checkpoint_meta.storage.units import ByteSize, LowerCase
 
 
 def _names(value: object) -> object:
@@ -39,11 +35,11 @@ class LandingOptions(BaseModel):
         description="Landing: names and types of the rows that are read, as in .schema(...), which "
         "describes the stream of files here. Without it the schema is inferred and evolves.",
     )
-    land_format: Annotated[Literal["parquet"], BeforeValidator(_lower)] = Field(
+    land_format: Annotated[Literal["parquet"], LowerCase] = Field(
         "parquet", description="Landing: the format of the data files."
     )
     land_compression: Annotated[
-        Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"], BeforeValidator(_lower)
+        Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"], LowerCase
     ] = Field("zstd", description="Landing: how the columns of data files are compressed.")
     land_file_bytes: ByteSize = Field(
         128 * 1024 * 1024,

@@ -8,15 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionError
+from ..files.partition_values import NULL
 
-NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 """What Spark quotes in names of partition directories (ExternalCatalogUtils)."""
 
@@ -59,13 +58,13 @@ class Partitioning:
         sizes = [len(t.dictionary) + 1 for t in texts]
         pairs = zip(codes[1:], sizes[1:], strict=True)
         whole = reduce(lambda one, more: one * more[1] + more[0], pairs, codes[0].astype(np.int64))
-        distinct, first, place = np.unique(whole, return_index=True, return_inverse=True)
-        for number in range(len(distinct)):
-            values = tuple(text[int(first[number])].as_py() for text in texts)
-            if len(distinct) == 1:
-                yield values, rest
-            else:
-                yield values, rest.take(pa.array(np.flatnonzero(place == number)))
+        order = np.argsort(whole, kind="stable")
+        if not len(order):
+            return
+        for rows in np.split(order, np.flatnonzero(np.diff(whole[order])) + 1):
+            values = tuple(text[int(rows[0])].as_py() for text in texts)
+            # Parts that are cut out of one sorted batch would keep all of it in memory.
+            yield values, rest if len(rows) == len(order) else rest.take(pa.array(rows))
 
     def mapping(self, values: Values) -> Mapping[str, str | None]:
         """Column -> value."""

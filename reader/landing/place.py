@@ -18,9 +18,10 @@ from typing import Any, Final
 from typing_extensions import override
 
 from ...checkpoint_meta.storage.bucket import Bucket, open_bucket
+from ...checkpoint_meta.storage.durable import make_directory, sync
 from ...checkpoint_meta.storage.providers import PROVIDERS
 from ...checkpoint_meta.storage.retries import patiently
-from ...checkpoint_meta.storage.urls import absolute, join, local_path, storage_url
+from ...checkpoint_meta.storage.urls import local_path
 from ...errors import OptionError
 
 PARTIAL: Final = ".partial"
@@ -72,27 +73,19 @@ class LocalPlace(Place):
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._changed: set[Path] = set()
-        """Directories in which others were made, which is not durable yet."""
 
     @override
     def local_file(self, name: str) -> Path:
         target = self._root / name
-        directory = target.parent
-        while not directory.exists():
-            directory = directory.parent
-            self._changed.add(directory)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(target.parent, self._root)
         return target.with_name(f".{target.name}{PARTIAL}")
 
     @override
     def publish(self, name: str, written: Path) -> str:
         target = self._root / name
-        _sync(written)
+        sync(written)
         written.rename(target)
-        for directory in (target.parent, *self._changed):
-            _sync(directory)
-        self._changed.clear()
+        sync(target.parent)
         return str(target)
 
     @override
@@ -103,14 +96,6 @@ class LocalPlace(Place):
     def files(self) -> Iterator[str]:
         for folder, _, names in os.walk(self._root):
             yield from (os.path.join(folder, name) for name in names)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class BucketPlace(Place):
@@ -154,9 +139,3 @@ class BucketPlace(Place):
     def files(self) -> Iterator[str]:
         for page in self._bucket.pages(self._prefix):
             yield from (self._bucket.url(key) for key in page.column("path").to_pylist())
-
-
-def is_below(url: str, other: str) -> bool:
-    """True if `url` is `other` or lies below it."""
-    one, whole = (join(storage_url(absolute(each)), "") for each in (url, other))
-    return one.startswith(whole)

@@ -2,8 +2,8 @@
 
 Per-file statistics of the Delta transaction log protocol: `numRecords`, `nullCount`, `minValues`
 and `maxValues`, nested as structs are. Bounds need not be tight: long strings and fractions of a
-millisecond are cut so that they still enclose every value. Where a bound cannot be trusted (floats
-with NaN or infinity, decimals beyond a double), there is none.
+millisecond are cut so that they still enclose every value. Bounds that cannot be trusted (floats
+with NaN or infinity, decimals beyond a double) are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import json
 import math
 from collections.abc import Collection, Iterator
 from decimal import Decimal
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +28,18 @@ _CHARACTERS: Final = 32
 _LAST: Final = "\U0010ffff"
 _types = pa.types
 Path = tuple[str, ...]
+
+
+class Leaf(NamedTuple):
+    """One of Parquet's columns."""
+
+    name: str
+    """As Parquet's writer calls it, with dots."""
+
+    path: Path | None
+    """Fields of structs; None within a list or map, where a row has many values."""
+
+    type: pa.DataType
 
 
 def statistics_of(
@@ -43,7 +56,7 @@ def statistics_of(
     greatest: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    for number, (path, kind) in enumerate(_leaves(pa.struct(list(schema)))):
+    for number, (_, path, kind) in enumerate(leaves(schema)):
         if path is None or number >= _MOST:
             continue
         found = [group.column(number).statistics for group in groups]
@@ -67,26 +80,32 @@ def statistics_of(
 
 def float_paths(schema: pa.Schema) -> list[Path]:
     """The columns of floats that have statistics, fields of structs included."""
-    leaves = list(_leaves(pa.struct(list(schema))))[:_MOST]
-    return [path for path, kind in leaves if path is not None and _types.is_floating(kind)]
+    first = islice(leaves(schema), _MOST)
+    return [path for _, path, kind in first if path is not None and _types.is_floating(kind)]
 
 
 def _has_values(part: pq.Statistics, group: pq.RowGroupMetaData) -> bool:
     return bool(part.null_count < group.num_rows)
 
 
-def _leaves(kind: pa.DataType, path: Path | None = ()) -> Iterator[tuple[Path | None, pa.DataType]]:
-    """Parquet's columns in order; those in lists and maps, of many values a row, have no path."""
+def leaves(schema: pa.Schema) -> Iterator[Leaf]:
+    """Parquet's columns of rows with this schema, in order."""
+    for column in schema:
+        yield from _leaves(column.type, column.name, (column.name,))
+
+
+def _leaves(kind: pa.DataType, name: str, path: Path | None) -> Iterator[Leaf]:
     if _types.is_struct(kind):
-        for field in kind:
-            yield from _leaves(field.type, None if path is None else (*path, field.name))
+        for inner in kind:
+            below = None if path is None else (*path, inner.name)
+            yield from _leaves(inner.type, f"{name}.{inner.name}", below)
     elif _types.is_list(kind):
-        yield from _leaves(kind.value_type, None)
+        yield from _leaves(kind.value_type, f"{name}.list.element", None)
     elif _types.is_map(kind):
-        yield from _leaves(kind.key_type, None)
-        yield from _leaves(kind.item_type, None)
+        yield from _leaves(kind.key_type, f"{name}.key_value.key", None)
+        yield from _leaves(kind.item_type, f"{name}.key_value.value", None)
     else:
-        yield path, kind
+        yield Leaf(name, path, kind)
 
 
 def _put(into: dict[str, Any], path: Path, value: Any) -> None:

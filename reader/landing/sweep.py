@@ -6,13 +6,15 @@ it any more. Not here: when that happens (the query's upkeep, and `sluice sweep`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.landed_file import FileName
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.stores.contract import StateStore
 from .place import PARTIAL, Place
 
 
@@ -27,14 +29,13 @@ class Swept:
     """Of attempts that count."""
 
     undecided: list[str] = field(default_factory=list)
-    """Their reader has no commit: it is at work, or its checkpoint was let go of. Never deleted."""
+    """Their reader has no commit: it is at work, or its checkpoint is gone. Never deleted."""
 
 
 def sweep(
     place: Place,
-    lineage: str,
-    commits: ReaderCommits,
-    is_meant: Callable[[CheckpointRef], bool] = lambda _: True,
+    store: StateStore,
+    refs: Collection[CheckpointRef] | None = None,
     *,
     delete: bool,
 ) -> Swept:
@@ -42,14 +43,17 @@ def sweep(
 
     Args:
         place: what `landAt` names.
-        lineage: of the query; files of others are left alone.
-        commits: of the query.
-        is_meant: of which checkpoints.
+        store: the query's state.
+        refs: of which checkpoints; None for all.
         delete: whether files of attempts that lost are deleted.
 
     Raises:
         OSError: the place cannot be listed, or a file cannot be deleted.
     """
+    history = CheckpointHistory(store)
+    newest = history.checkpoints()[-1:]
+    lineage = history.header(newest[0]).lineage if newest else None
+    commits = ReaderCommits(store)
 
     @cache
     def named(ref: CheckpointRef, reader: int) -> Collection[str] | None:
@@ -61,7 +65,7 @@ def sweep(
         folder, slash, leaf = path.rpartition("/")
         published = folder + slash + leaf.removeprefix(".").removesuffix(PARTIAL)
         name = FileName.parse(published)
-        if name is None or name.lineage != lineage or not is_meant(name.ref):
+        if name is None or name.lineage != lineage or (refs is not None and name.ref not in refs):
             continue
         known = named(name.ref, name.reader)
         if known is None:

@@ -18,8 +18,6 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import StateStore, open_store
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.reader.landing.place import place_of
@@ -91,9 +89,7 @@ class Ground(ABC):
     def unnamed(self) -> tuple[int, int]:
         """Sweeps; then how many files were deleted, and how many are left that no table names."""
         place = place_of(self.table_url, self.storage_options)
-        history = CheckpointHistory(self.state)
-        lineage = history.header(history.checkpoints()[-1]).lineage
-        found = sweep(place, lineage, ReaderCommits(self.state), delete=True)
+        found = sweep(place, self.state, delete=True)
         uris = {uri.rpartition("/")[2] for uri in self._table().file_uris()}
         left = {path.rpartition("/")[2] for path in place.files() if "_delta_log" not in path}
         return len(found.superseded), len(left - uris)

@@ -32,18 +32,13 @@ def sweep(
     with plainly():
         import json
 
-        from ....checkpoint_meta.documents.reader_commit import ReaderCommits
-        from ....checkpoint_meta.history import CheckpointHistory
         from ....checkpoint_meta.storage.urls import absolute
         from ....reader.landing.place import place_of
         from ....reader.landing.sweep import sweep as look
 
         store = find_state(state, source_name, storage_options)
-        history = CheckpointHistory(store)
-        refs = history.checkpoints()
-        lineage = history.header(refs[-1]).lineage if refs else ""
         place = place_of(absolute(land_at), json.loads(storage_options))
-        found = look(place, lineage, ReaderCommits(store), delete=yes)
+        found = look(place, store, delete=yes)
         if as_json:
             print_json(
                 {

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from ....checkpoint_meta.storage.units import Milliseconds
+from ....checkpoint_meta.storage.units import LowerCase, Milliseconds
 from ..discovery.discovery_options import named
 
 __all__ = ["CleaningOptions"]
-
-
-def _lower(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
 
 
 class CleaningOptions(BaseModel):
@@ -24,7 +20,7 @@ class CleaningOptions(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
-    clean_source: Annotated[Literal["off", "delete", "archive"], BeforeValidator(_lower)] = Field(
+    clean_source: Annotated[Literal["off", "delete", "archive"], LowerCase] = Field(
         "off",
         description="What becomes of a file that was read to its end by completed batches: off "
         "leaves it, delete deletes it, archive moves it below sourceArchiveDir. Never a file that "

@@ -37,7 +37,7 @@ _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
 
 class CommonOptions(SchemaOptions):
-    """What is read, what a bad record or file does, and how lines are told apart."""
+    """What is read, what a bad record or file does, and what ends a line."""
 
     model_config = ConfigDict(
         frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
@@ -172,7 +172,7 @@ class JsonOptions(CommonOptions):
 
 
 class CsvOptions(JsonOptions):
-    """How the fields of CSV are told apart and what they stand for."""
+    """How CSV separates fields, and what their text means."""
 
     sep: FieldSeparator = Field(
         ",",
@@ -197,11 +197,11 @@ class CsvOptions(JsonOptions):
         description="CSV: columns go by position; false checks the header's names against the "
         "schema and goes by name. A header with too few columns is refused either way.",
     )
-    null_value: str = Field("", description="CSV: text that stands for null.")
+    null_value: str = Field("", description="CSV: text that means null.")
     empty_value: str = Field("", description="CSV: value of a quoted empty field.")
-    nan_value: str = Field("NaN", description="CSV: text that stands for not-a-number.")
-    positive_inf: str = Field("Inf", description="CSV: text that stands for positive infinity.")
-    negative_inf: str = Field("-Inf", description="CSV: text that stands for negative infinity.")
+    nan_value: str = Field("NaN", description="CSV: text that means not-a-number.")
+    positive_inf: str = Field("Inf", description="CSV: text that means positive infinity.")
+    negative_inf: str = Field("-Inf", description="CSV: text that means negative infinity.")
     ignore_leading_white_space: bool = Field(
         False, description="CSV: drop white space before unquoted values."
     )

@@ -155,9 +155,7 @@ def _field_separator(value: str) -> str:
     def meant(escape: re.Match[str]) -> str:
         if escape[1] not in _ESCAPES:
             known = " ".join(f"\\{letter}" for letter in _ESCAPES)
-            raise ValueError(
-                f"has {escape[0]!r}, which stands for nothing; expected one of {known}"
-            )
+            raise ValueError(f"has {escape[0]!r}, which has no meaning; expected one of {known}")
         return _ESCAPES[escape[1]]
 
     if not value:

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.input_paths import joined, literal, loaded_paths
+from pyspark_sluice.checkpoint_meta.storage.urls import is_below
 
 
 def parts(text):
@@ -59,3 +60,9 @@ def test_any_path_can_be_written_literally():
     odd = r"/a*b?c[d]e{f,g},h\i"
     assert parts(literal(odd)) == [(odd,)]
     assert os.path.isabs(odd)
+
+
+def test_a_place_below_another_is_known_as_such():
+    assert is_below("/lake/in", "/lake")
+    assert is_below("s3a://b/x", "s3://b/x/")
+    assert not is_below("/lake2", "/lake")

@@ -11,9 +11,8 @@ import fsspec
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
-from pyspark_sluice.checkpoint_meta.storage import exclusive_rename
+from pyspark_sluice.checkpoint_meta.storage import durable, exclusive_rename
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
-from pyspark_sluice.checkpoint_meta.stores import local
 from pyspark_sluice.checkpoint_meta.stores.open_store import (
     BucketStateStore,
     LocalStateStore,
@@ -341,7 +340,7 @@ def test_a_mount_that_can_neither_link_nor_rename_exclusively_is_refused(monkeyp
 
 def test_every_directory_that_is_made_is_durable_in_its_parent(monkeypatch, tmp_path):
     synced: list[str] = []
-    monkeypatch.setattr(local, "_sync_directory", lambda d: synced.append(str(d)))
+    monkeypatch.setattr(durable, "sync", lambda d: synced.append(str(d)))
     root = tmp_path / "checkpoint" / "sluice" / "source"
     LocalStateStore(str(root)).publish("d/1", b"")
     expected = [tmp_path, root.parent.parent, root.parent, root, root / "d"]
@@ -352,7 +351,7 @@ def test_a_directory_made_by_a_process_that_died_is_made_durable_too(monkeypatch
     root = tmp_path / "checkpoint" / "sluice" / "source"
     (root / "d").mkdir(parents=True)
     synced: list[str] = []
-    monkeypatch.setattr(local, "_sync_directory", lambda d: synced.append(str(d)))
+    monkeypatch.setattr(durable, "sync", lambda d: synced.append(str(d)))
     LocalStateStore(str(root)).publish("d/1", b"")
     assert {str(root.parent.parent), str(root.parent), str(root), str(root / "d")} <= set(synced)
 

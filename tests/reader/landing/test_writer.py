@@ -20,7 +20,7 @@ from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.landing import writer as writer_module
 from pyspark_sluice.reader.landing.options import LandingOptions
-from pyspark_sluice.reader.landing.place import LocalPlace, is_below
+from pyspark_sluice.reader.landing.place import LocalPlace
 from pyspark_sluice.reader.landing.writer import DataFileWriter
 
 NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
@@ -238,9 +238,3 @@ def test_columns_have_a_dictionary_where_their_values_repeat(tmp_path):
     (file,) = landed(tmp_path, schema, *columns)
     group = pq.ParquetFile(file.path).metadata.row_group(0)
     assert [group.column(i).has_dictionary_page for i in range(3)] == [False, True, True]
-
-
-def test_a_place_below_another_is_known_as_such():
-    assert is_below("/lake/in", "/lake")
-    assert is_below("s3a://b/x", "s3://b/x/")
-    assert not is_below("/lake2", "/lake")

@@ -1,16 +1,18 @@
-"""One manifest for each batch, and files that a sweep may take."""
+"""Data files of attempts that lost are found by the commits of their readers."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.errors import TableError
 from pyspark_sluice.reader.landing.place import place_of
 from pyspark_sluice.reader.landing.sweep import sweep
-from pyspark_sluice.tables.landed_batch import LandedBatch
-from pyspark_sluice.tests.tables.sinks import LINEAGE, batch_of, commit_of, ids
+from pyspark_sluice.tests.checkpoint_meta.test_history import chain
+from pyspark_sluice.tests.tables.sinks import batch_of, commit_of, ids
 
 
 @pytest.mark.parametrize("place", ["local", "bucket"])
@@ -21,7 +23,9 @@ def test_only_files_of_attempts_that_lost_to_a_commit_are_swept(tmp_path, reques
         url = f"s3://{request.getfixturevalue('bucket')}/table"
     else:
         url = str(tmp_path / "table")
-    commits = ReaderCommits(open_store(str(tmp_path / "state")))
+    store = open_store(str(tmp_path / "state"))
+    chain(store, 2)
+    commits = ReaderCommits(store)
     won = batch_of(url, 1, ids(0), storage=storage, token="a" * 12)
     lost = batch_of(url, 1, ids(0), storage=storage, token="b" * 12)
     at_work = batch_of(url, 2, ids(3), storage=storage)
@@ -29,7 +33,7 @@ def test_only_files_of_attempts_that_lost_to_a_commit_are_swept(tmp_path, reques
     commits.publish(commit_of(won))
     where = place_of(url, storage)
     for delete in (False, True):
-        found = sweep(where, LINEAGE, commits, delete=delete)
+        found = sweep(where, store, delete=delete)
         assert found.named == [file.path for file in won.files]
         assert found.superseded == [file.path for file in lost.files]
         assert found.undecided == [file.path for file in at_work.files]
@@ -38,21 +42,34 @@ def test_only_files_of_attempts_that_lost_to_a_commit_are_swept(tmp_path, reques
 
 
 def test_a_file_that_was_never_finished_is_swept_once_its_reader_has_a_commit(tmp_path):
-    commits = ReaderCommits(open_store(str(tmp_path / "state")))
+    store = open_store(str(tmp_path / "state"))
+    chain(store, 2)
+    commits = ReaderCommits(store)
     won = batch_of(tmp_path / "table", 1, ids(0), token="a" * 12)
     torn = batch_of(tmp_path / "table", 1, ids(0), token="b" * 12).files[0].path
     place = place_of(str(tmp_path / "table"), {})
     folder, _, name = torn.rpartition("/")
     half = f"{folder}/.{name}.partial"
     (tmp_path / "table" / name).rename(half)
-    assert sweep(place, LINEAGE, commits, delete=True).superseded == []
+    assert sweep(place, store, delete=True).superseded == []
     commits.publish(commit_of(won))
-    assert sweep(place, LINEAGE, commits, delete=True).superseded == [half]
+    assert sweep(place, store, delete=True).superseded == [half]
     assert list(place.files()) == [won.files[0].path]
 
 
-def test_a_batch_has_files_of_one_query_only(tmp_path):
-    one = batch_of(tmp_path, 1, ids(0))
-    other = batch_of(tmp_path, 1, ids(0), lineage="f" * 16)
-    with pytest.raises(TableError, match="2 queries"):
-        LandedBatch.of_files([*one.files, *other.files], {})
+def test_only_the_checkpoints_that_are_let_go_of_are_swept(tmp_path):
+    store = open_store(str(tmp_path / "state"))
+    chain(store, 3)
+    history = CheckpointHistory(store)
+    first, second, _ = history.checkpoints()
+    lineage = history.header(first).lineage
+    table = tmp_path / "table"
+    lost = [batch_of(table, number, ids(0), lineage=lineage, token="f" * 12) for number in (1, 2)]
+    for number in (1, 2):
+        won = batch_of(table, number, ids(0), lineage=lineage)
+        ReaderCommits(store).publish(commit_of(won))
+    place = place_of(str(table), {})
+    assert sweep(place, store, [first], delete=True).superseded == [lost[0].files[0].path]
+    assert [Path(batch.files[0].path).exists() for batch in lost] == [False, True]
+    assert sweep(place, store, [first, second], delete=True).superseded == [lost[1].files[0].path]
+    assert len(list(table.iterdir())) == 2
