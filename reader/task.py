@@ -40,7 +40,7 @@ from .api import (
     SplitT,
     SplitUnfinished,
 )
-from .landing.file_rows import rows_about
+from .landing.file_rows import SCHEMA, rows_about
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,15 @@ class Landing(Protocol):
         """Remove what was written, as far as possible. Not called after a kill."""
 
 
+@dataclass(frozen=True)
+class Lander(Generic[SplitT]):
+    """How rows go into data files instead of Spark."""
+
+    begin: Callable[[Assignment[SplitT]], Landing]
+    rows: pa.Schema = SCHEMA
+    """The columns that Spark gets, about the files."""
+
+
 class ReaderTask(Generic[SplitT]):
     """Reads assignments of one source and acknowledges each of them once."""
 
@@ -116,13 +125,13 @@ class ReaderTask(Generic[SplitT]):
         event_types: frozenset[str],
         may_return: bool,
         shape: Mapping[str, Any] | None = None,
-        land: Callable[[Assignment[SplitT]], Landing] | None = None,
+        lander: Lander[SplitT] | None = None,
     ) -> None:
         """`shape` is what shapes rows now: written into commits, and never a secret.
 
-        `land` makes what takes the rows of an assignment, where rows go into data files.
+        `lander` is given where rows go into data files.
         """
-        self._land = land
+        self._lander = lander
         self._make_reader = make_reader
         self._serializer = serializer
         self._commits = commits
@@ -147,13 +156,19 @@ class ReaderTask(Generic[SplitT]):
         earlier = self._commits.find(assignment.ref, assignment.reader)
         if earlier is not None and earlier.abandoned:
             return  # Spark completed the checkpoint without this reader.
-        if earlier is not None and (earlier.landed is None) != (self._land is None):
+        if earlier is not None and (earlier.landed is None) != (self._lander is None):
             raise _other_way(assignment, was_landed=earlier.landed is not None)
-        if self._land is None:
+        if self._lander is None:
             yield from self._read(assignment, attempt, earlier)
             return
-        counted = earlier or self._landed(assignment, attempt, self._land(assignment))
-        yield from rows_about(counted.landed or (), assignment.ref, assignment.reader)
+        counted = earlier or self._landed(assignment, attempt, self._lander.begin(assignment))
+        yield from rows_about(
+            counted.landed or (),
+            assignment.ref,
+            assignment.reader,
+            self._lander.rows,
+            assignment.lineage,
+        )
 
     def _landed(
         self, assignment: Assignment[SplitT], attempt: Attempt, landing: Landing

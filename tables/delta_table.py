@@ -54,7 +54,7 @@ class DeltaSink(TableSink):
         return CommitFailedError, DeltaError, OSError
 
     @override
-    def _opened(self) -> DeltaTable | None:
+    def opened(self) -> DeltaTable | None:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 

@@ -6,6 +6,7 @@ Properties of snapshots would expire with them. Not here: the files (`landed_bat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -43,7 +44,7 @@ class IcebergSink(TableSink):
         return CommitFailedException, CommitStateUnknownException, OSError
 
     @override
-    def _opened(self) -> Table:
+    def opened(self) -> Table:
         self._table.refresh()
         # In this copy only. A conflict must not put the files on top of whatever the other writer
         # has added: that may have been this batch.
@@ -53,7 +54,7 @@ class IcebergSink(TableSink):
     @override
     def _has(self, table: Table, batch: LandedBatch) -> bool:
         properties = table.properties
-        known = int(properties.get(_checkpoint_of(batch), 0))
+        known = newest_checkpoint(properties, batch.lineage)
         if known < batch.checkpoint:
             return False
         if known == batch.checkpoint and properties.get(_files_of(batch)) == batch.digest:
@@ -72,7 +73,10 @@ class IcebergSink(TableSink):
             )
         from pyiceberg.exceptions import ValidationError
 
-        properties = {_checkpoint_of(batch): str(batch.checkpoint), _files_of(batch): batch.digest}
+        properties = {
+            _checkpoint_of(batch.lineage): str(batch.checkpoint),
+            _files_of(batch): batch.digest,
+        }
         with table.transaction() as transaction:
             try:
                 with transaction.update_schema() as update:
@@ -90,8 +94,13 @@ class IcebergSink(TableSink):
         return True
 
 
-def _checkpoint_of(batch: LandedBatch) -> str:
-    return f"sluice.{batch.lineage}.checkpoint"
+def newest_checkpoint(properties: Mapping[str, str], lineage: str) -> int:
+    """Of the newest batch of a query that a table with these properties has; 0 without one."""
+    return int(properties.get(_checkpoint_of(lineage), 0))
+
+
+def _checkpoint_of(lineage: str) -> str:
+    return f"sluice.{lineage}.checkpoint"
 
 
 def _files_of(batch: LandedBatch) -> str:

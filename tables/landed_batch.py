@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +42,8 @@ class LandedBatch:
     """The newest one of the batch."""
 
     storage_options: Mapping[str, Any]
+    _typical: Sequence[LandedFile]
+    """Those that have all schemas between them."""
 
     @classmethod
     def of(cls, frame: DataFrame, storage_options: Mapping[str, Any]) -> LandedBatch | None:
@@ -58,28 +60,46 @@ class LandedBatch:
                 f"columns {frame.columns}",
                 "the rows of a stream with landAt, as they are",
             )
-        rows = frame.select(*LandedFile.model_fields).collect()
-        files = [LandedFile.model_validate(row.asDict()) for row in rows]
-        return cls.of_files(files, storage_options) if files else None
+        rows = frame.collect()
+        files = [LandedFile(**{n: row[n] for n in LandedFile.model_fields}) for row in rows]
+        if not files:
+            return None
+        if "lineage" not in frame.columns:
+            return cls.of_files(files, storage_options)
+        # Files that were there before: each may have its own part of the columns.
+        owners = [(row.lineage, row.checkpoint) for row in rows]
+        return cls._of_owners(files, owners, storage_options, files)
 
     @classmethod
     def of_files(
-        cls, files: Iterable[LandedFile], storage_options: Mapping[str, Any]
+        cls, files: Sequence[LandedFile], storage_options: Mapping[str, Any]
     ) -> LandedBatch:
-        """The batch of these files, which say themselves whose they are."""
-        ordered = sorted(files, key=lambda file: file.path)
-        names = [FileName.parse(file.path) for file in ordered]
-        known = [name for name in names if name is not None]
-        lineages = {name.lineage for name in known}
-        if len(known) < len(names) or len(lineages) != 1:
+        """The batch of these files, whose names say whose they are."""
+        names = [(file, FileName.parse(file.path)) for file in files]
+        owners = [(name.lineage, name.ref.checkpoint) for _, name in names if name is not None]
+        # A reader has one schema for all files that it writes.
+        typical = {(n.ref.checkpoint, n.reader): file for file, n in names if n is not None}
+        return cls._of_owners(files, owners, storage_options, list(typical.values()))
+
+    @classmethod
+    def _of_owners(
+        cls,
+        files: Sequence[LandedFile],
+        owners: Sequence[tuple[str, int]],
+        storage_options: Mapping[str, Any],
+        typical: Sequence[LandedFile],
+    ) -> LandedBatch:
+        lineages = {lineage for lineage, _ in owners}
+        if len(owners) < len(files) or len(lineages) != 1:
             raise TableError(
                 "the files of a batch are not those of one query",
-                ordered[0].path,
-                f"{len(lineages)} queries, {len(names) - len(known)} names of others",
+                files[0].path,
+                f"{len(lineages)} queries, {len(files) - len(owners)} names of others",
                 "a stream with one source, whose rows are not joined with others",
             )
-        newest = max(name.ref.checkpoint for name in known)
-        return cls(ordered, lineages.pop(), newest, storage_options)
+        ordered = sorted(files, key=lambda file: file.path)
+        newest = max(checkpoint for _, checkpoint in owners)
+        return cls(ordered, lineages.pop(), newest, storage_options, typical)
 
     @cached_property
     def digest(self) -> str:
@@ -89,17 +109,9 @@ class LandedBatch:
 
     @cached_property
     def schemas(self) -> Sequence[pa.Schema]:
-        """The distinct schemas of the files, without partition columns.
-
-        A reader has one schema for all of its files, so one footer of each is read.
-        """
-        first: dict[tuple[int, int], LandedFile] = {}
-        for file in self.files:
-            name = FileName.parse(file.path)
-            assert name is not None
-            first.setdefault((name.ref.checkpoint, name.reader), file)
+        """The distinct schemas of the files, without partition columns."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = pool.map(self._schema_of, first.values())
+            found = pool.map(self._schema_of, self._typical)
             return list(dict.fromkeys(schema.remove_metadata() for schema in found))
 
     def _schema_of(self, file: LandedFile) -> pa.Schema:

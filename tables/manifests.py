@@ -35,8 +35,11 @@ class Manifests:
             TableError: it is there with other files, or the files are gone.
         """
         batch = LandedBatch.of(frame, self._storage_options)
-        if batch is None:
-            return
+        if batch is not None:
+            self.add(batch)
+
+    def add(self, batch: LandedBatch) -> None:
+        """See `__call__`."""
         batch.check_there()
         name = f"{_FOLDER}/{batch.lineage}-{batch.checkpoint:010d}.json"
         document = batch.to_json()

@@ -31,6 +31,10 @@ class TableSink(ABC):
         self._name = name
         self._storage_options = storage_options
 
+    @abstractmethod
+    def opened(self) -> Any:
+        """The table as it is now."""
+
     def __call__(self, frame: DataFrame, _: int) -> None:
         """Make the files of a batch part of the table, unless they are.
 
@@ -48,7 +52,7 @@ class TableSink(ABC):
         found, cause = "another change was made first each time", None
         for _ in range(_TRIES):
             try:
-                table = self._opened()
+                table = self.opened()
                 if self._has(table, batch):
                     return
                 if not checked:
@@ -66,10 +70,6 @@ class TableSink(ABC):
             "a commit, or another writer's to give way to",
             "Nothing is lost: the query adds the batch when it is started again.",
         ) from cause
-
-    @abstractmethod
-    def _opened(self) -> Any:
-        """The table as it is now."""
 
     @abstractmethod
     def _has(self, table: Any, batch: LandedBatch) -> bool:

@@ -20,6 +20,8 @@ def landing_problems(options: LandingOptions, loaded: str) -> Iterator[str]:
         for name in sorted(options.model_fields_set & set(LandingOptions.model_fields)):
             yield f"{to_camel(name)}: found without landAt; expected where data files go, too"
         return
+    if options.land_copy == "never":
+        return  # Nothing is written there.
     if bool(options.land_transform) != bool(options.land_transform_schema):
         yield "landTransform: found one of landTransform, landTransformSchema; expected both"
     try:

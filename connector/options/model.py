@@ -259,6 +259,36 @@ def _file_problems(options: SluiceOptions) -> Iterator[str]:
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
     yield from landing_problems(options, options.path)
+    yield from _in_place_problems(options)
+
+
+_WRITING = {"filter", *LandingOptions.model_fields} - {
+    "land_at",
+    "land_copy",
+    "land_format",
+    "land_schema",
+}
+"""What needs rows to be written, and not only referred to."""
+
+
+def _in_place_problems(options: SluiceOptions) -> Iterator[str]:
+    """What does not fit files that a table refers to where they are."""
+    if options.land_copy != "never":
+        return
+    for name in sorted(_WRITING & options.model_fields_set):
+        if getattr(options, name):
+            yield f"{to_camel(name)}: found with landCopy=never, which writes no row; leave it out"
+    if options.file_format != "parquet":
+        yield f"landCopy: found never with fileFormat={options.file_format}; expected parquet"
+    overwrite = options.on_overwrite.value
+    if options.clean_source != "off" or overwrite != "ignore":
+        yield (
+            f"landCopy: found never with cleanSource={options.clean_source} and "
+            f"onOverwrite={overwrite}; expected off and ignore, since the table has the "
+            "files themselves"
+        )
+    if options.schema_evolution_mode == "rescue":
+        yield "landCopy: found never with schemaEvolutionMode=rescue; expected another mode"
 
 
 def _has_lines(options: SluiceOptions) -> bool:

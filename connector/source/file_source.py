@@ -35,7 +35,7 @@ from ...enumerator.files.spreading import SplitSpreader
 from ...enumerator.large_state import StateDocument
 from ...errors import FileChangedError, OptionError, SplitReadError
 from ...reader.api import ReaderContext, SplitReader
-from ...reader.files.formats.api import FileFormat, Splittability
+from ...reader.files.formats.api import Block, FileFormat, Splittability
 from ...reader.files.read_metrics import FigureReader
 from ..options.model import SluiceOptions
 from ..options.modification_times import instant
@@ -141,10 +141,15 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
     def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
         from ...reader.files.reader import FileSplitReader
 
+        make = FileSplitReader
+        if self.options.land_copy == "never":
+            from ...reader.landing.in_place import InPlaceReader
+
+            make = InPlaceReader
         # A batch read has nobody that would hand out another version.
         is_stream = context.checkpoint_id != NO_CHECKPOINT.checkpoint
         return FigureReader(
-            FileSplitReader(
+            make(
                 self.schema,
                 self.options,
                 context,
@@ -243,10 +248,13 @@ class _FormatBorders:
         if file_format.splittability(file) is not Splittability.BLOCKS:
             return None
         try:
-            return file_format.blocks(file)
+            blocks = file_format.blocks(file)
         except SplitReadError:
             # The reader meets the same error, where onSplitError decides what it means.
             return None
+        if self._source.options.land_copy == "never":
+            return [Block(0, file.size, sum(block.rows for block in blocks))]
+        return blocks
 
 
 def driver_cores() -> int:

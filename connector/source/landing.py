@@ -16,11 +16,14 @@ from pyspark.sql.types import StructType
 from ...checkpoint_meta.documents.landed_file import FileName
 from ...checkpoint_meta.storage.urls import absolute
 from ...errors import OptionError
+from ...reader.files.formats.record_format import METADATA
 from ...reader.files.schemas.hints import parse_hints
 from ...reader.files.values.variant.shredded_variants import is_variant
+from ...reader.landing.file_rows import rows_schema
+from ...reader.landing.in_place import FilesInPlace
 from ...reader.landing.place import place_of
 from ...reader.landing.writer import DataFileWriter, Transform
-from ...reader.task import Assignment, Landing
+from ...reader.task import Assignment, Lander, Landing
 from ..options.model import SluiceOptions
 from .loading import attribute_of
 
@@ -64,16 +67,19 @@ def refuse_landing(given: Mapping[str, str], way_out: str) -> None:
         )
 
 
-def landing_of(
-    options: SluiceOptions, schema: pa.Schema
-) -> Callable[[Assignment[Any]], Landing] | None:
-    """What takes the rows of one assignment; None where they go to Spark.
+def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
+    """How rows go into data files; None where they go to Spark.
 
     Raises:
         OptionError: landTransform cannot be imported, or rows cannot be landed as the options say.
     """
     if not options.land_at:
         return None
+    if options.land_copy == "never":
+        if METADATA in schema.names:
+            found = f"{METADATA} in the schema"
+            raise OptionError("landCopy=never: files have no such column", "", found, "none")
+        return Lander(lambda _: FilesInPlace(), rows_schema(options))
     place = place_of(absolute(options.land_at), options.storage_options)
     transform = _transform(options.land_transform)
     if transform is not None:
@@ -89,7 +95,7 @@ def landing_of(
         name = FileName(assignment.lineage, assignment.ref, assignment.reader, token)
         return DataFileWriter(place, name, schema, options, transform)
 
-    return land
+    return Lander(land)
 
 
 def _holds_variant(kind: pa.DataType) -> bool:

@@ -58,11 +58,11 @@ class SluiceDataSource(DataSource):
         if options.land_at:
             from pyspark.sql.pandas.types import from_arrow_schema
 
-            from ...reader.landing.file_rows import SCHEMA
+            from ...reader.landing.file_rows import rows_schema
             from ..source.landing import landed_schema
 
             self._landed = landed_schema(options, partial(self._of_the_data, options))
-            return from_arrow_schema(SCHEMA)
+            return from_arrow_schema(rows_schema(options))
         return self._of_the_data(options)
 
     def _of_the_data(self, options: SluiceOptions) -> StructType | str:

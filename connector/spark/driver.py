@@ -84,7 +84,7 @@ class StreamDriver:
 
     def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
         """Data files of attempts that lost go before the commits that tell them from others."""
-        if self._options.land_at:
+        if self._options.land_at and self._options.land_copy == "always":
             place = place_of(absolute(self._options.land_at), self._options.storage_options)
             sweep(place, self._store, refs, delete=True)
         return refs

@@ -26,7 +26,7 @@ from ...reader.task import Assignment, ReaderTask
 from ..options.model import SluiceOptions, parse_options
 from ..source.arrow_schema import arrow_schema
 from ..source.evolution_mode import resolved
-from ..source.landing import landing_of
+from ..source.landing import lander_of
 from ..source.loading import load_source
 from ..source.state_location import check_query_id
 from .partitions import SluicePartition
@@ -61,7 +61,7 @@ def read_partition(
         source.reader_event_types,
         may_return=options.on_split_error == "return",
         shape=shape_of(options, expected),
-        land=landing_of(options, expected),
+        lander=lander_of(options, expected),
     )
     attempt = current_attempt()
     check_query_id(attempt.query_id, partition.query_id, partition.state)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.landed_file import LandedFile
+from .options import LandingOptions
 
 SCHEMA: Final = pa.schema(
     [
@@ -24,11 +25,20 @@ SCHEMA: Final = pa.schema(
         ("reader", pa.int32()),
     ]
 )
+SCHEMA_IN_PLACE: Final = SCHEMA.append(pa.field("lineage", pa.string()))
+"""Of files that a reader has not written: their names do not say whose they are."""
+
+
+def rows_schema(options: LandingOptions) -> pa.Schema:
+    """The columns of the stream."""
+    return SCHEMA_IN_PLACE if options.land_copy == "never" else SCHEMA
+
+
 _AT_ONCE = 10_000
 
 
 def rows_about(
-    files: Sequence[LandedFile], ref: CheckpointRef, reader: int
+    files: Sequence[LandedFile], ref: CheckpointRef, reader: int, schema: pa.Schema, lineage: str
 ) -> Iterator[pa.RecordBatch]:
     """The rows about the files of one reader commit, in their order."""
     for start in range(0, len(files), _AT_ONCE):
@@ -41,5 +51,7 @@ def rows_about(
             "statistics": [file.statistics for file in some],
             "checkpoint": [ref.checkpoint] * len(some),
             "reader": [reader] * len(some),
+            "lineage": [lineage] * len(some),
         }
-        yield pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
+        chosen = {name: columns[name] for name in schema.names}
+        yield pa.RecordBatch.from_pydict(chosen, schema=schema)

@@ -30,6 +30,11 @@ class LandingOptions(BaseModel):
         description="Directory or bucket of a table's data files: readers write rows into Parquet "
         "files there, and the stream has one row for each file. Rows never enter the JVM.",
     )
+    land_copy: Annotated[Literal["always", "never"], LowerCase] = Field(
+        "always",
+        description="Landing: with never, nothing is written, and the stream has a row for each "
+        "Parquet file that is read, where it is. It must have the columns of the schema already.",
+    )
     land_schema: str = Field(
         "",
         description="Landing: names and types of the rows that are read, as in .schema(...), which "

@@ -89,6 +89,12 @@ def _may_partition(kind: pa.DataType) -> bool:
     )
 
 
+def partition_text(value: pa.Scalar) -> str | None:
+    """One value as tables have it."""
+    text: str | None = _texts(pa.array([value.as_py()], value.type))[0].as_py()
+    return text
+
+
 def _texts(column: pa.Array) -> pa.Array:
     """Values as Delta's protocol writes them; an empty text is null there."""
     if _types.is_timestamp(column.type):

@@ -11,7 +11,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.errors import MalformedDataError, ReplayError
-from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
+from pyspark_sluice.reader.task import Assignment, Attempt, Lander, ReaderTask
 from pyspark_sluice.tests.protocol.row_reader import reader_maker, rows_in
 
 REF = CheckpointRef(7, 2)
@@ -54,7 +54,7 @@ def attempt(store, landing, *script):
         ReaderCommits(store),
         frozenset({"told"}),
         may_return=False,
-        land=None if landing is None else lambda _: landing,
+        lander=None if landing is None else Lander(lambda _: landing),
     )
     return task.read(ASSIGNMENT, Attempt())
 

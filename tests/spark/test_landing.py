@@ -20,6 +20,7 @@ from pyspark_sluice.reader.landing.place import LocalPlace
 from pyspark_sluice.tests.patience import PATIENCE
 
 SCHEMA = "id long, text string"
+IN_PLACE = {"fileFormat": "parquet", "landCopy": "never"}
 
 
 def files_of(lake, **options):
@@ -184,6 +185,12 @@ def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path)
         ({"landAt": "hdfs://host/x"}, "data files cannot be written there"),
         ({"landSchema": "v variant"}, "variants cannot be landed"),
         ({"landPartitionBy": "nowhere"}, "landPartitionBy"),
+        ({"landCopy": "never"}, "found never with fileFormat=json; expected parquet"),
+        ({**IN_PLACE, "filter": "id > 1"}, "filter: found with landCopy=never"),
+        ({**IN_PLACE, "landFileBytes": "1g"}, "landFileBytes: found with landCopy=never"),
+        ({**IN_PLACE, "cleanSource": "delete"}, "cleanSource=delete and onOverwrite=ignore"),
+        ({**IN_PLACE, "onOverwrite": "reprocess"}, "onOverwrite=reprocess; expected off and"),
+        ({**IN_PLACE, "schemaEvolutionMode": "rescue"}, "found never with schemaEvolutionMode"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_by_name(lake, options, expected):
@@ -220,6 +227,79 @@ def test_a_batch_that_was_read_without_landing_is_not_landed_later(lake):
     with pytest.raises(Exception, match="this batch was first read without landAt"):
         land(lake, tables.delta(str(lake.sink)))
     assert list(LocalPlace(lake.sink).files()) == []
+
+
+def parquet(lake, name, **columns):
+    """A Parquet file of the user's below the directory that is read."""
+    path = Path(lake.source) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+
+
+def ids_of(first, count=5):
+    return pa.array(range(first, first + count), pa.int64())
+
+
+def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are(lake, tmp_path):
+    for number in range(4):
+        parquet(lake, f"day={number}/{number}.parquet", id=ids_of(5 * number), x=[0.5] * 5)
+    parquet(lake, "day=0/empty.parquet", id=ids_of(0, 0), x=pa.array([], pa.float64()))
+    sink = tables.delta(str(lake.source))
+    options = {**IN_PLACE, "landSchema": "id long, x double, day int", "maxRowsPerTrigger": 7}
+    land(lake, sink, **options)
+    parquet(lake, "day=9/late.parquet", id=ids_of(20), x=[1.5] * 5)
+    land(lake, sink, **options)
+    land(lake, sink, **options)
+    table = DeltaTable(str(lake.source))
+    found = table.to_pyarrow_table()
+    assert sorted(found["id"].to_pylist()) == [*range(25)]
+    assert set(found["day"].to_pylist()) == {"0", "1", "2", "3", "9"}
+    written = {Path(uri).name for uri in table.file_uris()}
+    assert written == {"0.parquet", "1.parquet", "2.parquet", "3.parquet", "late.parquet"}
+    assert not Path(lake.sink).exists()
+    assert table.history()[0]["version"] >= 4
+    actions = table.get_add_actions(flatten=True)
+    assert {"min.id", "num_records"} <= set(actions.schema.names)
+
+
+def test_files_in_place_are_read_back_through_manifests(lake, tmp_path):
+    parquet(lake, "a.parquet", id=ids_of(0), text=["x"] * 5)
+    parquet(lake, "b.parquet", id=ids_of(5))
+    manifests = str(tmp_path / "manifests")
+    for _ in range(2):
+        land(lake, tables.manifest(manifests), **IN_PLACE)
+    frame = tables.read(manifests)
+    assert sorted(row.id for row in frame.collect()) == [*range(10)]
+    assert sum(row.text == "x" for row in frame.collect()) == 5
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({"id": pa.array([1], pa.int32()), "text": ["a"]}, "found id int32"),
+        ({"id": ids_of(0, 1), "more": ["a"]}, "found a column more"),
+        ({"id": ids_of(0, 1), "text": [b"a"]}, "found text binary"),
+    ],
+)
+def test_a_file_that_would_have_to_be_changed_is_named_and_the_batch_fails(lake, columns, found):
+    parquet(lake, "odd.parquet", **columns)
+    with pytest.raises(Exception, match=r"cannot be added to a table as it is") as error:
+        land(lake, tables.delta(str(lake.source)), **IN_PLACE)
+    assert "odd.parquet" in str(error.value)
+    assert found in str(error.value)
+
+
+def test_new_columns_of_files_in_place_end_the_task_and_then_the_table_has_them(lake):
+    parquet(lake, "a.parquet", id=ids_of(0))
+    sink = tables.delta(str(lake.source))
+    options = {**IN_PLACE, "landSchema": None}
+    land(lake, sink, **options)
+    parquet(lake, "b.parquet", id=ids_of(5), more=["new"] * 5)
+    with pytest.raises(Exception, match="new column"):
+        land(lake, sink, **options)
+    land(lake, sink, **options)
+    found = DeltaTable(str(lake.source)).to_pyarrow_table().sort_by("id")
+    assert found["more"].to_pylist() == [None] * 5 + ["new"] * 5
 
 
 def test_spark_reads_a_batch_s_files_through_a_reader_of_its_own(lake):

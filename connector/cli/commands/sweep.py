@@ -23,6 +23,13 @@ def sweep(
     land_at: Annotated[
         str, typer.Argument(metavar="LAND_AT", help="The query's landAt: where its data files are.")
     ],
+    table: Annotated[
+        list[str],
+        typer.Option(
+            help="Report files that count and are not part of this table: a Delta table, the "
+            "directory of tables.manifest, or an Iceberg *.metadata.json. May be repeated."
+        ),
+    ] = [],  # noqa: B006 - typer wants a list
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",
     yes: Yes = False,
@@ -35,28 +42,36 @@ def sweep(
         from ....checkpoint_meta.storage.urls import absolute
         from ....reader.landing.place import place_of
         from ....reader.landing.sweep import sweep as look
+        from ....tables.membership import membership
 
+        storage = json.loads(storage_options)
         store = find_state(state, source_name, storage_options)
-        place = place_of(absolute(land_at), json.loads(storage_options))
+        place = place_of(absolute(land_at), storage)
         found = look(place, store, delete=yes)
+        # A batch may become part of a table meanwhile.
+        tables = [membership(one, storage) for one in table]
+        outside = [path for path in found.named if tables and not any(has(path) for has in tables)]
         if as_json:
             print_json(
                 {
                     "superseded": found.superseded,
                     "undecided": found.undecided,
                     "named": len(found.named),
+                    "outside": outside if tables else None,
                     "deleted": yes,
                 }
             )
             return
+        of_tables = [("of those in no table", str(len(outside)))] if tables else []
         print_pairs(
             [
                 ("files that commits name", str(len(found.named))),
+                *of_tables,
                 ("of attempts that lost", str(len(found.superseded))),
                 ("whose reader has no commit", str(len(found.undecided))),
             ]
         )
-        for path in [*found.superseded, *found.undecided][:_SHOWN]:
+        for path in [*found.superseded, *found.undecided, *outside][:_SHOWN]:
             typer.echo(f"  {path}")
         if found.superseded:
             typer.echo("deleted" if yes else "nothing was deleted: add --yes to do it")

@@ -38,6 +38,9 @@ ELSEWHERE = {
         ],
     },
     "spark/test_landing.py": {
+        "test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are": [
+            "landCopy"
+        ],
         "test_what_shapes_rows_shapes_what_is_landed": [
             "landAt",
             "landSchema",

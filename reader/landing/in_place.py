@@ -1,0 +1,148 @@
+"""Parquet files that a table can refer to where they are: nothing of them is read but the footer.
+
+That is the case if reading them would change nothing: the same columns with the same types, and no
+rows that are left out. Not here: which options allow that (connector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.documents.landed_file import LandedFile
+from ...errors import SchemaMismatchError
+from ..api import Report, SplitFinished
+from ..files.formats.parquet import int96
+from ..files.formats.parquet.format import rebasing
+from ..files.io.source_file import open_native
+from ..files.reader import FileSplitReader
+from .partitioning import partition_text
+from .statistics import float_paths, statistics_of
+
+_types = pa.types
+
+
+class InPlaceReader(FileSplitReader):
+    """Yields a batch about each file; `FilesInPlace` takes them."""
+
+    @override
+    def _pack_key(self, split: FileSplit) -> object | None:
+        return None
+
+    @override
+    def _decoded(self, split: FileSplit) -> Iterator[pa.RecordBatch | Report]:
+        rows = 0
+        for item in super()._decoded(split):
+            if isinstance(item, pa.RecordBatch):
+                rows += sum(file.rows for file in _files(item))
+            yield replace(item, rows=rows) if isinstance(item, SplitFinished) else item
+
+    @override
+    def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, int]]:
+        path = split.file.path
+        way = self._way_of(split)
+        self._watch.format_for(split.file, way.file_format, way.data)
+        with open_native(split.file, self._options.storage_options) as source:
+            parquet = pq.ParquetFile(source)
+            found = parquet.schema_arrow
+            old = int96.paths_of(parquet)
+            if old or rebasing(parquet, old, self._options, path):
+                raise _differs(path, "timestamps or dates as old writers store them", "none")
+        for column in found:
+            index = way.data.get_field_index(column.name)
+            if index < 0 or found.names.count(column.name) > 1:
+                expected = f"each of these at most once: {', '.join(way.data.names)}"
+                raise _differs(path, f"a column {column.name}", expected)
+            if not is_same(column.type, way.data.field(index).type):
+                wanted = way.data.field(index).type
+                raise _differs(path, f"{column.name} {column.type}", f"{column.name} {wanted}")
+        if not parquet.metadata.num_rows:
+            return
+        given = self._columns.partition(path)
+        file = LandedFile(
+            path=path,
+            rows=parquet.metadata.num_rows,
+            bytes=split.file.size,
+            partition={name: partition_text(value) for name, value in given.items()},
+            # Whether floats are not-a-number is only in the rows.
+            statistics=statistics_of(parquet.metadata, found, float_paths(found)),
+        )
+        yield pa.record_batch({"file": [file.model_dump_json()]}), 0
+
+
+class FilesInPlace:
+    """Takes the batches of an `InPlaceReader`: nothing is written, and nothing is to be removed."""
+
+    def __init__(self) -> None:
+        self._landed: list[LandedFile] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take what is known of some files."""
+        self._landed += _files(batch)
+
+    def finish(self) -> Sequence[LandedFile]:
+        """The files, in their order."""
+        return self._landed
+
+    def discard(self) -> None:
+        """The files are the user's."""
+
+
+def _files(batch: pa.RecordBatch) -> list[LandedFile]:
+    texts = batch.column("file").to_pylist()
+    return [LandedFile.model_validate_json(text) for text in texts]
+
+
+def is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """True if a column that is stored as `found` is one of type `wanted` without any change."""
+    if _types.is_struct(found) and _types.is_struct(wanted):
+        inner = {field.name: field.type for field in found}
+        return inner.keys() == {field.name for field in wanted} and all(
+            is_same(inner[field.name], field.type) for field in wanted
+        )
+    if _is_list(found) and _is_list(wanted):
+        return is_same(found.value_type, wanted.value_type)
+    if _types.is_map(found) and _types.is_map(wanted):
+        return is_same(found.key_type, wanted.key_type) and is_same(
+            found.item_type, wanted.item_type
+        )
+    if _types.is_dictionary(found):
+        found = found.value_type
+    if _types.is_timestamp(found) and _types.is_timestamp(wanted):
+        return found.unit == wanted.unit and (found.tz is None) == (wanted.tz is None)
+    for is_text in (_is_string, _is_binary):
+        if is_text(found):
+            return is_text(wanted)
+    return bool(found.equals(wanted))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(_types.is_list(kind) or _types.is_large_list(kind))
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return bool(
+        _types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind)
+    )
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        _types.is_binary(kind) or _types.is_large_binary(kind) or _types.is_binary_view(kind)
+    )
+
+
+def _differs(path: str, found: str, expected: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        "a file cannot be added to a table as it is (landCopy=never)",
+        path,
+        found,
+        expected,
+        "Without landCopy=never the rows of all files are written with the types of the "
+        "schema; or give landSchema the columns that the files have.",
+    )
