@@ -9,30 +9,23 @@ third parties their place in a stream.
 """
 
 import json
-import re
 import sys
 
 import fsspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-import pyspark_sluice  # before the session is made
+from pyspark_sluice import tables  # before the session is made
 
 SCHEMA = "title string, year int"
 
 
 def replace(batch: DataFrame, number: int, table: str, query: str) -> None:
     """Read the batch's files and write their rows where the batch belongs."""
-    paths = [literally(row.path) for row in batch.select("path").collect()]
     # What does not parse fails the query; Spark would make nulls of it.
-    xml = batch.sparkSession.read.format("xml").option("mode", "FAILFAST")
-    books = xml.option("rowTag", "book").schema(SCHEMA).load(paths)
+    options = {"rowTag": "book", "mode": "FAILFAST"}
+    books = tables.frame(batch, "xml", options, schema=SCHEMA)
     books.write.mode("overwrite").parquet(f"{table}/query={query}/batch={number}")
-
-
-def literally(path: str) -> str:
-    """The path as Spark's readers take it: not as a pattern, whatever characters it has."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 def query_id(checkpoint: str) -> str:
