@@ -220,3 +220,16 @@ def test_a_wrong_option_is_told_in_our_words_and_without_a_wrong_suggestion(give
 def test_intervals_of_sql_are_durations():
     options = parse_options({"path": "/in", "maxFileAge": "interval 1 day"}, streaming=False)
     assert options.max_file_age == 86_400_000
+
+
+@pytest.mark.parametrize("format_name", ["csv", "json", "text"])
+@pytest.mark.parametrize(
+    ("separator", "encoding"), [("é", "US-ASCII"), ("€", "ISO-8859-1"), ("→", "windows-1252")]
+)
+def test_a_line_separator_that_the_encoding_lacks_is_refused_by_name(
+    format_name, separator, encoding
+):
+    given = {"path": "/x", "fileFormat": format_name, "lineSep": separator, "encoding": encoding}
+    with pytest.raises(OptionError, match="lineSep: it has characters that the encoding lacks"):
+        parse_options(given, streaming=False)
+    assert parse_options({**given, "lineSep": "|"}, streaming=False).line_sep == "|"
