@@ -48,9 +48,11 @@ def castable(found: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Cast
         return _timestamp_cast(found, target, zone)
     if _types.is_date32(target) and _types.is_date64(found):
         return _date64_cast
+    if _types.is_floating(target) and _types.is_integer(found):
+        return None if _types.is_float16(target) else lambda array: _exact_floats(array, target)
     allowed = (
         (_types.is_integer(target) and _types.is_integer(found))
-        or (_types.is_floating(target) and _may_float(found, target))
+        or (_types.is_floating(target) and _widens(found, target))
         or (_is_bytes(target) and _is_bytes(found))
         or (_types.is_time(target) and _types.is_time(found))
         or (_types.is_duration(target) and _types.is_duration(found))
@@ -69,11 +71,21 @@ def _is_bytes(kind: pa.DataType) -> bool:
     )
 
 
-def _may_float(found: pa.DataType, target: pa.DataType) -> bool:
+def _widens(found: pa.DataType, target: pa.DataType) -> bool:
     """Floats only widen: Arrow does not check what a narrower float rounds away."""
-    if _types.is_integer(found):
-        return not _types.is_float16(target)
     return bool(_types.is_floating(found) and found.bit_width <= target.bit_width)
+
+
+def _exact_floats(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Integers as floats; Arrow alone refuses all beyond 2^53, exact ones such as 2^63 too."""
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        floats = array.cast(target, safe=False)
+        whole = pa.decimal128(38, 0)
+        if floats.cast(pa.float64()).cast(whole).equals(array.cast(whole)):
+            return floats
+        raise
 
 
 def _date64_cast(array: pa.Array) -> pa.Array:

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference
 from pyspark_sluice.tests.reader.readings.values import same_values
 
@@ -200,8 +202,38 @@ def _filtered_where_spark_refuses(d: Difference) -> bool:
 
 
 def _lists_of_booleans(d: Difference) -> bool:
-    in_lists = "list<element: bool>" in str(d.group.schema)
-    return d.group.file_format == "parquet" and in_lists and "the footer says" in str(d.found)
+    kinds = [field.type for field in d.group.schema]
+    fails = "the footer says" in str(d.found) or "List child array invalid" in str(d.found)
+    return d.group.file_format == "parquet" and any(map(_has_booleans_in_lists, kinds)) and fails
+
+
+def _has_booleans_in_lists(kind: pa.DataType, inside: bool = False) -> bool:
+    if not pa.types.is_nested(kind):
+        return inside and pa.types.is_boolean(kind)
+    inside = inside or not pa.types.is_struct(kind)
+    children = (kind.field(at).type for at in range(kind.num_fields))
+    return any(_has_booleans_in_lists(child, inside) for child in children)
+
+
+def _rounded_to_compare(d: Difference) -> bool:
+    """Rows between the literal and what Spark rounds the column's values to."""
+    if not d.group.condition or d.group.file_format not in ("parquet", "orc"):
+        return False
+    column = d.group.condition.split()[0].strip("`")
+    if column not in d.group.schema.names or d.reading != "spark":
+        return False
+    kind = d.group.schema.field(column).type
+    return pa.types.is_decimal(kind) and kind.scale > 28
+
+
+def _bytes_of_a_document(d: Difference) -> bool:
+    options = d.group.options
+    return (
+        _from_spark("json")(d)
+        and d.column == CORRUPT
+        and "multiLine" in options
+        and "encoding" in options
+    )
 
 
 def _delta_steps(d: Difference) -> bool:
@@ -218,6 +250,8 @@ DOCUMENTED = (
     Documented("JSON: a name twice in one object", _name_twice),
     Documented("a time without a date", _time_only),
     Documented("Parquet: a `filter` on a column `s.x`", _dotted_filter),
+    Documented("JSON: the text of a malformed `multiLine` document", _bytes_of_a_document),
+    Documented("a `filter` on decimals", _rounded_to_compare),
     Documented("Parquet: a `filter` on floats", _nan_beyond_statistics),
     Documented("bytes that are not characters of an `encoding`", _not_characters),
     Documented("lines in UTF-16 and UTF-32", _wide_lines),
@@ -235,7 +269,7 @@ DOCUMENTED = (
     Documented("ORC: timestamps as `timestamp_ntz`", _wall_clocks),
     Documented("ORC: timestamps of Arrow's writer", _near_1970),
     Documented("Parquet: Brotli; half floats", _filtered_where_spark_refuses),
-    Documented("Parquet: lists of booleans", _lists_of_booleans),
+    Documented("Parquet: booleans in lists", _lists_of_booleans),
     Documented("Parquet: `int` columns and unsigned ones", _delta_steps),
 )
 OPEN: tuple[Documented, ...] = ()

@@ -9,6 +9,7 @@ import datetime as dt
 import math
 import os
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +245,7 @@ def _rescaled(spark, folder):
         read_rows([path], pa.schema([("a", pa.decimal128(5, 1))]), file_format="orc")
 
 
-@row("Parquet: lists of booleans in data pages of version 2")
+@row("Parquet: booleans in lists and maps, in data pages of version 2")
 def _lists_of_booleans(spark, folder):
     path, kind = folder / "x.parquet", pa.list_(pa.bool_())
     pages = {"data_page_version": "2.0", "data_page_size": 64}
@@ -252,6 +253,30 @@ def _lists_of_booleans(spark, folder):
     assert _values(spark.read.parquet(str(path))) == [[True]]
     with pytest.raises(MalformedDataError, match="0 rows in row group 0"):
         read_rows([path], pa.schema([("a", kind)]), file_format="parquet")
+
+
+@row("a `filter` on decimals with more than 28 digits")
+def _rounded_to_compare(spark, folder):
+    path, kind = folder / "x.parquet", pa.decimal128(38, 38)
+    least = "-0." + "9" * 38
+    pq.write_table(pa.table({"d": pa.array([Decimal(least)], kind)}), path)
+    assert _values(spark.read.parquet(str(path)).filter("d > -1")) == []
+    schema = pa.schema([("d", kind)])
+    (ours,) = read_rows([path], schema, file_format="parquet", filter="d > -1")
+    assert str(ours["d"]) == least
+
+
+@row("JSON: the text of a malformed `multiLine` document")
+def _document_text(spark, folder):
+    path = folder / "x.json"
+    path.write_bytes(b"\xa0")
+    options = {"mode": "PERMISSIVE", "multiLine": "true", "encoding": "ISO-8859-1"}
+    reader = spark.read.schema("a int, _corrupt_record string").options(**options)
+    (theirs,) = reader.json(str(path)).collect()
+    assert theirs["_corrupt_record"] == "\ufffd"
+    schema = pa.schema([("a", pa.int32()), ("_corrupt_record", pa.string())])
+    (ours,) = read_rows([path], schema, file_format="json", **options)
+    assert ours["_corrupt_record"] == "\xa0"
 
 
 @row("Parquet: a `filter` on floats")

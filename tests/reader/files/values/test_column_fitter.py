@@ -95,6 +95,22 @@ def test_a_cast_that_loses_something_names_file_column_and_types(
 
 
 @pytest.mark.parametrize(
+    ("value", "kind", "target"),
+    [
+        (-(2**63), pa.int64(), pa.float64()),
+        (2**53 + 2, pa.int64(), pa.float64()),
+        (2**64 - 2**11, pa.uint64(), pa.float64()),
+        (2**24 + 2, pa.int32(), pa.float32()),
+    ],
+)
+def test_integers_that_a_float_holds_exactly_are_taken_however_large(value, kind, target):
+    assert fit(pa.array([value, None, 1], kind), target) == [float(value), None, 1.0]
+    for off in (value + 1, value - 1 if value > 0 else value + 2):
+        with pytest.raises(SchemaMismatchError, match="without loss"):
+            fit(pa.array([off], kind), target)
+
+
+@pytest.mark.parametrize(
     ("found", "target"),
     [
         (pa.string(), pa.int32()),
