@@ -29,7 +29,7 @@ from ..checkpoint_meta.documents.reader_commit import (
     UnfinishedSplit,
 )
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
-from ..errors import ProtocolError, ReplayError, SluiceError
+from ..errors import ProtocolError, SluiceError
 from .api import (
     ReaderContext,
     ReaderEvent,
@@ -41,6 +41,7 @@ from .api import (
     SplitUnfinished,
 )
 from .landing.file_rows import SCHEMA, rows_about
+from .replay_errors import cannot_repeat, other_way, too_late
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class Assignment(Generic[SplitT]):
 
     lineage: str = ""
     """Of the query."""
+
+    @property
+    def place(self) -> str:
+        """As errors name it."""
+        return f"{self.ref}, reader {self.reader}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +163,7 @@ class ReaderTask(Generic[SplitT]):
         if earlier is not None and earlier.abandoned:
             return  # Spark completed the checkpoint without this reader.
         if earlier is not None and (earlier.landed is None) != (self._lander is None):
-            raise _other_way(assignment, was_landed=earlier.landed is not None)
+            raise other_way(assignment.place, was_landed=earlier.landed is not None)
         if self._lander is None:
             yield from self._read(assignment, attempt, earlier)
             return
@@ -195,7 +201,7 @@ class ReaderTask(Generic[SplitT]):
         if {file.path for file in files}.isdisjoint(file.path for file in counted.landed or ()):
             landing.discard()
         if counted.abandoned:
-            raise _too_late(assignment)
+            raise too_late(assignment.place)
         return counted
 
     def _read(
@@ -236,11 +242,11 @@ class ReaderTask(Generic[SplitT]):
             # Without its remedy, which is of no use where rows were acknowledged.
             text = str(error).removesuffix(getattr(error, "remedy", "")).rstrip()
             found = f"{type(error).__name__}: {text}"
-            raise _cannot_repeat(assignment, self._changed(earlier), found) from error
+            raise cannot_repeat(assignment.place, self._changed(earlier), found) from error
         if open_ids:
             raise ProtocolError(
                 f"the reader gave no report on {len(open_ids)} of its splits",
-                f"{assignment.ref}, reader {assignment.reader}",
+                assignment.place,
                 f"nothing on {min(open_ids)}",
                 "one report for each split",
             )
@@ -254,7 +260,7 @@ class ReaderTask(Generic[SplitT]):
             if commit is None:
                 raise ProtocolError(
                     "a continuation is read before its reader has committed what it continues",
-                    f"{assignment.ref}, reader {assignment.reader}",
+                    assignment.place,
                     f"no commit of this reader for {continuation.origin}",
                     "that commit, by the attempt that read it",
                 )
@@ -364,14 +370,16 @@ class ReaderTask(Generic[SplitT]):
     ) -> None:
         counted = earlier or self._commits.publish(mine)
         if counted.abandoned:
-            raise _too_late(assignment)
+            raise too_late(assignment.place)
         index = mine.first_difference(counted)
         if index is not None:
             part = self._part(assignment)
             known = part[index] if index < len(part) else None
             split = known.split_id if known is not None else f"split {index}"
             found = f"{split}: {mine.verdict(index)}"
-            raise _cannot_repeat(assignment, self._changed(counted), found, counted.verdict(index))
+            raise cannot_repeat(
+                assignment.place, self._changed(counted), found, counted.verdict(index)
+            )
 
     def _changed(self, earlier: ReaderCommit) -> str:
         # Options are read as they were recorded; the schema is Spark's, and its plan is made.
@@ -384,49 +392,3 @@ _WAIVED = "given up by an order"
 
 def _empty(splits: int) -> _Outcome:
     return _Outcome([0] * splits, [0] * splits, [0] * splits)
-
-
-def _too_late(assignment: Assignment[Any]) -> ReplayError:
-    return ReplayError(
-        "Spark completed the batch without this attempt",
-        f"{assignment.ref}, reader {assignment.reader}",
-        "a record of the driver that this reader's rows were not wanted",
-        "no such record while an attempt is running",
-        "Nothing is lost: the rows of this attempt are in no batch. A sink that reads only a part "
-        "of its input (limit, first) leaves the rest unread.",
-    )
-
-
-def _other_way(assignment: Assignment[Any], *, was_landed: bool) -> ReplayError:
-    was = "rows went into data files" if was_landed else "rows went to Spark"
-    return ReplayError(
-        "this batch was first read with landAt, and is not now"
-        if was_landed
-        else "this batch was first read without landAt",
-        f"{assignment.ref}, reader {assignment.reader}",
-        f"a commit by which {was}",
-        "the same way for the whole batch",
-        "Start the query with the earlier options until the batch is through, then change them.",
-    )
-
-
-def _cannot_repeat(
-    assignment: Assignment[Any], changed: str, found: str, expected: str = "the same rows again"
-) -> ReplayError:
-    remedy = (
-        "Put the file back as it was when the batch was first read, then restart the query. If it "
-        "is gone for good, `sluice waive STATE` shows what of the batch cannot be read again, and "
-        "with --yes gives it up, counted; the query then goes on."
-    )
-    if changed:
-        remedy = (
-            f"The {changed} is not what it was when the batch was first read: start the query with "
-            "the earlier one until the batch is through, then change it."
-        )
-    return ReplayError(
-        "this attempt cannot repeat what an earlier attempt of the batch has acknowledged",
-        f"{assignment.ref}, reader {assignment.reader}",
-        found,
-        expected,
-        remedy,
-    )
