@@ -2,5 +2,30 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 PATIENCE = 600
 """Seconds; the bound of a wait that ends as soon as what it waits for is there."""
+
+
+def wait_until(
+    condition: Callable[[], object], what: object = "", seconds: float = PATIENCE
+) -> None:
+    """Return as soon as `condition` holds.
+
+    Args:
+        condition: is asked a hundred times a second.
+        what: is waited for; a function is called to say so when it did not come.
+        seconds: after which it did not come.
+
+    Raises:
+        AssertionError: it did not come.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            missing = what() if callable(what) else what
+            message = f"not within {seconds} s: {missing}"
+            raise AssertionError(message)
+        time.sleep(0.01)

@@ -16,7 +16,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 SCHEMA = pa.schema([("id", pa.int64())])
 
@@ -97,7 +97,4 @@ class Query:
 
     def await_base(self, count: int = 1) -> None:
         """Until so many bases are there."""
-        deadline = time.monotonic() + PATIENCE
-        while len(self.store.list("bases")) < count:
-            assert time.monotonic() < deadline, "no base was written"
-            time.sleep(0.01)
+        wait_until(lambda: len(self.store.list("bases")) >= count, "a base")

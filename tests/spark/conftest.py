@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 SCHEMA = "id long, text string"
 
@@ -108,11 +107,4 @@ def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
 @pytest.fixture
 def until() -> Callable[..., None]:
     """Wait for a condition, with a bound."""
-
-    def wait(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"no {what} after {seconds} s"
-            time.sleep(0.05)
-
-    return wait
+    return wait_until

@@ -6,14 +6,13 @@ import contextlib
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyspark_sluice.examples.demo.driver import Driver
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.spark.programs import evolving
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
@@ -68,11 +67,12 @@ def ids(home: Path) -> list[object]:
 def kill_when_all_have_met_new_columns(root: Path) -> None:
     watch, driver = Watch(root), run(root)
     try:
-        deadline = time.monotonic() + PATIENCE
-        while left := watch.not_met():
-            assert time.monotonic() < deadline, f"{left} met nothing"
+
+        def all_met():
             assert driver.ended() is None, "\n".join(driver.tail)
-            time.sleep(0.02)
+            return not watch.not_met()
+
+        wait_until(all_met, watch.not_met)
     finally:
         driver.kill()
         watch.let_go()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
 from pyspark_sluice.connector.views.catalog import VIEWS
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 
 def test_every_view_is_a_table_of_spark_beside_the_running_query(spark, tmp_path):
@@ -21,10 +20,7 @@ def test_every_view_is_a_table_of_spark_beside_the_running_query(spark, tmp_path
     writer = stream.writeStream.format("noop").option("checkpointLocation", checkpoint)
     query = writer.start()
     try:
-        deadline = time.monotonic() + PATIENCE
-        while sum(p.numInputRows for p in query.recentProgress) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_until(lambda: sum(p.numInputRows for p in query.recentProgress) >= 3)
         views = {name: _view(spark, checkpoint, name) for name in VIEWS}
         files = views["files"].orderBy("path").collect()
         assert [(row.path, row.state, row.rows) for row in files] == [

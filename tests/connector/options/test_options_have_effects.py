@@ -18,7 +18,7 @@ from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.errors import SluiceError, StateError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -155,10 +155,7 @@ def test_as_many_checkpoints_wait_while_one_runs(begin, tmp_path, ahead):
     stream.land(*(f"{number}.json" for number in range(6)))
     stream.plan()
     checkpoints = tmp_path / "state" / "source" / "checkpoints"
-    deadline = time.monotonic() + PATIENCE
-    while len(list(checkpoints.glob("*.arrow"))) < 1 + ahead:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: len(list(checkpoints.glob("*.arrow"))) >= 1 + ahead)
     time.sleep(0.2)
     assert len(list(checkpoints.glob("*.arrow"))) == 1 + ahead
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server, as_json
 from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -46,10 +45,7 @@ def backlog(stream: Stream) -> dict[str, Any]:
 
 
 def await_backlog(stream: Stream, holds: Callable[[dict[str, Any]], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds(backlog(stream)):
-        assert time.monotonic() < deadline, backlog(stream)
-        time.sleep(0.01)
+    wait_until(lambda: holds(backlog(stream)), lambda: backlog(stream))
 
 
 def await_listings(stream: Stream) -> None:

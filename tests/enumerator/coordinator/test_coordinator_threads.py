@@ -12,7 +12,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.errors import FencedError, SourceUnavailable, StateError, WaitTimeoutError
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.protocol.numbers import Harness, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
 
@@ -106,9 +106,7 @@ def test_an_error_of_a_background_thread_fails_the_query_and_every_later_call_wi
         raise SourceUnavailable("the bucket is gone") from error
 
     opened(coordinator).context.call_async(lambda: 1 / 0, handler)
-    deadline = time.monotonic() + PATIENCE
-    while coordinator._threads.failure is None and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until(lambda: coordinator._threads.failure is not None)
     for _ in range(2):
         with pytest.raises(SourceUnavailable, match="the bucket is gone") as caught:
             coordinator.latest(first)
@@ -126,9 +124,7 @@ def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
     with coordinator._threads.lock:
         opened(coordinator).enumerator.pending.append(1)
         opened(coordinator).context.request_planning()
-    deadline = time.monotonic() + PATIENCE
-    while opened(coordinator).enumerator.pending and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until(lambda: not opened(coordinator).enumerator.pending)
     assert opened(coordinator).enumerator.pending == []
     assert opened(coordinator).flight.open.readers == [0]
     coordinator.close()

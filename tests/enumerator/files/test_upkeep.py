@@ -21,7 +21,7 @@ from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.state_files import FilesAsOf
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.protocol.opened import opened
 
 pytestmark = pytest.mark.slow
@@ -77,10 +77,8 @@ class Query:
             coordinator.commit(self.ref)
             self.ref = end
             batches += 1
-        deadline = time.monotonic() + PATIENCE
-        while to_the_end and opened(coordinator).upkeep.is_busy:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        if to_the_end:
+            wait_until(lambda: not opened(coordinator).upkeep.is_busy)
         coordinator.close()
         return batches
 

@@ -35,7 +35,7 @@ from pyspark_sluice.reader.files.gzip_index import object_of
 from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
 from pyspark_sluice.tests.connector.cli.commands.test_compact import in_memory
 from pyspark_sluice.tests.connector.queries import Query
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -312,11 +312,12 @@ def test_what_a_seed_has_for_read_is_never_cleaned_up_by_its_query(tmp_path, cap
         query.land(name, rows=1)
         assert query.batch() == [0]
         query.coordinator.commit(query.done)
-    deadline = time.monotonic() + PATIENCE
-    while (first.data / "c.json").exists():
-        assert time.monotonic() < deadline
+
+    def cleaned():
         query.coordinator.latest(query.done)
-        time.sleep(0.05)
+        return not (first.data / "c.json").exists()
+
+    wait_until(cleaned)
     query.coordinator.close()
     assert (first.data / "a.json").exists()
     assert (first.data / "b.json").exists()

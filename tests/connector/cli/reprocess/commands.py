@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
+from functools import partial
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.spark.offsets import Offsets
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import wait_until
 
 
 def run(capsys, *arguments, code=0):
@@ -41,10 +41,8 @@ def land(query, **files):
 
 
 def await_checkpoint(query, number):
-    deadline = time.monotonic() + PATIENCE
-    while not any(leaf.startswith(f"{number:010d}") for leaf in query.store.list("checkpoints")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    leaves = partial(query.store.list, "checkpoints")
+    wait_until(lambda: any(leaf.startswith(f"{number:010d}") for leaf in leaves()))
 
 
 def spark_knows(query, ref):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 
 import pytest
 
@@ -20,7 +19,7 @@ from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import StateVersionError
 from pyspark_sluice.tests.connector.cli.reprocess.commands import drained, land, quarantine, run
 from pyspark_sluice.tests.connector.queries import Query
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -107,10 +106,7 @@ def test_cleaning_up_waits_until_a_file_was_read_once_more(query, capsys):
 
 
 def await_gone(query, name):
-    deadline = time.monotonic() + PATIENCE
-    while (query.data / name).exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not (query.data / name).exists())
 
 
 def test_a_state_that_is_made_small_keeps_what_is_ordered(query, capsys):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pyarrow as pa
 import pytest
 
@@ -18,7 +16,7 @@ from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import wait_until
 
 
 def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_them(tmp_path):
@@ -51,11 +49,8 @@ def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_the
             )
         )  # fmt: skip
         coordinator.commit(ref)
-    deadline = time.monotonic() + PATIENCE
     # A mark follows whenever nothing more is due.
-    while [mark.checkpoint for mark in CleanedMarks(store, 0).found()][:1] != [5]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: [m.checkpoint for m in CleanedMarks(store, 0).found()][:1] == [5])
     assert sorted(path.name for path in landing.iterdir()) == ["5.json", "6.json", "7.json"]
     cleaned = coordinator.report()["cleaned"]
     assert (cleaned["files"], cleaned["checkpointsToClean"]) == (5, 3)

@@ -29,7 +29,7 @@ from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
     in_sns,
     record,
 )
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -71,11 +71,13 @@ class Stream:
         return [file.path.removeprefix(f"s3://{self.bucket}/") for file in files]
 
     def found_within(self, seconds=PATIENCE, count=1):
-        found, deadline = [], time.monotonic() + seconds
-        while len(found) < count:
-            assert time.monotonic() < deadline, f"only {found}"
-            found += self.found()
-            time.sleep(0.02)
+        found = []
+
+        def enough():
+            found.extend(self.found())
+            return len(found) >= count
+
+        wait_until(enough, lambda: f"only {found}", seconds)
         return found
 
     def checkpoint(self, identity):
@@ -84,17 +86,11 @@ class Stream:
 
     def receive_all(self, count):
         """Wait until so many messages have been received, without a pass."""
-        deadline = time.monotonic() + PATIENCE
-        while self.figures.get("received", 0) < count:
-            assert time.monotonic() < deadline, self.figures
-            time.sleep(0.02)
+        wait_until(lambda: self.figures.get("received", 0) >= count, lambda: self.figures)
 
     def until_deleted(self, count):
         """Wait until so many messages have been deleted, without a pass."""
-        deadline = time.monotonic() + PATIENCE
-        while self.figures.get("deleted", 0) < count:
-            assert time.monotonic() < deadline, self.figures
-            time.sleep(0.02)
+        wait_until(lambda: self.figures.get("deleted", 0) >= count, lambda: self.figures)
 
     @property
     def figures(self):
@@ -102,11 +98,13 @@ class Stream:
 
     def until(self, **figures):
         """Wait until the figures are these."""
-        deadline = time.monotonic() + PATIENCE
-        while not figures.items() <= {**dict.fromkeys(figures, 0), **self.figures}.items():
-            assert time.monotonic() < deadline, f"{self.figures}, not {figures}"
+        known = dict.fromkeys(figures, 0)
+
+        def as_wanted():
             self.found()
-            time.sleep(0.05)
+            return figures.items() <= {**known, **self.figures}.items()
+
+        wait_until(as_wanted, lambda: f"{self.figures}, not {figures}")
 
 
 class Bench:
