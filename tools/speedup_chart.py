@@ -75,12 +75,13 @@ def chart(bars: list[tuple[str, float, float]]) -> str:
     """Two bars a shape, from 1 to its speedup, on a logarithmic axis."""
     height = TOP + ROW * len(bars) + 34
     bottom = TOP + ROW * len(bars)
+    width = LEFT + WIDTH + 40
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 40} {height}"'
-        + f' width="{LEFT + WIDTH + 40}" height="{height}" role="img" aria-labelledby="t">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="t">',
         '<title id="t">Speedup over Spark\'s file source for each shape of data</title>',
         f"<style>{STYLE}</style>",
-        f'<rect class="panel" width="{LEFT + WIDTH + 40}" height="{height}" rx="8"/>',
+        f'<rect class="panel" width="{width}" height="{height}" rx="8"/>',
         f'<text class="title" x="20" y="26">{HEAD}</text>',
         '<rect class="table" x="20" y="38" width="12" height="10"/>',
         '<text x="38" y="47">into a Delta table</text>',
