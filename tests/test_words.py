@@ -28,7 +28,7 @@ WORDS = {
     r"thus": "so",
     r"besides?": "next to; also",
     r"wherever": "where",
-    r"there (is|are) none|that (is|are) none|is none|are none": "there is no ...; is not a column",
+    r"there (is|are) none|(?-i:is none|are none)": "there is no ...; is not a column",
     r"through with|is through|are through": "has finished",
     r"has come to": "progress",
     r"does not get done|get done": "timed out",
