@@ -1,7 +1,7 @@
 """Differences from Spark that the documentation declares, as the machine meets them.
 
-Each names the row of the table in docs/differences.md that it belongs to. A difference without a row
-is a fault; a known fault that is not yet fixed is in `OPEN`, which is to be empty.
+Each names the row of the table in docs/differences.md that it belongs to. A difference without a
+row is a fault; a known fault that is not yet fixed is in `OPEN`, which is to be empty.
 """
 
 from __future__ import annotations
