@@ -98,7 +98,7 @@ class CheckpointHistory:
         checkpoint = Checkpoint.from_bytes(data, where)
         if checkpoint.ref != ref:
             raise StateCorruptError(
-                "a checkpoint stands under another's name",
+                "a checkpoint has the name of another one",
                 where,
                 str(checkpoint.ref),
                 str(ref),

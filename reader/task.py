@@ -406,7 +406,10 @@ def _other_way(assignment: Assignment[Any], *, was_landed: bool) -> ReplayError:
         f"{assignment.ref}, reader {assignment.reader}",
         f"a commit by which {was}",
         "the same way for the whole batch",
-        "Start the query with the earlier options until the batch is through, then change them.",
+        (
+            "Start the query with the earlier options until the batch has finished, then "
+            "change them."
+        ),
     )
 
 
@@ -414,14 +417,14 @@ def _cannot_repeat(
     assignment: Assignment[Any], changed: str, found: str, expected: str = "the same rows again"
 ) -> ReplayError:
     remedy = (
-        "Put the file back as it was when the batch was first read, then restart the query. If it "
-        "is gone for good, `sluice waive STATE` shows what of the batch cannot be read again, and "
-        "with --yes gives it up, counted; the query then goes on."
+        "Put the file back as it was when the batch was first read, then restart the "
+        "query. If it is permanently gone, `sluice waive STATE` shows what of the batch "
+        "cannot be read again. With --yes it gives that up, and the query continues."
     )
     if changed:
         remedy = (
             f"The {changed} is not what it was when the batch was first read: start the query with "
-            "the earlier one until the batch is through, then change it."
+            "the earlier one until the batch has finished, then change it."
         )
     return ReplayError(
         "this attempt cannot repeat what an earlier attempt of the batch has acknowledged",

@@ -15,7 +15,7 @@ WORDS = {
     r"virtual machines?": "the JVM",
     r"(of|by) (yours|ours)": "your, a ... that Sluice writes",
     r"should (it|they|this|that) not": "if it does not ..., see",
-    r"(on )?from here|where the data go": "next steps; writing to a sink",
+    r"on from here|where the data go": "next steps; writing to a sink",
     r"in silence": "no silent data loss; silently",
     r"a (third|tenth|fiftieth|hundredth) of spark's|spark's time": "50 times faster",
     r"by what is seen first": "find your symptom",
@@ -37,7 +37,7 @@ WORDS = {
     r"for good|in vain": "permanently; without effect",
     r"message alone|not the way it took": "the error message without the traceback",
     r"(hold|holds|held|hang|hangs) together": "both limits apply",
-    r"a mixture|a way|a half|halves": "say what it is",
+    r"a mixture|a way|a half|(?-i:halves)": "say what it is",
 }
 """Idiom -> what to write. A pattern is matched as whole words, in any case, across line ends."""
 

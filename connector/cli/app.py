@@ -19,7 +19,7 @@ from .state_argument import find_state
 
 app = typer.Typer(
     name="sluice",
-    help="Look at the state of a sluice source, verify it, and begin anew from it.",
+    help=("Inspect and verify the state of a sluice source, and start new queries from it."),
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -42,7 +42,7 @@ def sluice(
         ),
     ] = False,
 ) -> None:
-    """Look at the state of a sluice source, verify it, and begin anew from it."""
+    """Inspect and verify the state of a sluice source, and start new queries from it."""
     del is_version
 
 

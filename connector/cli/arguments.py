@@ -45,9 +45,13 @@ Yes = Annotated[
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Though another host holds the state, whose query may run."),
+    typer.Option(
+        "--force", help="Run even if another host owns the state, where a query may be running."
+    ),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why; stands in the record that stays.")]
+Reason = Annotated[
+    str, typer.Option("--reason", help="The reason, which is stored in the permanent record.")
+]
 Matching = Annotated[
     str, typer.Option("--matching", help="Only paths that match a pattern with * ? [].")
 ]

@@ -41,7 +41,7 @@ _DEFAULT_LIMIT = "The limit is Spark's default: leave the option out."
 _TUNING = "It tunes Spark's own reader: leave the option out."
 _OWN_QUEUE = (
     "It belongs to a service of Databricks: leave it out. Files are found by listing, or with "
-    "discoveryMode=notifications by the events of a queue of your own."
+    "discoveryMode=notifications by the events of your own queue."
 )
 _CREDENTIALS = (
     "Credentials and places of services go into storageOptions, under the names in "

@@ -45,9 +45,7 @@ Rewrites = Annotated[
 ]
 ReadChanged = Annotated[
     bool,
-    typer.Option(
-        "--read-changed", help="Files that have changed since they were read are read once more."
-    ),
+    typer.Option("--read-changed", help="Read files again that have changed since they were read."),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Go on though nothing of what was read is at PATH.")
@@ -127,7 +125,7 @@ def import_spark(  # noqa: PLR0913, PLR0917
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """A state for a new query that goes on where Spark's own file source stands."""
+    """Create the state of a new query that resumes where Spark's own file source stopped."""
     with plainly():
         from ..bootstrap.continued_query import continued_query
         from ..bootstrap.spark_file_log import spark_file_log
@@ -167,7 +165,7 @@ def import_auto_loader(  # noqa: PLR0913, PLR0917
     quoted_paths: Annotated[
         bool,
         typer.Option(
-            "--quoted-paths", help="Paths of the export stand as in URLs: %20 for a blank."
+            "--quoted-paths", help="Paths of the export are quoted as in URLs: %20 for a blank."
         ),
     ] = False,
     option: Options = None,
@@ -179,7 +177,7 @@ def import_auto_loader(  # noqa: PLR0913, PLR0917
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """A state for a new query that goes on where an Auto Loader stream stands."""
+    """Create the state of a new query that resumes where an Auto Loader stream stopped."""
     with plainly():
         from ..bootstrap.auto_loader_export import auto_loader_log
 

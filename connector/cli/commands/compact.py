@@ -38,7 +38,7 @@ def compact(  # noqa: PLR0913, PLR0917
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Write bases now, merge the index, and let go of what no retained checkpoint needs."""
+    """Write bases now, merge the index, and delete what no retained checkpoint needs."""
     with plainly():
         from ...views.state_view import consistent
         from ..running_check import refuse_if_held

@@ -98,7 +98,7 @@ def forget(  # noqa: PLR0913, PLR0917
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """Pending files, or quarantined ones, are let go of: they count as seen, and are not read."""
+    """Discard pending or quarantined files: they count as seen and are not read."""
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import forgotten
 

@@ -25,7 +25,7 @@ _AT_ONCE = 8
 
 _DRIVER = "state from the driver"
 
-_ATOMIC = "of several writers of one object exactly one that is told so"
+_ATOMIC = "of several concurrent writers of one object, exactly one succeeds"
 
 
 def state_findings(place: str, storage_options: str) -> Iterator[Finding]:
@@ -115,8 +115,10 @@ def raced(store: StateStore) -> str:
     finally:
         store.delete(name)
     winners = [at for at, won in enumerate(told) if won]
-    assert len(winners) == 1, f"{len(winners)} of {_AT_ONCE} were told that they had created it"
-    assert content == b"%d" % winners[0], "another one's content stands there than the winner's"
+    assert len(winners) == 1, f"{len(winners)} of {_AT_ONCE} learned that they had created it"
+    assert content == b"%d" % winners[0], (
+        "the object has the content of another writer than the winner"
+    )
     return f"1 of {_AT_ONCE} at a time created it"
 
 

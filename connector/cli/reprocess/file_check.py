@@ -119,7 +119,7 @@ def _present(
                 found.update(zip(group, pool.map(place.present, group), strict=True))
         except OSError as error:
             raise SourceUnavailable(
-                "whether the files are still there cannot be told",
+                "cannot check whether the files still exist",
                 first,
                 f"{type(error).__name__}: {error}",
                 "a file system that answers",

@@ -33,15 +33,15 @@ _SHOWN = 10
 _WORDS = {
     "requeue": "read again",
     "rewind": "read again",
-    "forget": "let go of",
+    "forget": "discarded",
     "waive": "given up",
 }
 
 _AGAIN_BY = frozenset({"requeue", "rewind"})
 
 _AGAIN = (
-    "rows of what was read are delivered once more: the sink has to cope with that (an upsert, or "
-    "emptied of them first)"
+    "rows that were read are delivered again: use a sink that upserts, or delete the rows "
+    "from it first"
 )
 
 ORDERS = pa.schema(

@@ -52,7 +52,7 @@ def naming(file: FileVersion) -> Iterator[None]:
 
 def directory_mark(file: FileVersion) -> DirectoryMark:
     """The error for an object that listings show as a file and that stands for a directory."""
-    found = "a key that ends in a slash: a directory, whatever its content"
+    found = "a key that ends in a slash: a directory, regardless of its content"
     return DirectoryMark("not a file", file.path, found, "an object that is a file")
 
 
@@ -101,7 +101,9 @@ def changed(file: FileVersion, found: str, expected: str = "") -> FileChangedErr
         file.path,
         found,
         expected or f"{file.size} bytes",
-        "A file that is read in parts, or while it is written, must not change: put the version "
-        "that was discovered back, with its modification time, and restart. If it is gone for "
-        "good, `sluice waive STATE` gives up what its batch cannot read.",
+        (
+            "A file that is read in parts, or while it is written, must not change: put the "
+            "version that was discovered back, with its modification time, and restart. If it "
+            "is permanently gone, `sluice waive STATE` gives up what its batch cannot read."
+        ),
     )

@@ -193,7 +193,7 @@ class NotificationDiscovery(Discovery):
                 name,
                 f"{type(error).__name__}: {error.strerror or error}",
                 "a bucket that this process may read",
-                "Repair access and restart the query: it continues where it stood.",
+                ("Repair access and restart the query: it resumes from the same point."),
             )
             failure.__cause__ = error
             return failure
