@@ -398,14 +398,14 @@ def _too_late(assignment: Assignment[Any]) -> ReplayError:
 
 
 def _other_way(assignment: Assignment[Any], *, was_landed: bool) -> ReplayError:
-    was = "rows went into data files" if was_landed else "rows went to Spark"
+    was = "rows were written into data files" if was_landed else "rows went to Spark"
     return ReplayError(
         "this batch was first read with landAt, and is not now"
         if was_landed
         else "this batch was first read without landAt",
         f"{assignment.ref}, reader {assignment.reader}",
         f"a commit by which {was}",
-        "the same way for the whole batch",
+        "the same option for the whole batch",
         (
             "Start the query with the earlier options until the batch has finished, then "
             "change them."

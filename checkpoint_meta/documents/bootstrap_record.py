@@ -81,4 +81,4 @@ def find_seed(store: StateStore) -> Seed | None:
     except FileNotFoundError:
         return None
     remedy = "Restore the object from a copy, or create the state again in another directory."
-    return parsed(Seed, data, where, "the record of what this state was made of", remedy)
+    return parsed(Seed, data, where, "the record of how this state was created", remedy)

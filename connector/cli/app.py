@@ -71,7 +71,7 @@ def watch(
     state: State,
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",
-    interval: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)] = 2.0,
+    interval: Annotated[float, typer.Option(help="Seconds between two updates.", min=0.1)] = 2.0,
     count: Annotated[int, typer.Option(help="Looks; 0 is for ever.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
@@ -210,7 +210,8 @@ def verify(
 def report(
     state: State,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Where to write the page; replaces what is there.")
+        str,
+        typer.Option("--output", "-o", help="Where to write the page; replaces an existing file."),
     ] = "sluice-report.html",
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",

@@ -18,7 +18,7 @@ State = Annotated[
     ),
 ]
 SourceName = Annotated[
-    str, typer.Option("--source-name", help="The query's sourceName, where it has one.")
+    str, typer.Option("--source-name", help="The query's sourceName, if it has one.")
 ]
 StorageOptions = Annotated[
     str, typer.Option("--storage-options", help="The query's storageOptions: a JSON object.")
@@ -29,19 +29,23 @@ New = Annotated[
     str,
     typer.Argument(
         metavar="NEW",
-        help="The checkpointLocation of the new query: a directory that is empty or not there.",
+        help=(
+            "The checkpointLocation of the new query: a directory that is empty or does not exist."
+        ),
     ),
 ]
 ContinueQuery = Annotated[
     bool,
     typer.Option(
         "--continue-query",
-        help="The new query keeps the id and the batch numbers of the old one, which its sink may "
-        "remember: for the same table. The old query has to be stopped, and never starts again.",
+        help=(
+            "The new query keeps the id and the batch numbers of the old one, so that it can "
+            "write into the same table. Stop the old query first, and never start it again."
+        ),
     ),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do it; without it, only say what would be done.")
+    bool, typer.Option("--yes", "-y", help="Do it; without this flag, only say what would be done.")
 ]
 Force = Annotated[
     bool,

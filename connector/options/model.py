@@ -219,9 +219,9 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
         options = _with_interval(options) if not problems else options
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
-            "checkpointLocation: found nothing; expected the same path as in writeStream."
-            'option("checkpointLocation", ...): Spark does not tell a Python source where its '
-            "checkpoint is, and the state of this source has to live and die with it"
+            "checkpointLocation: found nothing; expected the same path as in "
+            'writeStream.option("checkpointLocation", ...): Spark does not tell a Python '
+            "source where its checkpoint is, and the state of this source belongs to it"
         )
     if problems or options is None:
         listed = "".join(f"\n  - {problem}" for problem in problems)
@@ -258,7 +258,7 @@ def _with_interval(options: SluiceOptions) -> SluiceOptions:
 
 def _file_problems(options: SluiceOptions) -> Iterator[str]:
     if not options.path:
-        yield "path: found nothing; expected what to ingest, as .load(path)"
+        yield "path: found nothing; expected the path to ingest, as in .load(path)"
     try:
         for path in loaded_paths(options.path):
             for wildcard in path.wildcards:

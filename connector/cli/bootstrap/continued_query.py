@@ -61,7 +61,7 @@ class ContinuedQuery:
             new.publish(name, data)
         if continued_query(self.old.location, {}, self.old) != self:
             raise OptionError(
-                "the old query has gone on meanwhile",
+                "the old query has continued in the meantime",
                 self.old.location,
                 f"a batch after {self.batch}",
                 "a query that is stopped",

@@ -182,7 +182,7 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
     hosts = sorted({host for host, _, _, _ in told})
     problems = [f"{host}: {problem}" for host, _, _, problem in told if problem]
     winners = sum(won for _, _, won, _ in told)
-    shared = "Put the state where every executor has it under the same path, or into a bucket."
+    shared = "Put the state where every executor sees it at the same path, or into a bucket."
     if problems:
         return Finding(what, "ill", problems[0], expected, shared)
     if not all(saw for _, saw, _, _ in told):

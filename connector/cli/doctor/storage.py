@@ -56,7 +56,7 @@ def check_local_directory(place: str) -> None:
     while path is not None and not os.path.exists(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     if path is not None and not os.path.isdir(path):
-        raise StateError("there can be no directory", place, f"a file at {path}", "a directory")
+        raise StateError("a directory cannot be created", place, f"a file at {path}", "a directory")
 
 
 def _told(what: str, expected: str, look: Callable[[], str]) -> Finding:

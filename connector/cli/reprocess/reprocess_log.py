@@ -168,7 +168,7 @@ def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) 
     for why, count in chosen.left_out.items():
         typer.echo(f"not all: {count:,} ranges, {why}")
     if not chosen:
-        typer.echo("nothing was chosen, and nothing is written")
+        typer.echo("nothing was selected, and nothing is written")
         return
     print_table(rows, ("path", "start", "end"))
     if len(chosen.splits) > _SHOWN:

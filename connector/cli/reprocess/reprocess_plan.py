@@ -188,7 +188,7 @@ def waived(
 def _read_again(known: KnownFiles, wanted: Stretches, released: Sequence[str] = ()) -> Chosen:
     asked = splits_of(wanted)
     splits = splits_without(asked, known.under_way)
-    left_out = _count("under way: read when the query starts", asked, splits)
+    left_out = _count("in flight: read when the query starts", asked, splits)
     splits, asked = splits_without(splits, known.pending), splits
     left_out |= _count("pending already", asked, splits)
     # What comes back may be given up on by then; it is released all the same.

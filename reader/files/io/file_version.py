@@ -31,7 +31,7 @@ def naming(file: FileVersion) -> Iterator[None]:
         yield
     except FileNotFoundError as err:
         raise FileVanishedError(
-            "file vanished between discovery and reading",
+            "the file was deleted between discovery and reading",
             file.path,
             "no such file",
             f"{file.size} bytes, as discovered",
@@ -84,7 +84,7 @@ def mark_at(descriptor: int, end: int) -> GrowingMark:
 def replaced(path: str, end: int, found: str = "another inode, or other bytes") -> FileChangedError:
     """The error for a file that is not the one that was taken up to `end`."""
     return FileChangedError(
-        "a file that is only to be appended to was replaced",
+        "an append-only file was replaced",
         path,
         found,
         f"the inode, and the bytes before byte {end}, of the file that was read up to there",
@@ -97,7 +97,7 @@ def replaced(path: str, end: int, found: str = "another inode, or other bytes") 
 def changed(file: FileVersion, found: str, expected: str = "") -> FileChangedError:
     """The error for a file that is there in another version than the one discovered."""
     return FileChangedError(
-        "file changed since discovery",
+        "the file changed since discovery",
         file.path,
         found,
         expected or f"{file.size} bytes",
