@@ -129,7 +129,7 @@ class LandedBatch:
         gone = [f.path for f, size in zip(self.files, sizes, strict=True) if size != f.bytes]
         if gone:
             raise TableError(
-                f"{len(gone)} data files of a batch are gone, or not what was written",
+                f"{len(gone)} data files of a batch are missing, or differ from what was written",
                 gone[0],
                 "no such file, or another size",
                 f"all {len(self.files)} files that the reader commits of the batch name",

@@ -249,15 +249,15 @@ def import_lines(told: Mapping[str, Any], new: str) -> list[tuple[str, str]]:
     lines = [
         ("into", new),
         ("read before", f"{counts['listed']:,} files: they count as seen"),
-        ("to be read", f"{counts['not_listed']:,} files that are there and were not read"),
+        ("to be read", f"{counts['not_listed']:,} existing files that were not read"),
     ]
     if counts["unfinished"]:
         lines.append(
             (
                 "unfinished",
                 (
-                    f"{counts['unfinished']:,} files were taken up, and that batch was not "
-                    "committed: they are read, though the old sink may have some of their rows"
+                    f"{counts['unfinished']:,} files are in a batch that was not "
+                    "committed: they are read, although the old sink may have some of their rows"
                 ),
             )
         )
@@ -266,7 +266,5 @@ def import_lines(told: Mapping[str, Any], new: str) -> list[tuple[str, str]]:
             ("changed since", f"{counts['changed']:,} files: see onOverwrite, or --read-changed")
         )
     if counts["gone"]:
-        lines.append(
-            ("gone", f"{counts['gone']:,} files are not there any more, and count as seen")
-        )
+        lines.append(("gone", f"{counts['gone']:,} files no longer exist, and count as seen"))
     return lines

@@ -101,7 +101,7 @@ def tried(store: StateStore) -> str:
         assert name in store.list(""), f"{name} was written, and a listing does not show it"
     finally:
         store.delete(name)
-    assert name not in store.list(""), f"{name} was deleted, and a listing shows it still"
+    assert name not in store.list(""), f"{name} was deleted, and a listing still shows it"
     return f"written, read, listed and deleted at {store.location}"
 
 

@@ -181,10 +181,10 @@ def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) 
         typer.echo(_AGAIN)
     if asked.action == "waive":
         typer.echo(
-            f"{chosen.rows:,} rows of them were acknowledged; the sink may have some of those"
+            f"{chosen.rows:,} of their rows were acknowledged; the sink may have some of those"
         )
     if order is not None:
-        typer.echo(f"order {order.number} is written; the query does it when it starts")
+        typer.echo(f"order {order.number} is written; the query carries it out when it starts")
     else:
         typer.echo(f"nothing is written yet: add --yes ({owner_of(store)})")
 
