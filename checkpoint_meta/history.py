@@ -98,7 +98,7 @@ class CheckpointHistory:
         checkpoint = Checkpoint.from_bytes(data, where)
         if checkpoint.ref != ref:
             raise StateCorruptError(
-                "a checkpoint stands under another's name",
+                "a checkpoint has the name of another one",
                 where,
                 str(checkpoint.ref),
                 str(ref),
@@ -161,8 +161,10 @@ class CheckpointHistory:
             self._store.location,
             f"lineage {identity.lineage}, checksum {identity.checksum}",
             f"lineage {expected.lineage}, checksum {expected.checksum} ({named_by})",
-            "Give each source its own sourceName, and the same one at every start; name them where "
-            "a query has several, since Spark knows them by their order alone."
+            (
+                "Give each source its own sourceName, and keep it at every start. Spark "
+                "identifies the sources of a query only by their order."
+            )
             if is_other
             else "Restore Spark's checkpoint and the state directory from one backup, both whole, "
             "or use startingState in a new checkpointLocation.",

@@ -277,10 +277,10 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
 def _knows_no_orders(enumerator: object, method: str) -> ProtocolError:
     return ProtocolError(
-        "an order is there, and the source takes none",
+        "an order exists, and the source does not support orders",
         type(enumerator).__qualname__,
         f"no method {method}",
-        "a source that knows what to do about it",
+        "a source that supports it",
         f"Implement {method}, or start a new query with startingState at a checkpoint of this one.",
     )
 

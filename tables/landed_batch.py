@@ -55,7 +55,7 @@ class LandedBatch:
         missing = set(LandedFile.model_fields) - set(frame.columns)
         if missing:
             raise TableError(
-                "a sink of landed files is given other rows",
+                "a sink of landed files received other rows",
                 "",
                 f"columns {frame.columns}",
                 "the rows of a stream with landAt, as they are",
@@ -129,12 +129,15 @@ class LandedBatch:
         gone = [f.path for f, size in zip(self.files, sizes, strict=True) if size != f.bytes]
         if gone:
             raise TableError(
-                f"{len(gone)} data files of a batch are gone, or not what was written",
+                f"{len(gone)} data files of a batch are missing, or differ from what was written",
                 gone[0],
                 "no such file, or another size",
                 f"all {len(self.files)} files that the reader commits of the batch name",
-                "Put them back from a copy. Something has deleted files that were in no table yet: "
-                "a VACUUM that keeps less than the query needs between two batches, or a person.",
+                (
+                    "Restore them from a copy. Something has deleted files that were not in "
+                    "the table yet: a person, or a VACUUM whose retention is shorter than the "
+                    "time between two batches."
+                ),
             )
 
     def _size_of(self, file: LandedFile) -> int | None:
@@ -178,7 +181,7 @@ def _version(file: LandedFile) -> FileVersion:
 def not_next(batch: LandedBatch, table: str, found: str) -> TableError:
     """The error for a batch that the table has otherwise, or has gone beyond."""
     return TableError(
-        "the table does not go on where this batch begins",
+        "the table does not end where this batch starts",
         table,
         found,
         f"checkpoint {batch.checkpoint} of query {batch.lineage} to be new, or there with the "

@@ -49,7 +49,7 @@ class TableSink(ABC):
         """See `__call__`."""
         pauses = delays(0.05)
         checked = False
-        found, cause = "another change was made first each time", None
+        found, cause = "another writer committed first each time", None
         for _ in range(_TRIES):
             try:
                 table = self.opened()
@@ -67,8 +67,8 @@ class TableSink(ABC):
             f"a batch could not be added to the {self.format} table",
             self._name,
             f"{found}, after {_TRIES} tries",
-            "a commit, or another writer's to give way to",
-            "Nothing is lost: the query adds the batch when it is started again.",
+            "a commit without a conflict, or with one that a retry resolves",
+            "Nothing is lost: the query adds the batch when you start it again.",
         ) from cause
 
     @abstractmethod

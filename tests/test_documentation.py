@@ -15,8 +15,8 @@ from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def _options_table():
-    spec = importlib.util.spec_from_file_location("options_table", ROOT / "tools/options_table.py")
+def _tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None and spec.loader is not None  # noqa: PT018
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -25,15 +25,30 @@ def _options_table():
 
 @pytest.mark.parametrize("name", ["options", "from-spark", "from-auto-loader"])
 def test_the_tables_of_options_are_current(name):
-    tool = _options_table()
+    tool = _tool("options_table")
     path = ROOT / "docs" / f"{name}.md"
     assert path.read_text() == tool.updated(path, tool.documents()[path]), (
         "run: python tools/options_table.py"
     )
 
 
+def test_the_chart_shows_the_published_measurements():
+    tool = _tool("speedup_chart")
+    drawn = tool.PICTURE.read_text(encoding="utf-8")
+    assert drawn == tool.chart(tool.speedups()), "run: python tools/speedup_chart.py"
+
+
+def test_no_page_is_longer_than_a_reader_has_time():
+    words = {
+        page.name: len(page.read_text(encoding="utf-8").split())
+        for page in pages()
+        if page.name not in ("options.md", "CONTRIBUTING.md")
+    }
+    assert {name: count for name, count in words.items() if count > 2_000} == {}
+
+
 def test_every_option_is_in_the_whole_table_once():
-    tool = _options_table()
+    tool = _tool("options_table")
     shown = [name for names in tool.groups().values() for name in names]
     assert sorted(shown) == sorted(tool.SluiceOptions.model_fields)
 

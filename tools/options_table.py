@@ -65,13 +65,13 @@ def table(names: list[str]) -> str:
         elif by_format:
             known = formats_of(name)
             every = len(known) == len(FileFormatName)
-            cells.insert(1, "all" if every else ", ".join(known) or "of your own")
+            cells.insert(1, "all" if every else ", ".join(known) or "your own")
         rows.append("| " + " | ".join([*cells, meaning]) + " |")
     return "\n".join(rows)
 
 
 def names_table(whose: str, names: Sequence[KnownName]) -> str:
-    """Options of another source beside what they are here, those with one note in one row."""
+    """Options of another source next to their names here; those with the same note in one row."""
     rows = [f"| {whose} | here | |", "|---|---|---|"]
     by_rest: dict[tuple[str, str], list[str]] = {}
     for known in names:
@@ -88,7 +88,7 @@ def _counterpart(known: KnownName) -> str:
     if known.here:
         return f"`{known.here}`"
     anyway = ", ".join(f"`{value}`" for value in known.happens_anyway)
-    return f"refused, but for {anyway}" if anyway else "refused"
+    return f"refused, except {anyway}" if anyway else "refused"
 
 
 def _type(field: FieldInfo) -> str:
@@ -134,10 +134,10 @@ def groups() -> dict[str, list[str]]:
     others = (*others, *landing)
     own = [name for name in SluiceOptions.model_fields if name not in others]
     return {
-        "What is ingested, and where the state is": own,
-        "What is found": discovery,
+        "Source and state": own,
+        "Discovery": discovery,
         "Batches and assignment": batches,
-        "What becomes of files that were read": cleaning,
+        "Cleaning up": cleaning,
         "Schema": schemas,
         "Reading": reading,
         "Landing": landing,
@@ -145,7 +145,7 @@ def groups() -> dict[str, list[str]]:
 
 
 def documents() -> dict[Path, str]:
-    """File -> what has to stand between its markers."""
+    """File -> what belongs between its markers."""
     whole = "\n\n".join(f"## {title}\n\n{table(names)}" for title, names in groups().items())
     return {
         ROOT / "docs" / "options.md": whole,

@@ -73,7 +73,7 @@ class Attachments:
             data = self._store.read(f"{INDEX}/{attachment.name}")
         except FileNotFoundError as error:
             raise StateMissingError(
-                "an object that the state refers to is not there",
+                "an object that the state refers to is missing",
                 where,
                 "no such object",
                 f"{attachment.bytes} bytes",

@@ -80,5 +80,5 @@ def find_seed(store: StateStore) -> Seed | None:
         data = store.read(SEED)
     except FileNotFoundError:
         return None
-    remedy = "Restore the object from a copy, or make the state anew in another directory."
-    return parsed(Seed, data, where, "the record of what this state was made of", remedy)
+    remedy = "Restore the object from a copy, or create the state again in another directory."
+    return parsed(Seed, data, where, "the record of how this state was created", remedy)

@@ -59,7 +59,7 @@ def open_format(store: StateStore) -> None:
                 LOG.warning("%s is lost; restored from the claims", where)
     if document.startswith(found) and len(found) < len(document):
         # A copy that was interrupted; every checkpoint names its own version besides.
-        LOG.warning("%s is cut short (%d bytes); taken for what it began as", where, len(found))
+        LOG.warning("%s is truncated (%d bytes); completed from its beginning", where, len(found))
         found = document
     try:
         version = int(json.loads(found)["format"])
@@ -131,7 +131,7 @@ def _check_exclusive(store: StateStore, epoch: int) -> None:
         "the state store let an object be created twice",
         f"{store.location}/{epoch_object(epoch)}",
         "no error at the second creation of an epoch",
-        "a create that fails where the object exists (If-None-Match: * on S3)",
+        "a create that fails if the object exists (If-None-Match: * on S3)",
         "Point stateLocation at a store that honours conditional writes.",
     )
 
@@ -170,7 +170,7 @@ def check_not_fenced(store: StateStore, epoch: int) -> None:
     if newest <= epoch:
         return
     claim = claim_of(store, newest)
-    owner = "somebody whose claim cannot be read"
+    owner = "a query whose claim cannot be read"
     if {"pid", "host"} <= claim.keys():
         owner = f"process {claim['pid']} on {claim['host']}"
     raise FencedError(

@@ -27,7 +27,7 @@ from .layout import ORDERS, order_object
 
 ORDER_FORMAT: Final = 1
 
-_REMEDY: Final = "Restore the object from a copy; what it asked for cannot be done without it."
+_REMEDY: Final = "Restore the object from a copy; the order cannot be carried out without it."
 
 Action = Literal["requeue", "rewind", "forget", "waive"]
 

@@ -92,7 +92,7 @@ class SchemaHistory:
                 where,
                 f"{type(error).__name__}: {error}",
                 "JSON with the keys format, version and schema",
-                "Restore the object from a copy, or delete it: the version before it counts then.",
+                ("Restore the object from a copy, or delete it: then the previous version counts."),
             ) from error
         raise StateVersionError(
             "the schema was stored by a newer release",

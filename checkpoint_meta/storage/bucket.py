@@ -42,7 +42,7 @@ _PAGE = 1000
 
 _ENDS_REMEMBERED = 1000
 
-_NO_PAGE: Final = "the store answered a request to list with something that is not a whole page"
+_NO_PAGE: Final = "the store answered a list request with an incomplete page"
 
 
 class Part(NamedTuple):
@@ -337,7 +337,7 @@ def _opened(scheme: str, name: str, options: str, _process: int) -> Bucket:
             f"storageOptions: the client of {scheme}:// cannot be made with them",
             f"{scheme}://{name}",
             " ".join(str(error).partition("\n\nDebug source")[0].split()),
-            "keys, files of keys and endpoints in the form that the client reads",
+            "keys, key files and endpoints in the form that the client reads",
         ) from error
 
 

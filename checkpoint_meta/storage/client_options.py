@@ -54,14 +54,14 @@ def by_fsspec(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
             f"the package for {urlsplit(url).scheme}:// is not installed",
             url,
             str(error),
-            "fsspec's package for this file system, on the driver and the executors",
+            ("the package for this file system, for fsspec, on the driver and the executors"),
         ) from error
     except (ValueError, TypeError) as error:
         raise OptionError(
             "fsspec cannot open this file system with these storageOptions",
             url,
             f"{type(error).__name__}: {error}",
-            "a URL and options that it knows",
+            "a URL and options that it supports",
         ) from error
     return files, str(path)
 

@@ -18,8 +18,8 @@ _RETRIES = re.compile(r", after \d+ retries")
 _SHOWN = 400
 
 _UNSPEAKABLE: Final = (
-    "the names of objects must have no empty part, no part . or .. and no control character; move "
-    'it away, or set "client": "fsspec" in storageOptions'
+    "the names of objects must not have an empty part, a part . or .. or a control "
+    'character; move the object, or set "client": "fsspec" in storageOptions'
 )
 
 

@@ -111,7 +111,7 @@ def _parsed(path: str) -> LoadedPath:
     if rest and scheme not in ("", "file", "local") and first < len(["s3:", "", "bucket"]):
         raise ValueError(f"{path!r} has a wildcard where only a name can be: {parts[first]!r}")
     if ".." in rest:
-        raise ValueError(f"{path!r} has .. behind a wildcard")
+        raise ValueError(f"{path!r} has .. after a wildcard")
     fixed = _ESCAPED.sub(r"\1", base) or ("/" if path.startswith("/") else ".")
     if scheme in ("", "file", "local"):
         return LoadedPath(path, os.path.abspath(os.path.expanduser(fixed)), tuple(rest))

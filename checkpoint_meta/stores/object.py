@@ -45,7 +45,7 @@ def check_atomic_create(url: str) -> None:
             url,
             f"the file system {scheme!r}",
             "a local path or one of " + ", ".join(ATOMIC_CREATE),
-            "Point stateLocation at one of those. Data may stay where it is.",
+            ("Point stateLocation at one of those. The data can stay where it is."),
         )
 
 

@@ -19,7 +19,7 @@ from .state_argument import find_state
 
 app = typer.Typer(
     name="sluice",
-    help="Look at the state of a sluice source, verify it, and begin anew from it.",
+    help=("Inspect and verify the state of a sluice source, and start new queries from it."),
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -42,7 +42,7 @@ def sluice(
         ),
     ] = False,
 ) -> None:
-    """Look at the state of a sluice source, verify it, and begin anew from it."""
+    """Inspect and verify the state of a sluice source, and start new queries from it."""
     del is_version
 
 
@@ -71,8 +71,8 @@ def watch(
     state: State,
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",
-    interval: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)] = 2.0,
-    count: Annotated[int, typer.Option(help="Looks; 0 is for ever.", min=0)] = 0,
+    interval: Annotated[float, typer.Option(help="Seconds between two updates.", min=0.1)] = 2.0,
+    count: Annotated[int, typer.Option(help="Number of updates; 0 means no limit.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
     """The same, live, with the progress of the backlog and an estimated end."""
@@ -100,10 +100,10 @@ def files(  # noqa: PLR0913, PLR0917
     matching: Annotated[
         str, typer.Option("--matching", help="Only paths that match a pattern with * ? [].")
     ] = "",
-    limit: Annotated[int, typer.Option(help="Most rows; 0 is all.", min=0)] = 0,
+    limit: Annotated[int, typer.Option(help="Maximum number of rows; 0 means all.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
-    """Every file that was ever seen, and what became of it; or a row of another view."""
+    """Every file that was ever seen, with its state; or the rows of another view."""
     with plainly():
         from .view_filter import chosen, columns_for_people
 
@@ -125,7 +125,7 @@ def checkpoints(
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """The checkpoints that are retained: each can be the start of a new query."""
+    """The retained checkpoints: a new query can start from each of them."""
     with plainly():
         from ..views.catalog import table_of
         from .view_filter import columns_for_people
@@ -145,7 +145,7 @@ def inspect(
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """One checkpoint: its header, what it gave to whom, and what became of it."""
+    """One checkpoint: its header, its assignments, and what its readers committed."""
     with plainly():
         from .commands.inspect import inspected, inspected_lines
 
@@ -162,7 +162,9 @@ def inspect(
 def diff(
     state: State,
     before: Annotated[str, typer.Argument(metavar="A", help="A checkpoint: 42 or 42-3.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="A later or earlier one.")],
+    after: Annotated[
+        str, typer.Argument(metavar="B", help="Another checkpoint, later or earlier.")
+    ],
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
@@ -187,7 +189,7 @@ def verify(
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """Walk every reference and checksum: what is damaged, and what can still be restored."""
+    """Check every reference and checksum: what is damaged, and what can still be restored."""
     with plainly():
         from .spark_offset_log import offsets_referred
         from .state_argument import parsed_storage_options
@@ -210,7 +212,8 @@ def verify(
 def report(
     state: State,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Where to write the page; replaces what is there.")
+        str,
+        typer.Option("--output", "-o", help="Where to write the page; replaces an existing file."),
     ] = "sluice-report.html",
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",

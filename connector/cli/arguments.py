@@ -18,7 +18,7 @@ State = Annotated[
     ),
 ]
 SourceName = Annotated[
-    str, typer.Option("--source-name", help="The query's sourceName, where it has one.")
+    str, typer.Option("--source-name", help="The query's sourceName, if it has one.")
 ]
 StorageOptions = Annotated[
     str, typer.Option("--storage-options", help="The query's storageOptions: a JSON object.")
@@ -29,25 +29,33 @@ New = Annotated[
     str,
     typer.Argument(
         metavar="NEW",
-        help="The checkpointLocation of the new query: a directory that is empty or not there.",
+        help=(
+            "The checkpointLocation of the new query: a directory that is empty or does not exist."
+        ),
     ),
 ]
 ContinueQuery = Annotated[
     bool,
     typer.Option(
         "--continue-query",
-        help="The new query keeps the id and the batch numbers of the old one, which its sink may "
-        "remember: for the same table. The old query has to be stopped, and never starts again.",
+        help=(
+            "The new query keeps the id and the batch numbers of the old one, so that it can "
+            "write into the same table. Stop the old query first, and never start it again."
+        ),
     ),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do it; without it, only say what would be done.")
+    bool, typer.Option("--yes", "-y", help="Do it; without this flag, only say what would be done.")
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Though another host holds the state, whose query may run."),
+    typer.Option(
+        "--force", help="Run even if another host owns the state, where a query may be running."
+    ),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why; stands in the record that stays.")]
+Reason = Annotated[
+    str, typer.Option("--reason", help="The reason, which is stored in the permanent record.")
+]
 Matching = Annotated[
     str, typer.Option("--matching", help="Only paths that match a pattern with * ? [].")
 ]

@@ -31,7 +31,7 @@ def checkpoint_named(view: StateView, name: str) -> CheckpointRef:
             return found[-1]
     ids = sorted(ref.checkpoint for ref in known)
     raise OptionError(
-        "there is no such checkpoint",
+        "the checkpoint does not exist",
         view.store.location,
         repr(name),
         f"an id from {ids[0]} to {ids[-1]}, or id-epoch" if ids else "a state with checkpoints",

@@ -25,7 +25,7 @@ class Owner:
 
     def __str__(self) -> str:
         if not self.epoch:
-            return "nobody has ever claimed it"
+            return "no query has ever claimed it"
         who = f"process {self.pid} on {self.host}" if self.pid else "a claim that cannot be read"
         return f"epoch {self.epoch}, {who}" + (f": {self.told}" if self.told else "")
 

@@ -31,10 +31,10 @@ def refuse_if_held(store: StateStore, *, force: bool) -> None:
         )
     if owner.runs == "unknown" and not force:
         raise FencedError(
-            "a query may hold this state",
+            "a query may own this state",
             store.location,
             str(owner),
-            "a query that is known to be stopped",
+            "a query that is certainly stopped",
             "Run the command where the query runs, wait until its last sign of life is three "
             "minutes old, or make sure that the query is stopped and add --force.",
         )

@@ -66,6 +66,8 @@ def damaged(store: StateStore, name: str, found: str, expected: str) -> StateCor
         f"{store.location}/{name}",
         found,
         expected,
-        "Check that it is the checkpointLocation of a query that reads files with Spark's own "
-        "source, and that it is whole.",
+        (
+            "Check that it is the checkpointLocation of a query that reads files with Spark's "
+            "own source, and that it is complete."
+        ),
     )

@@ -59,10 +59,10 @@ def find_state(place: str, source_name: str, storage_options: str) -> StateStore
     hint = (
         f"Say --source-name, one of: {', '.join(others)}."
         if others
-        else ("Give the state directory, or the checkpointLocation of the query.")
+        else ("Pass the state directory, or the checkpointLocation of the query.")
     )
     raise StateMissingError(
-        "there is no state of a sluice source", root, "nothing at " + ", ".join(places), "", hint
+        "no state of a sluice source found", root, "nothing at " + ", ".join(places), "", hint
     )
 
 

@@ -35,13 +35,13 @@ class KnownName:
     """Values, in lower case, that may stand and change nothing."""
 
 
-_WRITING = "It concerns writing only: give it to writeStream."
-_NO_LIMIT = "There is no such limit here: leave it out."
-_DEFAULT_LIMIT = "The limit is Spark's default here: leave it out."
-_TUNING = "It tunes Spark's own reader: leave it out."
+_WRITING = "It affects writing only: pass it to writeStream."
+_NO_LIMIT = "There is no such limit: leave the option out."
+_DEFAULT_LIMIT = "The limit is Spark's default: leave the option out."
+_TUNING = "It tunes Spark's own reader: leave the option out."
 _OWN_QUEUE = (
     "It belongs to a service of Databricks: leave it out. Files are found by listing, or with "
-    "discoveryMode=notifications by the events of a queue of your own."
+    "discoveryMode=notifications by the events of your own queue."
 )
 _CREDENTIALS = (
     "Credentials and places of services go into storageOptions, under the names in "
@@ -53,16 +53,18 @@ SPARK: tuple[KnownName, ...] = (
     KnownName(
         "latestFirst",
         "fileOrder",
-        "Of what has been found so far; freshShare keeps a part of each batch for the newest.",
+        ("Among the files found so far; freshShare reserves a part of each batch for the newest."),
         values={"true": "newestFirst", "false": "mtime"},
     ),
     KnownName(
         "fileNameOnly",
-        note="A file is known by its whole path, never by its name alone.",
+        note="A file is identified by its whole path, never by its name alone.",
         happens_anyway=("false",),
     ),
-    KnownName("maxCachedFiles", note="What was found is kept, however much it is: leave it out."),
-    KnownName("discardCachedInputRatio", note="What was found is kept: leave it out."),
+    KnownName("maxCachedFiles", note="All files that were found are kept: leave the option out."),
+    KnownName(
+        "discardCachedInputRatio", note="Files that were found are kept: leave the option out."
+    ),
     KnownName(
         "mergeSchema",
         note="The schemas of all files of the sample are merged.",
@@ -71,16 +73,16 @@ SPARK: tuple[KnownName, ...] = (
     KnownName("samplingRatio", note="Use inferSampleFiles and inferSampleBytes."),
     KnownName(
         "preferDate",
-        note="inferColumnTypes takes dates for dates.",
+        note="inferColumnTypes infers dates.",
         happens_anyway=("true",),
     ),
-    KnownName("enableDateTimeParsingFallback", note="Text that Spark 2 read is not read here."),
+    KnownName("enableDateTimeParsingFallback", note="Text in the style of Spark 2 is not read."),
     KnownName(
         "inferTimestamp",
-        note="Timestamps in JSON are inferred as text: give a hint for those columns.",
+        note="Timestamps in JSON are inferred as text: use a hint for those columns.",
         happens_anyway=("false",),
     ),
-    KnownName("timeFormat", note="Times of day are text here: leave it out."),
+    KnownName("timeFormat", note="Times of day are text: leave the option out."),
     KnownName(
         "ignoreInvalidPartitionPaths",
         note="A value in a path that its column cannot hold is an error.",
@@ -95,8 +97,11 @@ SPARK: tuple[KnownName, ...] = (
     KnownName("inputBufferSize", note=_TUNING),
     KnownName("columnPruning", note=_TUNING),
     KnownName("useUnsafeRow", note=_TUNING),
-    KnownName("explodeEmbeddedArray", note="Spark's default is what happens here: leave it out."),
-    KnownName("codec", note="Use compression; auto goes by the suffix."),
+    KnownName(
+        "explodeEmbeddedArray",
+        note="Sluice always does what Spark does by default: leave the option out.",
+    ),
+    KnownName("codec", note="Use compression; auto follows the suffix."),
     *(
         KnownName(name, note=_WRITING)
         for name in (
@@ -117,13 +122,13 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.maxFileAge",
         "maxFileAge",
-        "By the time a file was modified. What is known is not forgotten by it.",
+        ("By the modification time of a file. Known files are read, however old they become."),
     ),
     KnownName("cloudFiles.pathGlobFilter", "pathGlobFilter"),
     KnownName(
         "cloudFiles.useIncrementalListing",
         "discoveryMode",
-        "auto does not exist: choose.",
+        "There is no auto: choose one.",
         values={"true": "incremental", "false": "full"},
     ),
     KnownName("cloudFiles.backfillInterval", "fullListingInterval"),
@@ -141,17 +146,20 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     ),
     KnownName(
         "cloudFiles.partitionColumns",
-        note="Columns of the path are found by themselves; with .schema(...) name them in it.",
+        note=(
+            "Columns of the path are found automatically; with .schema(...), include them in "
+            "the schema."
+        ),
     ),
     KnownName(
         "cloudFiles.includeExistingFiles",
         "includeExistingFiles",
-        "With false the first batch is an empty one.",
+        "With false the first batch is empty.",
     ),
     KnownName(
         "cloudFiles.allowOverwrites",
         "onOverwrite",
-        "A changed file is read whole once more; see also fail and appendTail.",
+        "A changed file is read whole again; see also fail and appendTail.",
         values={"true": "reprocess", "false": "ignore"},
     ),
     KnownName(
@@ -163,7 +171,7 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.cleanSource.retentionDuration",
         "cleanSourceRetention",
-        "0 by default, and may be short: retained checkpoints keep their files in any case.",
+        ("0 by default, and can be short: retained checkpoints keep their files in any case."),
     ),
     KnownName("cloudFiles.cleanSource.moveDestination", "sourceArchiveDir"),
     KnownName(
@@ -178,8 +186,10 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     ),
     KnownName(
         "cloudFiles.useNotifications",
-        note="Set discoveryMode=notifications, and queueUrl to a queue of SQS that gets the events "
-        "of the bucket; none is made.",
+        note=(
+            "Set discoveryMode=notifications, and queueUrl to an SQS queue that receives the "
+            "events of the bucket; Sluice does not create a queue."
+        ),
         happens_anyway=("false",),
     ),
     KnownName("cloudFiles.useManagedFileEvents", note=_OWN_QUEUE, happens_anyway=("false",)),
@@ -205,11 +215,13 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName("databricks.serviceCredential", note=_CREDENTIALS),
     KnownName(
         "badRecordsPath",
-        note="Use mode=PERMISSIVE with columnNameOfCorruptRecord, and write those rows apart.",
+        note=(
+            "Use mode=PERMISSIVE with columnNameOfCorruptRecord, and write those rows separately."
+        ),
     ),
     KnownName(
         "readerCaseSensitive",
-        note="Columns are found exactly, or else without regard to case if that is unambiguous.",
+        note=("Columns are matched exactly, or without regard to case if that is unambiguous."),
         happens_anyway=("false",),
     ),
 )

@@ -80,14 +80,18 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
 
     path: str = Field(
         "",
-        description="Directory, file or URL to ingest; what `.load(path)` is given. Several stand "
-        "between commas; names may have wildcards as in Hadoop (* ? [a-c] {one,two}), and a \\ "
-        "before a character that is none.",
+        description=(
+            "Directory, file or URL to ingest; the argument of `.load(path)`. Separate several "
+            "paths by commas; names can have wildcards as in Hadoop (* ? [a-c] {one,two}), and "
+            "a \\ before a literal one of these characters."
+        ),
     )
     paths: Annotated[list[str], BeforeValidator(_json_list)] = Field(
         default_factory=list,
-        description="JSON list of paths, in which a comma is none; what `.load([...])` is given, "
-        "which Spark permits for `read` only.",
+        description=(
+            "JSON list of paths, which may contain commas; the argument of `.load([...])`, "
+            "which Spark permits for `read` only."
+        ),
     )
     checkpoint_location: str | None = Field(
         None,
@@ -102,52 +106,67 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     source_name: str = Field(
         "source",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
-        description="Tells several sluice sources of one query apart.",
+        description="Distinguishes several sluice sources of one query.",
     )
     source: str = Field(
         "files",
-        description="The source: files, package.module:Class of one of your own, or the name of "
-        "an entry point in the group pyspark_sluice.sources.",
+        description=(
+            "The source: files, package.module:Class of your own source, or the name of an "
+            "entry point in the group pyspark_sluice.sources."
+        ),
     )
     source_options: _JsonObject = Field(
         default_factory=dict,
-        description="JSON object for a source of your own; names keep their case.",
+        description="JSON object for your own source; names keep their case.",
     )
     starting_state: Annotated[str, AfterValidator(_savepoint)] | None = Field(
         None,
-        description="For a new query: state directory and checkpoint id of another one to start "
-        "from, such as /checkpoints/old/sluice/source@42; needed until its own first batch.",
+        description=(
+            "For a new query: state directory and checkpoint id of another query to start "
+            "from, such as /checkpoints/old/sluice/source@42; needed until the new query's "
+            "first batch."
+        ),
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], LowerCase] = Field(
         "warning",
-        description="Which lines of the logger pyspark_sluice the driver writes to stderr, "
-        "where nobody has configured logging: info tells of each checkpoint, listing and base.",
+        description=(
+            "Which lines of the logger pyspark_sluice the driver writes to stderr if logging "
+            "is not configured: info reports each checkpoint, listing and base."
+        ),
     )
     ingest_again: bool = Field(
         False,
-        description="Permit a query whose Spark checkpoint is new to begin over a state that has "
-        "been read from, and to ingest everything again.",
+        description=(
+            "Permit a query whose Spark checkpoint is new to start over a state that has been "
+            "read from, and to ingest everything again."
+        ),
     )
     allow_unread_first_batch: bool = Field(
         False,
-        description="Permit that no reader runs in the first batch of a query, for queries that "
-        "are to read nothing. Otherwise that is an error: the sink has that batch number already, "
-        "and skipped it.",
+        description=(
+            "Permit that no reader runs in the first batch of a query, for queries that should "
+            "read nothing. Otherwise that is an error: the sink already has that batch number "
+            "and skipped it."
+        ),
     )
     acknowledgement_timeout: Milliseconds = Field(
         3000,
         ge=0,
-        description="How long the driver looks for the commit of a reader before it believes that "
-        "a limit downstream abandoned it; costs time only then.",
+        description=(
+            "How long the driver looks for the commit of a reader before it concludes that a "
+            "limit downstream abandoned it; costs time only in that case."
+        ),
         json_schema_extra={"unit": "milliseconds"},
     )
     checkpoints_ahead: int = Field(
         1,
         ge=0,
         le=8,
-        description="How many checkpoints may be cut and wait, durable, while one runs: a slow "
-        "store then costs no time between batches. 0 cuts each one when Spark asks for it. With "
-        "freshShare at most one waits.",
+        description=(
+            "How many checkpoints can be cut and wait, durable, while one runs: a slow store "
+            "then costs no time between batches. 0 cuts each one when Spark asks for it. With "
+            "freshShare at most one waits."
+        ),
     )
     min_checkpoints_to_retain: int = Field(
         100, ge=100, description="Checkpoints kept for restarts and as savepoints."
@@ -155,7 +174,9 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     retain_checkpoints_for: Milliseconds = Field(
         0,
         ge=0,
-        description="Keep checkpoints that are younger than this, too, however many: 7d.",
+        description=(
+            "Also keep checkpoints that are younger than this, regardless of their number: 7d."
+        ),
         json_schema_extra={"unit": "milliseconds"},
     )
 
@@ -198,9 +219,9 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
         options = _with_interval(options) if not problems else options
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
-            "checkpointLocation: found nothing; expected the same path as in writeStream."
-            'option("checkpointLocation", ...): Spark does not tell a Python source where its '
-            "checkpoint is, and the state of this source has to live and die with it"
+            "checkpointLocation: found nothing; expected the same path as in "
+            'writeStream.option("checkpointLocation", ...): Spark does not tell a Python '
+            "source where its checkpoint is, and the state of this source belongs to it"
         )
     if problems or options is None:
         listed = "".join(f"\n  - {problem}" for problem in problems)
@@ -237,7 +258,7 @@ def _with_interval(options: SluiceOptions) -> SluiceOptions:
 
 def _file_problems(options: SluiceOptions) -> Iterator[str]:
     if not options.path:
-        yield "path: found nothing; expected what to ingest, as .load(path)"
+        yield "path: found nothing; expected the path to ingest, as in .load(path)"
     try:
         for path in loaded_paths(options.path):
             for wildcard in path.wildcards:

@@ -105,7 +105,7 @@ def _in_flight(figures: Figures) -> str:
         for reader in link["readers"]
     ]
     if not rows:
-        return "<h2>In flight</h2>\n<p>Nothing: every batch is through.</p>\n"
+        return "<h2>In flight</h2>\n<p>Nothing: every batch has finished.</p>\n"
     return _table("In flight", heads, rows[:_MOST_ROWS], numbers=(0, 1, 2, 4))
 
 

@@ -40,6 +40,8 @@ def check_not_cleaned(store: StateStore, ref: CheckpointRef, options: SluiceOpti
             f"checkpoint {ref.checkpoint}",
             f"checkpoint {newest} or a later one, up to which cleanSource has deleted or moved "
             "what was read",
-            "Name a later checkpoint; or put the files back and start again with "
-            "ignoreMissingFiles=true, which reads what is there.",
+            (
+                "Name a later checkpoint; or put the files back and start again with "
+                "ignoreMissingFiles=true, which reads the files that exist."
+            ),
         )

@@ -35,7 +35,7 @@ def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
     mode = options.schema_evolution_mode or EvolutionMode.NONE
     if mode.adds:
         raise OptionError(
-            "schemaEvolutionMode: a schema that is given does not grow",
+            "schemaEvolutionMode: a schema that you pass does not grow",
             "",
             f"{mode} and .schema(...)",
             "one of the two",

@@ -78,7 +78,7 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
     if options.land_copy == "never":
         if METADATA in schema.names:
             found = f"{METADATA} in the schema"
-            raise OptionError("landCopy=never: files have no such column", "", found, "none")
+            raise OptionError("landCopy=never: files do not have such a column", "", found, "none")
         return Lander(lambda _: FilesInPlace(), rows_schema(options))
     place = place_of(absolute(options.land_at), options.storage_options)
     transform = _transform(options.land_transform)

@@ -85,7 +85,7 @@ def evolved(
     shown = ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
     if not names:
         raise ProtocolError(
-            "a reader has met a new column that the schema has",
+            "a reader has found a new column that is in the schema",
             seen.where,
             f"columns {found.names}",
         )
@@ -95,10 +95,12 @@ def evolved(
             seen.where,
             shown,
             f"the {len(schema)} columns of the schema (schemaEvolutionMode={mode})",
-            "Give a schema that has them, take the file away, or set schemaEvolutionMode to "
-            "addNewColumns (of a stream that is loaded without .schema(...)), rescue or none; "
-            "a schema that was inferred may need more of a sample: inferSampleFiles, "
-            "inferSampleBytes.",
+            (
+                "Pass a schema that has them, remove the file, or set schemaEvolutionMode to "
+                "addNewColumns (for a stream that is loaded without .schema(...)), rescue or "
+                "none. An inferred schema may need a larger sample: inferSampleFiles, "
+                "inferSampleBytes."
+            ),
         )
 
     def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:

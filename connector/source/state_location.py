@@ -50,7 +50,7 @@ def starting_state(options: SluiceOptions) -> StartingState:
     if not named:
         retained = f"{known[0].checkpoint} to {known[-1].checkpoint}" if known else "none"
         raise OptionError(
-            "startingState: there is no such checkpoint",
+            "startingState: the checkpoint does not exist",
             url,
             f"id {identifier}",
             f"one of the checkpoints retained there: {retained}",
@@ -76,11 +76,14 @@ def spark_query_id(options: SluiceOptions) -> str:
         return str(json.loads(_read(where, options)).get("id", ""))
     except FileNotFoundError:
         raise OptionError(
-            "checkpointLocation: Spark's checkpoint is not there",
+            "checkpointLocation: Spark's checkpoint is missing",
             f"the option given to readStream is {options.checkpoint_location}",
             f"no {where}, which Spark has written where writeStream's option says",
             "the path given to writeStream as checkpointLocation",
-            "Give readStream the same path as writeStream, and start again: no row was read.",
+            (
+                "Pass the same path to readStream as to writeStream, and start again: no row "
+                "was read."
+            ),
         ) from None
 
 
@@ -101,9 +104,11 @@ def check_query_id(query: str, owner: str, where: str) -> None:
             f"the state is at {where}",
             f"query id {owner} in the checkpoint at the option given to readStream",
             f"query id {query}, which is this query's",
-            "Give readStream the same path as writeStream. No row of this batch was read; if it "
-            "is the first batch of the query, delete the checkpoint that writeStream has, and "
-            "start again.",
+            (
+                "Pass the same path to readStream as to writeStream. No row of this batch was "
+                "read. If it is the first batch of the query, delete the checkpoint of "
+                "writeStream and start again."
+            ),
         )
 
 

@@ -61,7 +61,7 @@ def view_named(name: str) -> View:
         return view
     near = difflib.get_close_matches(name.lower(), VIEWS, n=1)
     raise OptionError(
-        "view: there is no such view",
+        "view: the view does not exist",
         "",
         repr(name),
         "one of " + ", ".join(VIEWS),

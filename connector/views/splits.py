@@ -72,11 +72,11 @@ def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
         source = view.history.load(view.head).header.enumerator
         if source != "files":
             raise OptionError(
-                "view: this state knows no files",
+                "view: this state has no files",
                 view.store.location,
                 f"the state of the source {source!r}",
                 "the state of the source 'files'",
-                "The views checkpoints, readers, quarantine and schemas are there for any source.",
+                ("The views checkpoints, readers, quarantine and schemas exist for any source."),
             )
     return FilesAsOf(view.store, view.head, details=details)
 

@@ -101,11 +101,11 @@ class StateView:
             if self.store.list(CHECKPOINTS):
                 return
             raise StateMissingError(
-                "there is no state of a sluice source",
+                "no state of a sluice source found",
                 self.store.location,
                 "no such directory, or one without FORMAT",
                 "the state of a query that has been started",
-                "Give the checkpointLocation (or stateLocation) and the sourceName of the query.",
+                ("Pass the checkpointLocation (or stateLocation) and the sourceName of the query."),
             ) from error
 
     @cached_property

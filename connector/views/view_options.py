@@ -32,7 +32,7 @@ def refuse_as_stream(given: Mapping[str, str]) -> None:
     """
     if wanted_view(given) is not None:
         raise OptionError(
-            "view: a view is no stream",
+            "view: a view cannot be read as a stream",
             "",
             f"view={wanted_view(given)} with readStream",
             'spark.read.format("sluice").option("view", ...)',

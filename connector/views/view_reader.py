@@ -50,7 +50,7 @@ class ViewReader(DataSourceReader):
                 "",
                 f".schema({self._schema.simpleString()})",
                 "no .schema(...)",
-                "Leave it out, and .select(...) what you want.",
+                ("Leave the schema out, and .select(...) the columns that you need."),
             )
         return [InputPartition(0)]
 

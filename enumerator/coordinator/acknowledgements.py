@@ -77,7 +77,9 @@ class CommitCounter(Generic[SplitT]):
         if reasons:
             given_up, reason = len(reasons) - len(again), next(iter(reasons.values()))
             self._journal.warning(
-                "reader", "reader %d sent %d splits of %s back, of which %d are quarantined: %s",
+                "reader", (
+                    "reader %d returned %d splits of %s, of which %d are quarantined: %s"
+                ),
                 reader, len(reasons), commit.ref, given_up, reason,
             )  # fmt: skip
         left = commit.remainders(self.source.split_serializer)
@@ -94,7 +96,9 @@ class CommitCounter(Generic[SplitT]):
         self.abandoned_readers += 1
         self.abandoned_splits += splits
         self._journal.warning(
-            "reader", "reader %d has abandoned its %d splits of %s: nobody wanted its rows",
+            "reader", (
+                "reader %d has abandoned its %d splits of %s: Spark did not want its rows"
+            ),
             reader, splits, ref,
         )  # fmt: skip
 

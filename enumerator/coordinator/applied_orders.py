@@ -104,7 +104,7 @@ class AppliedOrders:
                 f"order {order.number}",
                 order.enumerator,
                 self._source.name,
-                "Use the source that began this state.",
+                "Use the source that created this state.",
             )
         splits = order_splits(order, self._source)
         self._sent_back.release(order.released)

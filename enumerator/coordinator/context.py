@@ -165,7 +165,9 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
             raise ProtocolError(
                 f"cannot {what} reader {reader}",
                 "",
-                "it has been told that there are no more splits" if told else "not registered",
+                "it has received the signal that there are no more splits"
+                if told
+                else "not registered",
                 f"one of the registered readers 0 to {self._readers.count - 1}",
             )
 

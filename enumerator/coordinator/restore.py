@@ -135,7 +135,7 @@ def _check_source(header: CheckpointHeader, source: EnumeratorSource[Any, Any]) 
             str(header.ref),
             header.enumerator,
             source.name,
-            "Use the source that began this state, or start with a new checkpointLocation.",
+            ("Use the source that created this state, or start with a new checkpointLocation."),
         )
     # Newer versions are refused before a source looks at the columns.
     source.state_serializer.check_version(header.state_version)

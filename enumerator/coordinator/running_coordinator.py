@@ -209,11 +209,11 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                     return
                 if not self._lock.wait(max(0.0, deadline - time.monotonic())):
                     raise WaitTimeoutError(
-                        "the first discovery did not end in time",
+                        "timed out waiting for the first listing",
                         self.source.name,
                         f"no end after {self.settings.discovery_timeout:.0f} s",
                         "a listing that ends",
-                        "Raise discoveryTimeout, or point the source at less.",
+                        ("Raise discoveryTimeout, or point the source at fewer files."),
                     )
 
     def _await_news(self) -> None:

@@ -122,7 +122,7 @@ def check_fresh_start(store: StateStore) -> None:
         store.location,
         f"rows read up to {newest}, and no offset in Spark's checkpoint",
         "the checkpoint of Spark that goes with this state, or an empty state directory",
-        "If Spark's checkpoint was lost, start where the state stands with "
+        "If Spark's checkpoint was lost, resume from this state with "
         f"startingState={store.location}@{newest.checkpoint}; to ingest everything again, delete "
         "the state directory or set ingestAgain=true.",
     )

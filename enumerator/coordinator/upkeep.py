@@ -233,7 +233,7 @@ class Upkeep:
         seconds = self._settings.retained_seconds
         younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
         self._retention.prune(head, count, younger)
-        self._threads.journal.info("upkeep", "old state was let go of, up to %s", head)
+        self._threads.journal.info("upkeep", "old state was deleted, up to %s", head)
 
     def _write(self, due: _Base) -> None:
         directory = self._directory

@@ -233,7 +233,7 @@ class FileSplitEnumerator(LedgerEnumerator):
                 "",
                 f"{type(error).__name__}: {error}",
                 "a listing of the path",
-                "Repair the cause and restart the query: it continues where it stood.",
+                ("Fix the cause and restart the query: it resumes from the same point."),
             ) from error
         back_off = min(_BACK_OFF_LIMIT, 0.2 * 3**self._failures)
         # Spread: many queries may wait for one store.

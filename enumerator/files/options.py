@@ -24,35 +24,45 @@ class LedgerOptions(BaseModel):
 
     file_order: FileOrder = Field(
         FileOrder.MTIME,
-        description="Which files come first: mtime (the oldest), name, or newestFirst. It orders "
-        "what has been found; the first batch may start before everything has.",
+        description=(
+            "Which files come first: mtime (the oldest), name, or newestFirst. It orders the "
+            "files found so far; the first batch can start before all files are found."
+        ),
         json_schema_extra=named("latestFirst"),
     )
     fresh_share: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="The part of each batch that is kept for the files at the end of fileOrder "
-        "(with mtime the newest), while a backlog drains: of its bytes where bytes are limited, "
-        "else of its files.",
+        description=(
+            "The part of each batch that is reserved for the files at the end of fileOrder "
+            "(with mtime the newest), while a backlog drains: a part of its bytes if bytes are "
+            "limited, otherwise of its files."
+        ),
     )
     max_pending_files: int = Field(
         1_000_000,
         gt=0,
-        description="Listing pauses while so many files wait to be read: what bounds the memory "
-        "of a first listing.",
+        description=(
+            "Listing pauses while this many files wait to be read; limits the memory of a "
+            "first listing."
+        ),
     )
     include_existing_files: bool = Field(
         True,
-        description="false: files that are there at the first start count as seen and are not "
-        "read. The first batch is then an empty one, which makes that durable.",
+        description=(
+            "false: files that exist at the first start count as seen and are not read. The "
+            "first batch is then empty and makes that durable."
+        ),
         json_schema_extra=named(auto_loader="cloudFiles.includeExistingFiles"),
     )
     on_overwrite: OnOverwrite = Field(
         OnOverwrite.IGNORE,
-        description="What a file means that was found before and has another size, time or etag: "
-        "ignore it, reprocess it whole, fail, or appendTail: read on from where it ended, for "
-        "local files of a line format that only grow.",
+        description=(
+            "What happens when a known file has another size, time or etag: ignore it, "
+            "reprocess it whole, fail, or appendTail: read on from where it ended, for local "
+            "files of a line format that only grow."
+        ),
         json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),
     )
 
@@ -91,7 +101,9 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions):
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
         gt=0,
-        description="Most bytes in one batch; large files are cut to keep it. No limit by default.",
+        description=(
+            "Most bytes in one batch; large files are split to meet it. No limit by default."
+        ),
         json_schema_extra=named("maxBytesPerTrigger", "cloudFiles.maxBytesPerTrigger", "bytes"),
     )
     max_rows_per_trigger: int | None = Field(
@@ -102,27 +114,33 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions):
     )
     parallelism: Parallelism = Field(
         None,
-        description="Number of readers, thus of Spark tasks in a batch; auto goes by bytes, and "
-        "uses the driver's cores where there are that many splits.",
+        description=(
+            "Number of readers, and so of Spark tasks in a batch; auto follows the bytes, and "
+            "uses the driver's cores if there are that many splits."
+        ),
     )
     max_split_bytes: ByteSize = Field(
         128 * 1024 * 1024,
         gt=0,
-        description="Largest split; larger files are cut where their format allows it.",
+        description="Largest split; larger files are split if their format allows it.",
         json_schema_extra=_BYTES,
     )
     open_cost_bytes: Annotated[ByteSize | None, BeforeValidator(_auto)] = Field(
         None,
         ge=0,
-        description="What opening a file costs, as if it were that much longer; used to spread "
-        "splits over readers. auto: 8k on local paths, where small files are read together, else "
-        "4m as in Spark.",
+        description=(
+            "Cost of opening a file, as additional bytes; used to distribute splits among "
+            "readers. auto: 8k on local paths, where small files are read together, otherwise "
+            "4m as in Spark."
+        ),
         json_schema_extra=_BYTES,
     )
     on_split_error: Literal["fail", "return"] = Field(
         "fail",
-        description="What a split that cannot be read does: fail the query, or go back to be "
-        "assigned again later.",
+        description=(
+            "What happens to a split that cannot be read: fail the query, or return it to be "
+            "assigned again later."
+        ),
     )
     max_split_attempts: int = Field(
         3,

@@ -120,7 +120,7 @@ def plant(
     """
     state.enumerator.snapshot_state(_FIRST)
     frozen = state.enumerator.freeze_state()
-    assert frozen is not None, "only of sources that keep their whole state"
+    assert frozen is not None, "only for sources that keep their whole state"
     written = frozen.write(attachments)
     ref = CheckpointRef(_FIRST, epoch)
     source = state.source

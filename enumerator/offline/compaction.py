@@ -134,7 +134,7 @@ class Compaction:
         while merge and enumerator.improve_state(self._attachments):
             self._check_still_ours()
         frozen = enumerator.freeze_state()
-        assert frozen is not None, "only of sources that keep their whole state"
+        assert frozen is not None, "only for sources that keep their whole state"
         written = frozen.write(self._attachments)
         version = self._source.state_serializer.version
         base = base_of(history.load(ref), restored.quarantined, written, version)

@@ -37,7 +37,7 @@ def value_of(text: str, kind: pa.DataType, zone: str) -> pa.Scalar:
         ValueError: it is none.
     """
     if not text:
-        raise ValueError("nothing stands behind the equals sign")
+        raise ValueError("there is nothing after the equals sign")
     if text == NULL:
         return pa.scalar(None, kind)
     if _types.is_timestamp(kind):

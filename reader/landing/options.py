@@ -27,18 +27,26 @@ class LandingOptions(BaseModel):
 
     land_at: str = Field(
         "",
-        description="Directory or bucket of a table's data files: readers write rows into Parquet "
-        "files there, and the stream has one row for each file. Rows never enter the JVM.",
+        description=(
+            "Directory or bucket of a table's data files: readers write rows into Parquet "
+            "files there, and the stream has one row per file. Rows never enter the JVM."
+        ),
     )
     land_copy: Annotated[Literal["always", "never"], LowerCase] = Field(
         "always",
-        description="Landing: with never, nothing is written, and the stream has a row for each "
-        "Parquet file that is read, where it is. It must have the columns of the schema already.",
+        description=(
+            "Landing: with never, nothing is written, and the stream has one row for each "
+            "Parquet file that is read, at its place. The file must already have the columns "
+            "of the schema."
+        ),
     )
     land_schema: str = Field(
         "",
-        description="Landing: names and types of the rows that are read, as in .schema(...), which "
-        "describes the stream of files here. Without it the schema is inferred and evolves.",
+        description=(
+            "Landing: names and types of the rows that are read, as in .schema(...), which "
+            "describes the stream of files here. Without it, the schema is inferred and "
+            "evolves."
+        ),
     )
     land_format: Annotated[Literal["parquet"], LowerCase] = Field(
         "parquet", description="Landing: the format of the data files."
@@ -50,26 +58,34 @@ class LandingOptions(BaseModel):
         128 * 1024 * 1024,
         ge=1024 * 1024,
         le=4 * 1024**3,
-        description="Landing: a reader closes a data file of that size and starts the next.",
+        description="Landing: a reader closes a data file at this size and starts the next.",
         json_schema_extra={"unit": "bytes"},
     )
     land_partition_by: _Names = Field(
         default_factory=list,
-        description="Landing: columns, with commas between, whose values become directories as in "
-        "Hive (day=2024-01-02/) instead of columns of the files.",
+        description=(
+            "Landing: comma-separated columns whose values become directories as in Hive "
+            "(day=2024-01-02/) instead of columns of the files."
+        ),
     )
     land_sort_by: _Names = Field(
         default_factory=list,
-        description="Landing: columns, with commas between, by which the rows of each data file "
-        "are sorted. Files are then as large as what is sorted in memory, 64 MiB.",
+        description=(
+            "Landing: comma-separated columns by which the rows of each data file are sorted. "
+            "Files are then as large as what is sorted in memory, 64 MiB."
+        ),
     )
     land_transform: str = Field(
         "",
-        description="Landing: package.module:function, from a pyarrow record batch to another one, "
-        "applied to all rows on their way. Needs landTransformSchema.",
+        description=(
+            "Landing: package.module:function, from a pyarrow record batch to another, applied "
+            "to all rows before they are written. Needs landTransformSchema."
+        ),
     )
     land_transform_schema: str = Field(
         "",
-        description="Landing: names and types of the rows that landTransform returns, as in "
-        ".schema(...); what it returns is checked.",
+        description=(
+            "Landing: names and types of the rows that landTransform returns, as in "
+            ".schema(...); the returned rows are checked."
+        ),
     )

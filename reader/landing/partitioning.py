@@ -109,4 +109,6 @@ def _quoted(text: str) -> str:
 
 
 def _refused(expected: str, found: object) -> OptionError:
-    return OptionError("landPartitionBy: rows cannot be parted by them", "", str(found), expected)
+    return OptionError(
+        "landPartitionBy: rows cannot be partitioned by these columns", "", str(found), expected
+    )

@@ -62,7 +62,7 @@ def place_of(url: str, storage_options: Mapping[str, Any]) -> Place:
         raise OptionError(
             "landAt: data files cannot be written there",
             url,
-            "a file system whose files are not created whole or not at all",
+            "a file system that can leave partly written files",
             f"a local path, or one of {known}",
         )
     return BucketPlace(*opened)

@@ -294,7 +294,7 @@ def _checked(batch: object, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
     raise OptionError(
-        "landTransform: the function returns something else than landTransformSchema says",
+        "landTransform: the function does not return what landTransformSchema declares",
         "",
         str(found),
         f"a pyarrow.RecordBatch with {schema}",

@@ -160,7 +160,7 @@ def test_a_missing_link_is_named_with_its_place(store):
 def test_a_checkpoint_under_another_s_name_is_refused(store):
     data = document(2, 1, CheckpointRef(1, 1)).to_bytes()
     store.publish("checkpoints/0000000009-0000000001.arrow", data)
-    with pytest.raises(StateCorruptError, match="stands under another's name"):
+    with pytest.raises(StateCorruptError, match="has the name of another one"):
         CheckpointHistory(store).load(CheckpointRef(9, 1))
 
 

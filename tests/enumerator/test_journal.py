@@ -52,7 +52,7 @@ def test_the_life_of_a_checkpoint_can_be_followed_with_its_state_and_epoch(lines
         (
             "reader",
             (
-                f"[memory epoch 1 checkpoint 1] reader 0 sent 1 splits of {first} back, of which 1 "
+                f"[memory epoch 1 checkpoint 1] reader 0 returned 1 splits of {first}, of which 1 "
                 "are quarantined: torn %s"
             ),
         ),
@@ -60,7 +60,7 @@ def test_the_life_of_a_checkpoint_can_be_followed_with_its_state_and_epoch(lines
             "reader",
             (
                 "[memory epoch 1 checkpoint 1] reader 1 has abandoned its 1 splits of "
-                f"{first}: nobody wanted its rows"
+                f"{first}: Spark did not want its rows"
             ),
         ),
     ]

@@ -128,7 +128,7 @@ def test_what_a_person_sees_ends_with_our_message_and_shows_nothing_of_our_insid
     cases = {
         "failOnMissingPath=false to wait for it.": lake.drain,
         "did you mean fileFormat?": lambda: lake.drain(fileFormt="json"),
-        "is there, or give the schema.": lambda: reader.load(str(lake.source)),
+        "exists, or pass a schema.": lambda: reader.load(str(lake.source)),
     }
     for ending, call in cases.items():
         if "schema" in ending:

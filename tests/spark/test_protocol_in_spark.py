@@ -200,7 +200,7 @@ def test_the_checkpoint_of_another_query_is_found_before_any_row_is_read(lake, t
     lake.sink.rename(tmp_path / "table of the first")
     with pytest.raises(Exception, match="belongs to another query") as caught:
         into_table(lake, lake.frame(sourceName="second"), own)
-    assert "delete the checkpoint that writeStream has" in str(caught.value)
+    assert "delete the checkpoint of writeStream" in str(caught.value)
     assert not lake.ingested()
     shutil.rmtree(own)
     into_table(lake, lake.frame(checkpointLocation=str(own)), own)

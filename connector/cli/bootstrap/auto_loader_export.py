@@ -73,8 +73,8 @@ def auto_loader_log(
             "the export does not say what was processed",
             export,
             f"{len(newest)} files, none with a commit_time",
-            "times of commit, which newer runtimes record (16.4 with cloudFiles.cleanSource, 18.2)",
-            "If the stream had come to its end before it was exported, say --all-processed.",
+            ("commit times, which newer runtimes record (16.4 with cloudFiles.cleanSource, 18.2)"),
+            ("If the stream had finished before it was exported, add --all-processed."),
         )
     files = {path: _file(row, is_quoted=quoted_paths) for path, row in newest.items()}
     origin = {"export": absolute(export), "source_id": source_id, "all_processed": all_processed}

@@ -61,7 +61,7 @@ class ContinuedQuery:
             new.publish(name, data)
         if continued_query(self.old.location, {}, self.old) != self:
             raise OptionError(
-                "the old query has gone on meanwhile",
+                "the old query has continued in the meantime",
                 self.old.location,
                 f"a batch after {self.batch}",
                 "a query that is stopped",
@@ -94,8 +94,10 @@ def continued_query(
             f"batch {begun[-1] if begun else 'none'} in offsets/, "
             f"{batch.number if batch else 'none'} in commits/",
             "the same batch in both: a sink may have the rows of a batch that is not committed",
-            "Start the old query once more with trigger(availableNow=True), let it end, and run "
-            "this again.",
+            (
+                "Start the old query again with trigger(availableNow=True), wait until it "
+                "ends, and run this again."
+            ),
         )
     if len(batch.offsets) != 1:
         raise OptionError(

@@ -187,7 +187,7 @@ def rewrites_of(given: Sequence[str]) -> list[tuple[str, str]]:
     pairs = [text.partition("=") for text in given]
     if any(not (old and new) for old, _, new in pairs):
         raise OptionError(
-            "--rewrite does not parse", "", ", ".join(given), "OLD=NEW, two beginnings of paths"
+            "--rewrite does not parse", "", ", ".join(given), "OLD=NEW, two path prefixes"
         )
     return [(old, new) for old, _, new in pairs]
 
@@ -231,12 +231,14 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
             made.seen.append(other.version(name))
     if log.files and not found and made.new and not anyway:
         raise OptionError(
-            "none of the files on the list is there",
+            "no file of the list exists",
             options.path,
             f"{len(made.new)} files, such as {made.new[0]}",
             f"files such as {next(iter(log.files.values())).path}",
-            "Correct the path, give --rewrite OLD=NEW if the files have moved, or --force if all "
-            "that is there is to be read.",
+            (
+                "Correct the path, pass --rewrite OLD=NEW if the files have moved, or --force "
+                "to read all existing files."
+            ),
         )
     return made
 
@@ -247,15 +249,15 @@ def import_lines(told: Mapping[str, Any], new: str) -> list[tuple[str, str]]:
     lines = [
         ("into", new),
         ("read before", f"{counts['listed']:,} files: they count as seen"),
-        ("to be read", f"{counts['not_listed']:,} files that are there and were not read"),
+        ("to be read", f"{counts['not_listed']:,} existing files that were not read"),
     ]
     if counts["unfinished"]:
         lines.append(
             (
                 "unfinished",
                 (
-                    f"{counts['unfinished']:,} files were taken up, and that batch was not "
-                    "committed: they are read, though the old sink may have some of their rows"
+                    f"{counts['unfinished']:,} files are in a batch that was not "
+                    "committed: they are read, although the old sink may have some of their rows"
                 ),
             )
         )
@@ -264,7 +266,5 @@ def import_lines(told: Mapping[str, Any], new: str) -> list[tuple[str, str]]:
             ("changed since", f"{counts['changed']:,} files: see onOverwrite, or --read-changed")
         )
     if counts["gone"]:
-        lines.append(
-            ("gone", f"{counts['gone']:,} files are not there any more, and count as seen")
-        )
+        lines.append(("gone", f"{counts['gone']:,} files no longer exist, and count as seen"))
     return lines

@@ -143,11 +143,11 @@ def _copy(old: StateStore, new: StateStore, name: str) -> None:
         if new.read(name) == data:
             return  # Of a fork that was killed half-way.
         raise OptionError(
-            "the place for the new query is in use",
+            "the target directory is not empty",
             f"{new.location}/{name}",
-            "an object that is not the one of the other state",
-            "a directory that is empty, or not there",
-            "Give the new query a checkpointLocation of its own.",
+            "an object that differs from the one of the other state",
+            "a directory that is empty or does not exist",
+            "Give the new query its own checkpointLocation.",
         ) from None
 
 

@@ -108,11 +108,11 @@ def _is_ours(store: StateStore, leaf: str) -> bool:
 
 def _in_use(where: str, found: str) -> OptionError:
     return OptionError(
-        "the place for the new query is in use",
+        "the target directory is not empty",
         where,
         found,
-        "a directory that is empty, or not there",
-        "Give the new query a checkpointLocation of its own.",
+        "a directory that is empty or does not exist",
+        "Give the new query its own checkpointLocation.",
     )
 
 
@@ -165,7 +165,7 @@ def write_seed(
     try:
         publish_seed(store, seed)
     except FileExistsError:
-        raise _in_use(store.location, "a state that somebody else has just prepared") from None
+        raise _in_use(store.location, "a state that another process has just prepared") from None
     # A query that began in between has not seen it, and does not follow it.
     check_not_fenced(store, epoch)
     return seed

@@ -74,8 +74,10 @@ def _end(store: StateStore, name: str) -> int:
             store,
             where,
             f"{len(batch.offsets)} offsets for {len(store.list('sources'))} sources",
-            "an offset for each source: a source that occurs several times in the query's plan, "
-            "as in a.union(a), has several, and they do not say whose they are",
+            (
+                "an offset for each source: a source that occurs several times in the query's "
+                "plan, as in a.union(a), has several offsets, which do not name their source"
+            ),
         )
     if text == NO_OFFSET:
         return -1
@@ -113,7 +115,7 @@ def _entries(store: StateStore, directory: str) -> Iterator[tuple[int, OtherFile
             "there is no log of Spark's file source",
             f"{store.location}/{directory}",
             ", ".join(store.list(directory)[:5]) or "nothing",
-            "files that are called 0, 1, 2.compact ...",
+            "files with the names 0, 1, 2.compact ...",
             "Give the checkpointLocation of a query that reads files with Spark's own source.",
         )
     for name in names:

@@ -91,10 +91,10 @@ def _chosen(
 
 def _none(view: StateView, found: str) -> OptionError:
     return OptionError(
-        "there is no such checkpoint",
+        "the checkpoint does not exist",
         view.store.location,
         found,
-        "one of the checkpoints that are retained",
+        "one of the retained checkpoints",
         "See: sluice checkpoints",
     )
 

@@ -27,30 +27,31 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(import_auto_loader)
 
 
-Path = Annotated[str, typer.Argument(metavar="PATH", help="What the new query will load.")]
+Path = Annotated[str, typer.Argument(metavar="PATH", help="The path that the new query will load.")]
 Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help="NAME=VALUE: an option that the new query will have, of those that say which files "
-        "there are, such as pathGlobFilter=*.json; several times.",
+        help=(
+            "NAME=VALUE: an option of the new query that selects files, such as "
+            "pathGlobFilter=*.json. May be repeated."
+        ),
     ),
 ]
 Rewrites = Annotated[
     list[str] | None,
     typer.Option(
         "--rewrite",
-        help="OLD=NEW: paths that begin with OLD begin with NEW now; several times.",
+        help=("OLD=NEW: paths that began with OLD now begin with NEW. May be repeated."),
     ),
 ]
 ReadChanged = Annotated[
     bool,
-    typer.Option(
-        "--read-changed", help="Files that have changed since they were read are read once more."
-    ),
+    typer.Option("--read-changed", help="Read files again that have changed since they were read."),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Go on though nothing of what was read is at PATH.")
+    bool,
+    typer.Option("--force", help="Continue although none of the files that were read is at PATH."),
 ]
 
 
@@ -61,15 +62,20 @@ def fork(  # noqa: PLR0913, PLR0917
     at_time: Annotated[
         str,
         typer.Option(
-            "--at-time", help="The newest that was cut by then: ISO 8601, UTC where it says none."
+            "--at-time",
+            help=(
+                "The newest checkpoint that was cut by then: ISO 8601, in UTC if it names no zone."
+            ),
         ),
     ] = "",
     matching: Annotated[
         str,
         typer.Option(
             "--matching",
-            help="Only files whose paths match a pattern with * ? [] are read; others that the "
-            "state knows of count as seen.",
+            help=(
+                "Read only files whose paths match a pattern with * ? []; other files that the "
+                "state knows count as seen."
+            ),
         ),
     ] = "",
     continue_query: ContinueQuery = False,
@@ -78,7 +84,7 @@ def fork(  # noqa: PLR0913, PLR0917
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """A state for a new query that begins after a checkpoint of this one, which stays as it is."""
+    """Create the state of a new query that starts after a checkpoint of this one."""
     with plainly():
         from ...views.state_view import consistent
         from ..bootstrap.fork import chosen_fork, fork_lines
@@ -127,7 +133,7 @@ def import_spark(  # noqa: PLR0913, PLR0917
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """A state for a new query that goes on where Spark's own file source stands."""
+    """Create the state of a new query that resumes where Spark's own file source stopped."""
     with plainly():
         from ..bootstrap.continued_query import continued_query
         from ..bootstrap.spark_file_log import spark_file_log
@@ -161,13 +167,13 @@ def import_auto_loader(  # noqa: PLR0913, PLR0917
         bool,
         typer.Option(
             "--all-processed",
-            help="Every row counts as read, for exports without times of commit.",
+            help="Every row counts as read, for exports without commit times.",
         ),
     ] = False,
     quoted_paths: Annotated[
         bool,
         typer.Option(
-            "--quoted-paths", help="Paths of the export stand as in URLs: %20 for a blank."
+            "--quoted-paths", help="Paths of the export are quoted as in URLs: %20 for a blank."
         ),
     ] = False,
     option: Options = None,
@@ -179,7 +185,7 @@ def import_auto_loader(  # noqa: PLR0913, PLR0917
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """A state for a new query that goes on where an Auto Loader stream stands."""
+    """Create the state of a new query that resumes where an Auto Loader stream stopped."""
     with plainly():
         from ..bootstrap.auto_loader_export import auto_loader_log
 

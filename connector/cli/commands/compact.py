@@ -23,13 +23,13 @@ def compact(  # noqa: PLR0913, PLR0917
     state: State,
     retain: Annotated[
         int,
-        typer.Option(min=100, help="Checkpoints that stay: the query's minCheckpointsToRetain."),
+        typer.Option(min=100, help="Checkpoints to keep: the query's minCheckpointsToRetain."),
     ] = 100,
     retain_for: Annotated[
         str,
         typer.Option(
             "--retain-for",
-            help="Younger ones stay, too: the query's retainCheckpointsFor, such as 7d.",
+            help=("Also keep younger checkpoints: the query's retainCheckpointsFor, such as 7d."),
         ),
     ] = "0",
     force: Force = False,
@@ -38,7 +38,7 @@ def compact(  # noqa: PLR0913, PLR0917
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Write bases now, merge the index, and let go of what no retained checkpoint needs."""
+    """Write bases now, merge the index, and delete what no retained checkpoint needs."""
     with plainly():
         from ...views.state_view import consistent
         from ..running_check import refuse_if_held

@@ -85,7 +85,7 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> C
     """What `sluice compact` would do.
 
     Raises:
-        OptionError: no batch has been read yet, or the state is none of files.
+        OptionError: no batch has been read yet, or the state is not of files.
         StateError: no state, or it is damaged.
     """
     view = StateView(store)
@@ -170,7 +170,7 @@ def compact_lines(told: dict[str, Any]) -> list[tuple[str, str]]:
             "retained",
             (
                 f"{told['retain']:,} checkpoints before it; at most {told['let_go_at_most']:,} "
-                "older ones are let go"
+                "older ones are deleted"
             ),
         ),
         ("before", _said(told["before"])),

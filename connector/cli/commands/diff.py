@@ -59,7 +59,10 @@ def _difference(view: StateView, first: str, second: str) -> pa.Table:
 def _changes(link: Checkpoint) -> pa.Table:
     if link.header.enumerator != "files":
         raise OptionError(
-            "only files can be told apart", "", f"a state of {link.header.enumerator!r}", "files"
+            "only states of files can be compared",
+            "",
+            f"a state of {link.header.enumerator!r}",
+            "files",
         )
     parts: list[tuple[str, int | None, pa.RecordBatch]]
     parts = []

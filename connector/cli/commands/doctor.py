@@ -23,23 +23,26 @@ def doctor(  # noqa: PLR0913, PLR0917
         str,
         typer.Argument(
             metavar="[STATE]",
-            help="A state directory or a checkpointLocation, which need not be there yet.",
+            help=("A state directory or a checkpointLocation, which need not exist yet."),
         ),
     ] = "",
-    path: Annotated[str, typer.Option("--path", help="What the query loads.")] = "",
+    path: Annotated[str, typer.Option("--path", help="The path that the query loads.")] = "",
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="NAME=VALUE: an option of the query; several times."),
+        typer.Option("--option", help="NAME=VALUE: an option of the query. May be repeated."),
     ] = None,
     spark: Annotated[
-        bool, typer.Option("--spark", help="Start a session, and look from its tasks as well.")
+        bool,
+        typer.Option("--spark", help="Start a session, and run the checks in its tasks as well."),
     ] = False,
-    master: Annotated[str, typer.Option("--master", help="Of that session; implies --spark.")] = "",
+    master: Annotated[
+        str, typer.Option("--master", help="The master of that session; implies --spark.")
+    ] = "",
     source_name: SourceName = "source",
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """Whether a query can start here: Python, Java, packages, registration, places, executors."""
+    """Check if a query can start: Python, Java, packages, registration, paths, executors."""
     with plainly():
         from ..doctor.diagnosis import Patient, diagnose, options_of
 

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from ..reprocess.reprocess_plan import Chosen
 
 Quarantined = Annotated[
-    bool, typer.Option("--quarantined", help="Splits that were given up on, each alone.")
+    bool, typer.Option("--quarantined", help="Quarantined splits, without the rest of their files.")
 ]
 SkipMissing = Annotated[
-    bool, typer.Option("--skip-missing", help="Leave out files that are gone; else refuse.")
+    bool,
+    typer.Option(
+        "--skip-missing", help="Leave out files that no longer exist, instead of refusing."
+    ),
 ]
 
 
@@ -48,7 +51,7 @@ def requeue(  # noqa: PLR0913, PLR0917
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """Files are read again when the query starts: the quarantined ones, or those that match."""
+    """Read files again when the query starts: the quarantined ones, or those that match."""
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import requeued
 
@@ -75,7 +78,7 @@ def rewind(  # noqa: PLR0913, PLR0917
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """All that was read after a checkpoint is read again when the query starts."""
+    """Read everything again that was read after a checkpoint, when the query starts."""
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import rewound
 
@@ -98,7 +101,7 @@ def forget(  # noqa: PLR0913, PLR0917
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """Pending files, or quarantined ones, are let go of: they count as seen, and are not read."""
+    """Discard pending or quarantined files: they count as seen and are not read."""
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import forgotten
 
@@ -120,7 +123,7 @@ def waive(  # noqa: PLR0913, PLR0917
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """What the batch under way cannot read (again) is given up: its files are gone or replaced."""
+    """Give up what the batch in flight cannot read because files were deleted or replaced."""
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import waived
     from ..spark_offset_log import under_way_in_spark
@@ -143,7 +146,7 @@ def orders(
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
-    """What requeue, rewind, forget and waive have ordered: who, when, why, if done."""
+    """What requeue, rewind, forget and waive have ordered: who, when, why, and if it is done."""
     with plainly():
         from ..reprocess.reprocess_log import recorded_orders
 

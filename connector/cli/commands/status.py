@@ -119,7 +119,7 @@ def _newest(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
 
 
 def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
-    """Of the batches that are through, from the cut of the first to the end of the last."""
+    """Of the batches that have finished, from the cut of the first to the end of the last."""
     read = [link for link in links if link.commits]
     if not read:
         return None

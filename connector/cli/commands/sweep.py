@@ -35,7 +35,7 @@ def sweep(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Find data files of attempts that lost, and delete them; a query may run meanwhile."""
+    """Find data files of attempts that lost, and delete them; the query may be running."""
     with plainly():
         import json
 

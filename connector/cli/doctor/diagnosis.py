@@ -182,14 +182,14 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
     hosts = sorted({host for host, _, _, _ in told})
     problems = [f"{host}: {problem}" for host, _, _, problem in told if problem]
     winners = sum(won for _, _, won, _ in told)
-    shared = "Put the state where every executor has it under the same path, or into a bucket."
+    shared = "Put the state where every executor sees it at the same path, or into a bucket."
     if problems:
         return Finding(what, "ill", problems[0], expected, shared)
     if not all(saw for _, saw, _, _ in told):
-        found = f"what the driver has written is not there on {', '.join(hosts)}"
+        found = f"the state that the driver has written is missing on {', '.join(hosts)}"
         return Finding(what, "ill", found, expected, shared)
     if winners != 1:
-        found = f"{winners} of {_TASKS} tasks were told that they had created one object"
+        found = f"{winners} of {_TASKS} tasks learned that they had created the object"
         return Finding(what, "ill", found, expected, shared)
     return Finding(what, "well", f"{_TASKS} tasks on {', '.join(hosts)}", expected)
 

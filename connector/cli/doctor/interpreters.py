@@ -70,10 +70,10 @@ def _this_python() -> Finding:
     expected = "Python 3.11 to 3.13"
     here = sys.version_info[:2]
     if here < _LEAST_PYTHON:
-        way_out = "Make a virtual environment of a supported Python."
+        way_out = "Create a virtual environment with a supported Python."
         return Finding("python", "ill", found, expected, way_out)
     if here > _NEWEST_PYTHON:
-        return Finding("python", "doubtful", found, expected, "Nobody has tried this one yet.")
+        return Finding("python", "doubtful", found, expected, "This version has not been tested.")
     return Finding("python", "well", found, expected)
 
 
@@ -88,7 +88,7 @@ def _releases() -> Iterator[Finding]:
         if version_of(found) < version_of(least):
             yield Finding(name, "ill", found, expected, f"pip install '{name}>={least}'")
         elif name == "pyspark" and version_of(found)[:2] > _TRIED_SPARK[-1]:
-            way_out = "Nobody has tried this release yet."
+            way_out = "This release has not been tested."
             yield Finding(name, "doubtful", found, "4.2 or 4.3", way_out)
         else:
             yield Finding(name, "well", found, expected)
@@ -125,8 +125,8 @@ def _first_of_the_path(python: str | None) -> Finding:
     what = "python3 of the PATH"
     expected = "the interpreter that has pyspark-sluice"
     way_out = (
-        "Import pyspark_sluice before the session is made, activate the environment, or set "
-        f"PYSPARK_PYTHON={sys.executable}"
+        "Import pyspark_sluice before the session is created, activate the environment, or "
+        "set PYSPARK_PYTHON="
     )
     if python is None:
         return Finding(what, "doubtful", "none", expected, way_out)
@@ -154,7 +154,7 @@ def _registration(what: str, python: str, why: str) -> Finding:
         way_out = "pip install . instead of -e, or pyspark_sluice.register(spark)."
         return Finding(what, "doubtful", f"{told}: imported, not listed", expected, way_out)
     if tuple(asked["version"][:2]) != sys.version_info[:2]:
-        way_out = "Driver and executors need one Python: set PYSPARK_PYTHON."
+        way_out = "Driver and executors need the same Python version: set PYSPARK_PYTHON."
         return Finding(what, "doubtful", told, f"Python {platform.python_version()}", way_out)
     return Finding(what, "well", f"{told}, {asked['package']}", expected)
 
@@ -182,7 +182,9 @@ def _java() -> Finding:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     way_out = f"Install a Java {_LEAST_JAVA} runtime, or set JAVA_HOME to one."
     if java is None:
-        return Finding("java", "ill", "none: no JAVA_HOME, no java in the PATH", expected, way_out)
+        return Finding(
+            "java", "ill", "no Java: no JAVA_HOME, no java in the PATH", expected, way_out
+        )
     try:
         done = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=60, check=False

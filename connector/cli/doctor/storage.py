@@ -25,7 +25,7 @@ _AT_ONCE = 8
 
 _DRIVER = "state from the driver"
 
-_ATOMIC = "of several writers of one object exactly one that is told so"
+_ATOMIC = "of several concurrent writers of one object, exactly one succeeds"
 
 
 def state_findings(place: str, storage_options: str) -> Iterator[Finding]:
@@ -56,7 +56,7 @@ def check_local_directory(place: str) -> None:
     while path is not None and not os.path.exists(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     if path is not None and not os.path.isdir(path):
-        raise StateError("there can be no directory", place, f"a file at {path}", "a directory")
+        raise StateError("a directory cannot be created", place, f"a file at {path}", "a directory")
 
 
 def _told(what: str, expected: str, look: Callable[[], str]) -> Finding:
@@ -101,7 +101,7 @@ def tried(store: StateStore) -> str:
         assert name in store.list(""), f"{name} was written, and a listing does not show it"
     finally:
         store.delete(name)
-    assert name not in store.list(""), f"{name} was deleted, and a listing shows it still"
+    assert name not in store.list(""), f"{name} was deleted, and a listing still shows it"
     return f"written, read, listed and deleted at {store.location}"
 
 
@@ -115,8 +115,10 @@ def raced(store: StateStore) -> str:
     finally:
         store.delete(name)
     winners = [at for at, won in enumerate(told) if won]
-    assert len(winners) == 1, f"{len(winners)} of {_AT_ONCE} were told that they had created it"
-    assert content == b"%d" % winners[0], "another one's content stands there than the winner's"
+    assert len(winners) == 1, f"{len(winners)} of {_AT_ONCE} learned that they had created it"
+    assert content == b"%d" % winners[0], (
+        "the object has the content of another writer than the winner"
+    )
     return f"1 of {_AT_ONCE} at a time created it"
 
 

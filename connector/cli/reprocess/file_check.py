@@ -62,14 +62,14 @@ def as_present(
             _some(partly),
             "another version",
             "the version of which the other parts were read",
-            "Ask for the whole file with --matching.",
+            "Order the whole file with --matching.",
         )
     if missing and not skip_missing:
         raise MissingPathError(
-            "files that are to be read again are gone",
+            "files that should be read again no longer exist",
             _some(missing),
             f"{len(missing)} of {len(wanted)} are not there",
-            "files that nobody, cleanSource included, has removed",
+            ("files that exist: neither cleanSource nor anyone else has removed them"),
             "Put them back (an archive has them), or leave them out with --skip-missing.",
         )
     return Present(made, missing)
@@ -119,7 +119,7 @@ def _present(
                 found.update(zip(group, pool.map(place.present, group), strict=True))
         except OSError as error:
             raise SourceUnavailable(
-                "whether the files are still there cannot be told",
+                "cannot check whether the files still exist",
                 first,
                 f"{type(error).__name__}: {error}",
                 "a file system that answers",

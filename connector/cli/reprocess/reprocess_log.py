@@ -33,15 +33,15 @@ _SHOWN = 10
 _WORDS = {
     "requeue": "read again",
     "rewind": "read again",
-    "forget": "let go of",
+    "forget": "discarded",
     "waive": "given up",
 }
 
 _AGAIN_BY = frozenset({"requeue", "rewind"})
 
 _AGAIN = (
-    "rows of what was read are delivered once more: the sink has to cope with that (an upsert, or "
-    "emptied of them first)"
+    "rows that were read are delivered again: use a sink that upserts, or delete the rows "
+    "from it first"
 )
 
 ORDERS = pa.schema(
@@ -168,7 +168,7 @@ def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) 
     for why, count in chosen.left_out.items():
         typer.echo(f"not all: {count:,} ranges, {why}")
     if not chosen:
-        typer.echo("nothing was chosen, and nothing is written")
+        typer.echo("nothing was selected, and nothing is written")
         return
     print_table(rows, ("path", "start", "end"))
     if len(chosen.splits) > _SHOWN:
@@ -181,10 +181,10 @@ def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) 
         typer.echo(_AGAIN)
     if asked.action == "waive":
         typer.echo(
-            f"{chosen.rows:,} rows of them were acknowledged; the sink may have some of those"
+            f"{chosen.rows:,} of their rows were acknowledged; the sink may have some of those"
         )
     if order is not None:
-        typer.echo(f"order {order.number} is written; the query does it when it starts")
+        typer.echo(f"order {order.number} is written; the query carries it out when it starts")
     else:
         typer.echo(f"nothing is written yet: add --yes ({owner_of(store)})")
 

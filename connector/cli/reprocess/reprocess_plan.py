@@ -105,7 +105,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
             "rewind: the checkpoint is not on the chain of this query",
             view.store.location,
             str(ref),
-            "one that it has gone on from",
+            "a checkpoint that the query has resumed from",
             "See: sluice checkpoints",
         )
     assigned = known.assigned_after(ref)
@@ -159,11 +159,11 @@ def waived(
     link = next((link for link in view.chain() if link.ref == ref), None)
     if link is None or link.checkpoint.header.enumerator != "files":
         raise OptionError(
-            "waive: no batch is under way",
+            "waive: no batch is in flight",
             view.store.location,
-            "every batch in Spark's log is through, or the log is not above this state",
-            "a batch that was begun and fails, in the query's checkpointLocation",
-            "Files that wait, and are in no batch yet, are let go of with: sluice forget",
+            ("every batch in Spark's log has finished, or the log is not above this state"),
+            ("a batch that was started and fails, in the query's checkpointLocation"),
+            ("To discard files that are pending and in no batch yet, run: sluice forget"),
         )
     is_wanted = path_filter(pattern)
     splits: list[FileSplit] = []
@@ -188,7 +188,7 @@ def waived(
 def _read_again(known: KnownFiles, wanted: Stretches, released: Sequence[str] = ()) -> Chosen:
     asked = splits_of(wanted)
     splits = splits_without(asked, known.under_way)
-    left_out = _count("under way: read when the query starts", asked, splits)
+    left_out = _count("in flight: read when the query starts", asked, splits)
     splits, asked = splits_without(splits, known.pending), splits
     left_out |= _count("pending already", asked, splits)
     # What comes back may be given up on by then; it is released all the same.

@@ -123,4 +123,4 @@ class Records(Walk):
         if seed is not None and not refs_in(self._store.list(READERS)):
             name = checkpoint_object(seed.ref)
             if f"{seed.ref.name}.arrow" not in self._store.list(CHECKPOINTS):
-                self._missing(name, "a query is to begin after it")
+                self._missing(name, "a query should start after it")

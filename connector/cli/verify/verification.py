@@ -161,7 +161,7 @@ class Verification(Records):
             # Retention lets the checkpoint go first.
             why = "readers have acknowledged it"
             if ref.checkpoint < oldest:
-                why += "; unless a query was killed while it let old state go"
+                why += "; unless a query was killed while it deleted old state"
             self._missing(checkpoint_object(ref), why)
         for ref in sorted(set(self._referred) - listed):
             self._missing(checkpoint_object(ref), "Spark's offset log refers to it")

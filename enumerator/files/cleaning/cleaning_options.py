@@ -22,30 +22,38 @@ class CleaningOptions(BaseModel):
 
     clean_source: Annotated[Literal["off", "delete", "archive"], LowerCase] = Field(
         "off",
-        description="What becomes of a file that was read to its end by completed batches: off "
-        "leaves it, delete deletes it, archive moves it below sourceArchiveDir. Never a file that "
-        "has changed since, nor one of which a part was sent back, skipped or quarantined.",
+        description=(
+            "What happens to a file that completed batches have read to its end: off leaves "
+            "it, delete deletes it, archive moves it below sourceArchiveDir. Never a file that "
+            "has changed since, nor a file of which a part was returned, skipped or "
+            "quarantined."
+        ),
         json_schema_extra=named("cleanSource", "cloudFiles.cleanSource"),
     )
     source_archive_dir: str = Field(
         "",
-        description="Where cleanSource=archive moves files; on the same file system or in the same "
-        "bucket, and outside of what is loaded. A file keeps its name below the loaded path; what "
-        "stands there already is never replaced.",
+        description=(
+            "Where cleanSource=archive moves files; on the same file system or in the same "
+            "bucket, and outside of the loaded paths. A file keeps its name below the loaded "
+            "path; an existing file is never replaced."
+        ),
         json_schema_extra=named("sourceArchiveDir", "cloudFiles.cleanSource.moveDestination"),
     )
     clean_source_retention: Milliseconds = Field(
         0,
         ge=0,
-        description="How long a file is left where it is, from the cut of the last batch that read "
-        "it.",
+        description=(
+            "How long a file stays where it is, from the cut of the last batch that read it."
+        ),
         json_schema_extra=named(
             auto_loader="cloudFiles.cleanSource.retentionDuration", unit="milliseconds"
         ),
     )
     clean_source_while_retained: bool = Field(
         False,
-        description="true cleans up as soon as a batch is complete. false waits until its "
-        "checkpoint is older than the minCheckpointsToRetain newest ones, so that each of those "
-        "can still be the start of another query.",
+        description=(
+            "true cleans up as soon as a batch is complete. false waits until its checkpoint "
+            "is older than the minCheckpointsToRetain newest ones, so that another query can "
+            "still start from each of those."
+        ),
     )

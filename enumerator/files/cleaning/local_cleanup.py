@@ -80,5 +80,7 @@ def _path(written: str) -> Path:
 
 def _finish(source: Path, goal: Path) -> None:
     if not filecmp.cmp(source, goal, shallow=False):
-        raise FileExistsError(errno.EEXIST, "another file stands in the archive", str(goal))
+        raise FileExistsError(
+            errno.EEXIST, "another file of that name is in the archive", str(goal)
+        )
     os.unlink(source)

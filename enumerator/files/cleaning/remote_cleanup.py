@@ -65,7 +65,9 @@ class BucketPlace(Place):
             if there is None or there.size != file.size:
                 raise OSError(errno.EIO, "the copy in the archive is not whole", target)
         elif there.size != file.size or not self._same(bucket, key, goal, file.size):
-            raise FileExistsError(errno.EEXIST, "another object stands in the archive", target)
+            raise FileExistsError(
+                errno.EEXIST, "another object of that name is in the archive", target
+            )
         self.delete(file)
 
     def _same(self, bucket: Bucket, key: str, goal: str, size: int) -> bool:
@@ -117,7 +119,9 @@ class FsspecPlace(Place):
             if there is None or there.size != file.size:
                 raise OSError(errno.EIO, "the copy in the archive is not whole", target)
         elif there.size != file.size or not _same(files, path, goal):
-            raise FileExistsError(errno.EEXIST, "another file stands in the archive", target)
+            raise FileExistsError(
+                errno.EEXIST, "another file of that name is in the archive", target
+            )
         files.rm_file(path)
 
 

@@ -62,9 +62,11 @@ class DiscoveryOptions(BaseModel):
         IGNORED,
         alias="ignoredPathSegmentRegex",
         validation_alias=AliasChoices("ignoredPathSegmentRegex", "ignoredNamesRegex"),
-        description="Directories and files in whose names this regular expression is found are "
-        "passed over; empty for none. As in Spark, _name=value is read and *._COPYING_ is not, "
-        "whatever it says. Also called ignoredNamesRegex.",
+        description=(
+            "Ignore directories and files in whose names this regular expression is found; "
+            "empty ignores no names. As in Spark, _name=value is always read and *._COPYING_ "
+            "never. Also called ignoredNamesRegex."
+        ),
         json_schema_extra=named("ignoredPathSegmentRegex"),
     )
     modified_after: str = Field(
@@ -81,59 +83,75 @@ class DiscoveryOptions(BaseModel):
     min_file_size: ByteSize = Field(
         1,
         ge=0,
-        description="Read only files of at least so many bytes; empty ones are never read.",
+        description=("Read only files of at least this many bytes; empty files are never read."),
         json_schema_extra=named(unit="bytes"),
     )
     max_file_age: Milliseconds | None = Field(
         None,
         gt=0,
-        description="Pass over files that, when they are found, were modified longer ago than "
-        "this, by this machine's clock; they are counted. Off by default.",
+        description=(
+            "Skip files that, when they are found, were modified longer ago than this, by this "
+            "machine's clock; they are counted. Off by default."
+        ),
         json_schema_extra=named("maxFileAge", "cloudFiles.maxFileAge", "milliseconds"),
     )
     settle_time: Milliseconds = Field(
         0,
         ge=0,
-        description="Take a file only when it was not modified for so long, by this machine's "
-        "clock: for writers that fill files in place.",
+        description=(
+            "Read a file only when it was not modified for this long, by this machine's clock: "
+            "for writers that fill files in place."
+        ),
         json_schema_extra=_MILLISECONDS,
     )
     ready_marker: Annotated[str, AfterValidator(_marker)] = Field(
         "",
-        description="Take a file only when this one is there, too: a name such as _SUCCESS in the "
-        "file's own directory, or <name>.done beside it, where <name> is the file's.",
+        description=(
+            "Read a file only when this marker exists too: a name such as _SUCCESS in the "
+            "file's own directory, or <name>.done next to it, where <name> is the file's name."
+        ),
     )
     discovery_mode: Literal["full", "incremental", "notifications"] = Field(
         "full",
-        description="full looks at all names at each listing; incremental only at those behind the "
-        "greatest one found before, for names that grow (dates, time stamps); notifications "
-        "takes what the events of S3 in queueUrl tell of. The latter two with a full listing "
-        "every fullListingInterval.",
+        description=(
+            "full looks at all names at each listing; incremental only at names after the "
+            "greatest one found before, for names that grow (dates, time stamps); "
+            "notifications reads the files that S3 events in queueUrl announce. The latter two "
+            "do a full listing every fullListingInterval."
+        ),
         json_schema_extra=named(auto_loader="cloudFiles.useIncrementalListing"),
     )
     queue_url: str = Field(
         "",
-        description="discoveryMode=notifications: URL of the SQS queue, which is this source's "
-        "alone; events straight from S3, through SNS or through EventBridge. Keys and region come "
-        "from storageOptions.",
+        description=(
+            "discoveryMode=notifications: URL of the SQS queue, which only this source may "
+            "use; events directly from S3, through SNS or through EventBridge. Keys and region "
+            "come from storageOptions."
+        ),
     )
     dead_letter_queue_url: str = Field(
         "",
-        description="discoveryMode=notifications: URL of the queue that messages go to which are "
-        "no events of S3; without it they are left to the redrive policy of queueUrl.",
+        description=(
+            "discoveryMode=notifications: URL of the queue for messages that are not S3 "
+            "events; without it they stay in queueUrl for its redrive policy."
+        ),
     )
     full_listing_interval: Milliseconds = Field(
         3_600_000,
         ge=1,
-        description="Time after which a listing looks at everything again: names before the "
-        "greatest one, and what was left out or trusted to be unchanged.",
+        description=(
+            "Time after which a listing looks at everything again: names before the greatest "
+            "one, excluded files, and directories assumed to be unchanged."
+        ),
         json_schema_extra=named(auto_loader="cloudFiles.backfillInterval", unit="milliseconds"),
     )
     discovery_interval: Milliseconds = Field(
         1000,
         ge=10,
-        description="Time between two listings; where all paths are local, 250 by default. A long "
-        "listing that brings little is followed by a rest of four times its length.",
+        description=(
+            "Time between two listings; 250 ms by default if all paths are local. A long "
+            "listing that finds little is followed by a pause of four times its length."
+        ),
         json_schema_extra=_MILLISECONDS,
     )
     discovery_timeout: Milliseconds = Field(
@@ -145,6 +163,8 @@ class DiscoveryOptions(BaseModel):
     discovery_attempts: int = Field(
         5,
         gt=0,
-        description="Failed listings in a row that fail the query; from one to the next it waits "
-        "0.6 s, then three times as long each time, at most 30 s.",
+        description=(
+            "Number of failed listings in a row that fail the query; the waits between them "
+            "are 0.6 s, then three times as long each time, at most 30 s."
+        ),
     )

@@ -142,7 +142,7 @@ class TreeDiscovery(Discovery):
                 str(getattr(error, "filename", None) or given),
                 f"{type(error).__name__}: {error}",
                 "a directory that this process may read",
-                "Repair access and restart the query: it continues where it stood.",
+                ("Repair access and restart the query: it resumes from the same point."),
             ) from error
 
     @override

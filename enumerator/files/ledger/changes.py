@@ -66,14 +66,14 @@ def _changed(path: str, size: int, end: int) -> FileChangedError:
         "a file that was read has changed",
         path,
         f"another version of {size} bytes; {end} bytes were taken of it",
-        "files that stay as they are, since onOverwrite=fail",
+        "files that do not change, since onOverwrite=fail",
         "Put the file back, or set onOverwrite to ignore, reprocess or appendTail.",
     )
 
 
 def _shrunk(path: str, size: int, end: int) -> FileChangedError:
     return FileChangedError(
-        "a file that is only to be appended to was cut short or replaced",
+        "an append-only file was truncated or replaced",
         path,
         f"{size} bytes",
         f"at least the {end} bytes that were taken of it",

@@ -98,7 +98,7 @@ def _files_of(runs: Sequence[Run], attachments: Attachments) -> Iterator[bytes]:
             yield attachments.read(run.attachments[1])
         except (StateCorruptError, StateMissingError) as error:
             # Only views miss it: no reason to stop a query.
-            LOG.warning("names of files that were seen are lost: %s", error)
+            LOG.warning("names of seen files are lost: %s", error)
 
 
 def _group(runs: Sequence[Run], policy: SealingPolicy) -> Sequence[Run]:

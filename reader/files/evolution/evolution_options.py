@@ -49,8 +49,10 @@ class SchemaOptions(BaseModel):
 
     infer_column_types: bool = Field(
         False,
-        description="Infer the types of values in JSON and CSV, and of partition columns beside "
-        "them; false makes them strings, nested ones within their structure.",
+        description=(
+            "Infer the types of values in JSON and CSV, and of partition columns next to them; "
+            "false makes them strings, nested values within their structure."
+        ),
     )
     infer_sample_files: int = Field(
         1000, ge=1, description="Files that the schema is inferred from, at most."
@@ -58,21 +60,27 @@ class SchemaOptions(BaseModel):
     infer_sample_bytes: ByteSize = Field(
         32 * 1024 * 1024,
         ge=1024,
-        description="JSON and CSV that the schema is inferred from, at most, shared out between "
-        "the files; of other formats only the metadata is read.",
+        description=(
+            "JSON and CSV bytes that the schema is inferred from, at most, divided among the "
+            "files; of other formats only the metadata is read."
+        ),
         json_schema_extra=_BYTES,
     )
     schema_hints: str = Field(
         "",
-        description="Types of some columns of an inferred schema, such as `id long, "
-        "address.zip string, tags map<string, string>`; a hint wins over what is found.",
+        description=(
+            "Types of some columns of an inferred schema, such as `id long, address.zip "
+            "string, tags map<string, string>`; a hint overrides what is found."
+        ),
     )
     schema_evolution_mode: EvolutionMode | None = Field(
         None,
-        description="What a new column does: addNewColumns or addNewColumnsWithTypeWidening "
-        "(stored, then the query stops and goes on with it at its next start), rescue (kept as "
-        "JSON in the rescued data column), failOnNewColumns (stops), none (left out). By default "
-        "addNewColumns, or none where .schema(...) is given.",
+        description=(
+            "What happens on a new column: addNewColumns or addNewColumnsWithTypeWidening "
+            "(stored, then the query stops and continues with it at its next start), rescue "
+            "(kept as JSON in the rescued data column), failOnNewColumns (the query stops), "
+            "none (left out). By default addNewColumns, or none with .schema(...)."
+        ),
     )
 
     @property

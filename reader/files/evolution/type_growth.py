@@ -257,7 +257,7 @@ def refuse_same_names(names: list[str]) -> None:
         seen[name.lower()] = name
         if other is not None:
             raise SchemaMismatchError(
-                "two columns have one name for Spark, which does not go by case",
+                "two columns have one name for Spark, which is not case-sensitive",
                 "",
                 f"{other} and {name}",
                 "names that differ",

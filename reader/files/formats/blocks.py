@@ -223,7 +223,7 @@ def merged_blocks(one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa
         before = known.get(field.name, field.type)
         if merged(before, field.type, wider) is None:
             raise SchemaMismatchError(
-                f"column {field.name!r} has types that do not go together",
+                f"column {field.name!r} has incompatible types",
                 file.path,
                 str(field.type),
                 f"{before}, as in files before",

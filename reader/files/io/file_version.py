@@ -31,7 +31,7 @@ def naming(file: FileVersion) -> Iterator[None]:
         yield
     except FileNotFoundError as err:
         raise FileVanishedError(
-            "file vanished between discovery and reading",
+            "the file was deleted between discovery and reading",
             file.path,
             "no such file",
             f"{file.size} bytes, as discovered",
@@ -52,7 +52,7 @@ def naming(file: FileVersion) -> Iterator[None]:
 
 def directory_mark(file: FileVersion) -> DirectoryMark:
     """The error for an object that listings show as a file and that stands for a directory."""
-    found = "a key that ends in a slash: a directory, whatever its content"
+    found = "a key that ends in a slash: a directory, regardless of its content"
     return DirectoryMark("not a file", file.path, found, "an object that is a file")
 
 
@@ -84,7 +84,7 @@ def mark_at(descriptor: int, end: int) -> GrowingMark:
 def replaced(path: str, end: int, found: str = "another inode, or other bytes") -> FileChangedError:
     """The error for a file that is not the one that was taken up to `end`."""
     return FileChangedError(
-        "a file that is only to be appended to was replaced",
+        "an append-only file was replaced",
         path,
         found,
         f"the inode, and the bytes before byte {end}, of the file that was read up to there",
@@ -97,11 +97,13 @@ def replaced(path: str, end: int, found: str = "another inode, or other bytes") 
 def changed(file: FileVersion, found: str, expected: str = "") -> FileChangedError:
     """The error for a file that is there in another version than the one discovered."""
     return FileChangedError(
-        "file changed since discovery",
+        "the file changed since discovery",
         file.path,
         found,
         expected or f"{file.size} bytes",
-        "A file that is read in parts, or while it is written, must not change: put the version "
-        "that was discovered back, with its modification time, and restart. If it is gone for "
-        "good, `sluice waive STATE` gives up what its batch cannot read.",
+        (
+            "A file that is read in parts, or while it is written, must not change: put the "
+            "version that was discovered back, with its modification time, and restart. If it "
+            "is permanently gone, `sluice waive STATE` gives up what its batch cannot read."
+        ),
     )

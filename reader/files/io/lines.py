@@ -281,7 +281,7 @@ def _not_in(encoding: str, file: FileVersion, position: int) -> MalformedDataErr
     return MalformedDataError(
         "text cannot be decoded",
         f"{file.path}, byte {position}",
-        "bytes that are no characters",
+        "bytes that are not characters",
         f"text in {encoding}",
         "Set the encoding option to that of the file, or set ignoreCorruptFiles.",
     )

@@ -45,53 +45,67 @@ class CommonOptions(SchemaOptions):
 
     file_format: FormatName = Field(
         FileFormatName.JSON.value,
-        description="Format of the files: json, csv, parquet, orc, avro, text, binaryFile, "
-        "arrow (also called feather or ipc); or package.module:Class of one of your own, or the "
-        "name of an entry point in the group pyspark_sluice.formats.",
+        description=(
+            "Format of the files: json, csv, parquet, orc, avro, text, binaryFile, arrow (also "
+            "called feather or ipc); or package.module:Class of your own format, or the name "
+            "of an entry point in the group pyspark_sluice.formats."
+        ),
     )
     format_options: TextObject = Field(
         default_factory=dict,
-        description="JSON object for a format of your own; the options that it declares may also "
-        "be given under their own names.",
+        description=(
+            "JSON object for your own format; the options that it declares can also be set "
+            "under their own names."
+        ),
     )
     compression: Compression = Field(
         Compression.AUTO,
-        description="Codec of the files; auto goes by the suffix (.gz .bz2 .zst .xz .lz4 .snappy).",
+        description=(
+            "Codec of the files; auto follows the suffix (.gz .bz2 .zst .xz .lz4 .snappy)."
+        ),
     )
     mode: ParseMode = Field(
         ParseMode.FAILFAST,
-        description="What a record that does not parse does: PERMISSIVE (nulls, and its text in "
-        "columnNameOfCorruptRecord), DROPMALFORMED (dropped and counted), FAILFAST (fails the "
-        "query, naming file and position; the default here, where Spark's is PERMISSIVE).",
+        description=(
+            "What happens to a record that does not parse: PERMISSIVE (nulls, and its text in "
+            "columnNameOfCorruptRecord), DROPMALFORMED (dropped and counted), FAILFAST (fails "
+            "the query and names file and position; the default here, while Spark's is "
+            "PERMISSIVE)."
+        ),
     )
     column_name_of_corrupt_record: str = Field(
         "_corrupt_record",
-        description="String column of the schema that takes the text of a malformed record.",
+        description=("String column of the schema that receives the text of a malformed record."),
     )
     rescued_data_column: str = Field(
         "",
-        description="String column that takes, as JSON, the fields that are not in the schema or "
-        "do not fit it; empty for none.",
+        description=(
+            "String column that receives, as JSON, the fields that are not in the schema or do "
+            "not fit it; empty for no such column."
+        ),
     )
     ignore_corrupt_files: bool = Field(
-        False, description="Skip what is left of a file that cannot be decoded, and count it."
+        False, description="Skip the rest of a file that cannot be decoded, and count it."
     )
     ignore_missing_files: bool = Field(
-        False, description="Skip a file that is gone when it is read, and count it."
+        False, description="Skip a file that was deleted before it is read, and count it."
     )
     batch_bytes: ByteSize = Field(
         16 * 1024 * 1024,
         ge=64 * 1024,
         le=1024 * 1024 * 1024,
-        description="Input decoded at a time; a reader holds a few times this.",
+        description="Input bytes decoded at a time; a reader holds a few times this.",
         json_schema_extra=_BYTES,
     )
     max_record_bytes: ByteSize = Field(
         64 * 1024 * 1024,
         ge=1024 * 1024,
         le=1024 * 1024 * 1024,
-        description="Longest record, document, row or block that is read, decompressed. A longer "
-        "one is refused, and named; a reader that meets one this long holds a few times as much.",
+        description=(
+            "Longest record, document, row or block that is read, decompressed. A longer one "
+            "is refused, and the error names it; a reader of a record this long holds a few "
+            "times as much."
+        ),
         json_schema_extra=_BYTES,
     )
     storage_options: SecretObject = Field(
@@ -101,24 +115,31 @@ class CommonOptions(SchemaOptions):
     )
     base_path: str = Field(
         "",
-        description="Directory below which key=value path parts are partition columns; if empty "
-        "each loaded path, up to its first wildcard.",
+        description=(
+            "Directory below which key=value path parts are partition columns; if empty, each "
+            "loaded path, up to its first wildcard."
+        ),
     )
     recursive_file_lookup: bool | None = Field(
         None,
-        description="true reads files in directories of any name, and takes no columns from their "
-        "names; false enters partitions (key=value) only. By default directories of any name, and "
-        "columns from partitions.",
+        description=(
+            "true reads files in directories of any name, without columns from their names; "
+            "false enters partitions (key=value) only. By default, directories of any name, "
+            "with columns from partitions."
+        ),
         json_schema_extra={"spark": "recursiveFileLookup", "autoLoader": "recursiveFileLookup"},
     )
     filter: str = Field(
         "",
-        description="Condition on columns, such as day >= '2026-01-01' AND region IN ('eu', 'us');"
-        " rows that do not fulfil it are left out, row groups and files skipped where possible.",
+        description=(
+            "Condition on columns, such as day >= '2026-01-01' AND region IN ('eu', 'us'); "
+            "rows that do not meet it are left out, and row groups and files are skipped where "
+            "possible."
+        ),
     )
 
     line_sep: str = Field(
-        "", description="Separator of records, as it is; empty for any of \\r, \\r\\n and \\n."
+        "", description="Separator of records, literally; empty for any of \\r, \\r\\n and \\n."
     )
     encoding: Encoding = Field(
         "utf-8",
@@ -128,8 +149,10 @@ class CommonOptions(SchemaOptions):
     )
     multi_line: bool = Field(
         False,
-        description="Records may span lines: a JSON document per file, or quoted line breaks in "
-        "CSV; such files are not split.",
+        description=(
+            "Records can span lines: a JSON document per file, or quoted line breaks in CSV; "
+            "such files are not split."
+        ),
     )
     wholetext: bool = Field(False, description="Text: each file is one row.")
 
@@ -139,20 +162,27 @@ class JsonOptions(CommonOptions):
 
     primitives_as_string: bool = Field(
         False,
-        description="JSON: accepted for Spark's sake; it concerns schema inference only. Numbers "
-        "and booleans in string columns are read as written in any case.",
+        description=(
+            "JSON: accepted for compatibility with Spark; it affects schema inference only. "
+            "Numbers and booleans in string columns are read as written in any case."
+        ),
     )
     single_variant_column: str = Field(
         "",
-        description="JSON: variant column of the schema that takes each whole record; "
-        "empty for a column for each field.",
+        description=(
+            "JSON: variant column of the schema that receives each whole record; empty for one "
+            "column per field."
+        ),
     )
     prefers_decimal: bool = Field(
-        False, description="JSON: accepted for Spark's sake; the schema decides the types."
+        False,
+        description=("JSON: accepted for compatibility with Spark; the schema decides the types."),
     )
     allow_comments: bool = Field(False, description="JSON: allow comments in Java and C++ style.")
     allow_unquoted_field_names: bool = Field(False, description="JSON: allow unquoted names.")
-    allow_single_quotes: bool = Field(True, description="JSON: allow single for double quotes.")
+    allow_single_quotes: bool = Field(
+        True, description="JSON: allow single quotes instead of double quotes."
+    )
     allow_numeric_leading_zeros: bool = Field(False, description="JSON: allow numbers like 0012.")
     allow_backslash_escaping_any_character: bool = Field(
         False, description="JSON: allow a backslash before any character."
@@ -164,10 +194,13 @@ class JsonOptions(CommonOptions):
         True, description="JSON: allow NaN, Infinity and -Infinity as numbers."
     )
     ignore_null_fields: bool = Field(
-        True, description="JSON: accepted for Spark's sake; it concerns writing only."
+        True, description="JSON: accepted for compatibility with Spark; it affects writing only."
     )
     drop_field_if_all_null: bool = Field(
-        False, description="JSON: accepted for Spark's sake; it concerns schema inference only."
+        False,
+        description=(
+            "JSON: accepted for compatibility with Spark; it affects schema inference only."
+        ),
     )
 
 
@@ -181,7 +214,9 @@ class CsvOptions(JsonOptions):
         description="CSV: separator of fields, one or more characters. A backslash begins one of "
         "the escapes \\t, \\r, \\b, \\f, \\\", \\' and \\\\.",
     )
-    quote: OneCharacter = Field('"', description="CSV: character around values; empty for none.")
+    quote: OneCharacter = Field(
+        '"', description="CSV: character around values; empty for no quoting."
+    )
     escape: OneCharacter = Field(
         "\\", description="CSV: character before a quote inside a quoted value."
     )
@@ -189,13 +224,19 @@ class CsvOptions(JsonOptions):
         None, description="CSV: character before an escape character; by default the escape."
     )
     comment: OneCharacter = Field(
-        "", description="CSV: lines that start with this character are skipped; empty for none."
+        "",
+        description=(
+            "CSV: lines that start with this character are skipped; empty for no comments."
+        ),
     )
-    header: bool = Field(False, description="CSV: the first line of each file holds the names.")
+    header: bool = Field(False, description="CSV: the first line of each file contains the names.")
     enforce_schema: bool = Field(
         True,
-        description="CSV: columns go by position; false checks the header's names against the "
-        "schema and goes by name. A header with too few columns is refused either way.",
+        description=(
+            "CSV: match columns by position; false checks the header's names against the "
+            "schema and matches by name. A header with too few columns is refused in both "
+            "cases."
+        ),
     )
     null_value: str = Field("", description="CSV: text that means null.")
     empty_value: str = Field("", description="CSV: value of a quoted empty field.")
@@ -227,23 +268,30 @@ class TimeOptions(CsvOptions):
     )
     time_zone: str = Field(
         "",
-        description="Zone of timestamps that name none; empty for the session's time zone, which "
-        "the connector fills in.",
+        description=(
+            "Zone of timestamps that name no zone; empty for the session's time zone, which "
+            "the connector fills in."
+        ),
     )
     datetime_rebase_mode: RebaseMode = Field(
         RebaseMode.CORRECTED,
-        description="Parquet and Avro: calendar of dates and timestamps in files that do not name "
-        "their writer's: CORRECTED (proleptic Gregorian, as in Spark 3 and later), LEGACY (hybrid "
-        "Julian, as in Spark 2 and Hive: rebased), EXCEPTION (values that differ are refused).",
+        description=(
+            "Parquet and Avro: calendar of dates and timestamps in files that do not name "
+            "their writer's calendar: CORRECTED (proleptic Gregorian, as in Spark 3 and "
+            "later), LEGACY (hybrid Julian, as in Spark 2 and Hive: rebased), EXCEPTION "
+            "(values that differ are refused)."
+        ),
     )
     int96_rebase_mode: RebaseMode = Field(
         RebaseMode.CORRECTED,
-        description="Parquet: the same for timestamps kept in INT96.",
+        description="Parquet: the same for timestamps stored as INT96.",
     )
     locale: AmericanEnglish = Field(
         "en-US",
-        description="How months, AM and PM, and decimals are written; en-US is the only one "
-        "implemented, and any other is refused.",
+        description=(
+            "How months, AM and PM, and decimals are written; only en-US is implemented, and "
+            "any other value is refused."
+        ),
     )
 
 

@@ -204,7 +204,7 @@ def _hinted(
         return lay(hinted, kind)
     if not pa.types.is_struct(kind):
         raise OptionError(
-            "schemaHints: reaches into a column that is no struct",
+            "schemaHints: names a field of a column that is not a struct",
             whole,
             str(kind),
             "a struct on the way to the hinted field",

@@ -39,11 +39,11 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     sample = _sample(files, options)
     if not sample and not options.schema_hints:
         raise OptionError(
-            "a schema is needed, and there is no file to infer it from",
+            "no schema was passed, and there is no file to infer it from",
             str(getattr(options, "path", "")),
             "no file with content",
             'one file at least, or .schema("id long, name string") before .load()',
-            "Start the query when the first file is there, or give the schema.",
+            "Start the query when the first file exists, or pass a schema.",
         )
     schema = found_columns(sample, options)
     if not format_class(options.file_format).says_columns:
@@ -53,7 +53,7 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     schema = completed(schema, options)
     if not len(schema):
         raise OptionError(
-            "a schema is needed, and no record says what it is",
+            "no schema was passed, and the files have no record to infer it from",
             str(getattr(options, "path", "")),
             f"no column in {len(sample)} files",
             f"{options.file_format} data, or a schema given by .schema(...)",

@@ -77,8 +77,10 @@ class Calendar:
                 self.path,
                 "values before 15 October 1582, or timestamps before 1901",
                 "a note of the calendar in the file, or later values",
-                "Set datetimeRebaseMode and int96RebaseMode to LEGACY if the writer kept the "
-                "hybrid Julian calendar (Spark 2, Hive), else to CORRECTED.",
+                (
+                    "Set datetimeRebaseMode and int96RebaseMode to LEGACY if the writer used "
+                    "the hybrid Julian calendar (Spark 2, Hive), otherwise to CORRECTED."
+                ),
             )
         return rebased
 

@@ -126,7 +126,7 @@ def test_what_does_not_belong_into_the_directory_of_epochs_is_no_epoch(store, na
 def test_a_torn_claim_supersedes_all_the_same_and_blocks_nobody(store, content):
     first = claim_epoch(store)
     store.publish("epochs/0000000002.json", content)
-    with pytest.raises(FencedError, match="epoch 2 claimed by somebody whose claim cannot be"):
+    with pytest.raises(FencedError, match="epoch 2 claimed by a query whose claim cannot be"):
         check_not_fenced(store, first)
     assert claim_epoch(store) == 3
 

@@ -98,7 +98,7 @@ def test_a_file_that_was_cut_short_is_named(tmp_path):
     append(log, "one\ntwo\n")
     assert query.run() == ["one", "two"]
     log.write_text("x\n")
-    with pytest.raises(FileChangedError, match=r"cut short or replaced: .*app\.log; found 2 bytes"):
+    with pytest.raises(FileChangedError, match=r"truncated or replaced: .*app\.log; found 2 bytes"):
         query.run()
 
 
@@ -120,7 +120,7 @@ def test_a_rotated_file_is_read_no_more_and_the_new_one_under_its_name_is_notice
     os.rename(log, tmp_path / "app.log.1")
     assert query.run() == []
     append(log, "2\n")
-    with pytest.raises(FileChangedError, match=r"cut short or replaced: .*app\.log; found 2 bytes"):
+    with pytest.raises(FileChangedError, match=r"truncated or replaced: .*app\.log; found 2 bytes"):
         query.run()
 
 

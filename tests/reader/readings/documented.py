@@ -1,7 +1,7 @@
 """Differences from Spark that the documentation declares, as the machine meets them.
 
-Each names the row of the table in docs/reading.md that it belongs to. Whatever is in no row is a
-fault; a fault that is known and not yet mended is in `OPEN`, which is to be empty.
+Each names the row of the table in docs/differences.md that it belongs to. A difference without a
+row is a fault; a known fault that is not yet fixed is in `OPEN`, which is to be empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Documented:
     """One difference that is meant."""
 
     row: str
-    """How the first cell of the row in docs/reading.md begins."""
+    """How the first cell of the row in docs/differences.md begins."""
 
     covers: Callable[[Difference], bool]
 

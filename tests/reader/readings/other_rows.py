@@ -107,7 +107,7 @@ def _unknown_options(spark, folder):
     _fails(lambda: _by_sluice(spark, folder, "a int", **options).collect(), "does not know it")
 
 
-@row("a `text` schema with other columns besides the text")
+@row("a `text` schema with other columns than the text")
 def _text_with_columns(spark, folder):
     path = folder / "1.txt"
     path.write_bytes(b"x\n")
@@ -128,7 +128,7 @@ def _unescaped_quotes(spark, folder):
         ReaderOptions(file_format="csv", unescaped_quote_handling="SKIP_VALUE")
 
 
-@row("ORC timestamps, where the writer's zone is not the virtual machine's")
+@row("ORC timestamps, where the writer's zone is not the JVM's")
 def _orc_zones(spark, folder):
     from pyspark_sluice.tests.reader.readings.zones import in_zones
 

@@ -210,7 +210,7 @@ CASES = (
     ),
     Case("a time without a date", "csv", {"a": ZONED}, b"12:34\n", TODAY, [(None, "12:34")]),
     Case(
-        "pattern letters besides",
+        "pattern letters other than",
         "csv",
         {"a": pa.date32()},
         b"AD 2024-01-02\n",

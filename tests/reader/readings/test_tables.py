@@ -13,8 +13,8 @@ from pyspark_sluice.tests.reader.readings.of_ours import Ours
 from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 from pyspark_sluice.tests.reader.readings.table_cases import CASES, plain
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "reading.md"
-HEADING = "## Differences from Spark's readers"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "differences.md"
+HEADING = "# Differences from Spark's readers"
 
 
 def _rows() -> list[str]:

@@ -41,7 +41,7 @@ class Links:
         above = (os.path.realpath(base), os.path.realpath(directory), *trail)
         if any(is_within(place, target) for place in above):
             raise SourceUnavailable(
-                "a symbolic link leads in a circle",
+                "symbolic links form a cycle",
                 path,
                 f"a link to {target}, which it lies in",
                 "links that lead out of the directories they are in",

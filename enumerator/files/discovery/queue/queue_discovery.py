@@ -189,11 +189,11 @@ class NotificationDiscovery(Discovery):
             return self._tree(name).page_of(name)
         except OSError as error:
             failure = SourceUnavailable(
-                "an object that a notification tells of cannot be looked at",
+                "cannot check an object that a notification names",
                 name,
                 f"{type(error).__name__}: {error.strerror or error}",
                 "a bucket that this process may read",
-                "Repair access and restart the query: it continues where it stood.",
+                ("Repair access and restart the query: it resumes from the same point."),
             )
             failure.__cause__ = error
             return failure

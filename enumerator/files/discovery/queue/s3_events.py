@@ -75,5 +75,5 @@ def _told(entity: Mapping[str, Any], key: str) -> Told:
     if any(part in ("", ".", "..") for part in key.removesuffix("/").split("/")) or _CONTROL.search(
         key
     ):
-        raise MalformedMessage(f"the client cannot ask for the key {key!r}")
+        raise MalformedMessage(f"the client cannot request the key {key!r}")
     return told

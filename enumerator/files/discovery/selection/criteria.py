@@ -52,7 +52,7 @@ class Criteria:
             raise SourceUnavailable(
                 "files cannot be chosen by time",
                 "",
-                "a file system that does not tell when a file was modified",
+                "a file system without modification times",
                 "no modifiedAfter, modifiedBefore, maxFileAge or settleTime there",
                 "Choose by name, with pathGlobFilter or wildcards in the path.",
             )

@@ -146,10 +146,10 @@ class BoundedPattern:
             return match(name, timeout=PATTERN_SECONDS) is not None
         except TimeoutError:
             raise OptionError(
-                "a pattern for names tries one of them in too many ways",
+                "a name pattern takes too long for one name",
                 name,
                 f"{self._pattern.pattern} is not done after {PATTERN_SECONDS:.0f} s",
-                "a pattern that is done at once",
+                "a pattern that matches quickly",
                 "Write it without repetitions or alternatives within a repetition, such as (a+)+.",
             ) from None
 

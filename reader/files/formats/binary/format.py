@@ -76,7 +76,7 @@ def _one_value(content: pa.Buffer) -> pa.Array:
 
 def _too_long(file: FileVersion) -> SplitReadError:
     return SplitReadError(
-        "file is too long to be one value",
+        "the file is too long to be one value",
         file.path,
         f"{file.size} bytes",
         f"at most {MAX_LENGTH} bytes",

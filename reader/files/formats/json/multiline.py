@@ -55,7 +55,7 @@ class Documents:
 
     def _by_element(self, file: FileVersion) -> Iterator[Parsed]:
         if self._whole:
-            raise Odd("one record, whatever it is")
+            raise Odd("a document that is one record")
         step = min(BLOCK_BYTES, self._options.batch_bytes)
         blocks = elements(_plain(content(file, self._options, step)), step, self._limit(file))
         if self._options.mode is ParseMode.FAILFAST:
@@ -92,7 +92,7 @@ class Documents:
         parsed = self._fast(block.lines, source)
         if parsed is not None:
             if parsed.batch.num_rows != block.count:
-                raise Odd("an element that is none")
+                raise Odd("an element that is not a record")
             return parsed.batch, ""
         rows, problem, offset = [], "", 0
         lines = block.lines.split(b"\n")

@@ -128,7 +128,7 @@ def _gzip(split: FileSplit, source: RandomAccess, options: ReaderOptions) -> Ite
     wanted = {split.start, split.end} - {0, file.size}
     if not wanted <= points.keys():
         raise SplitReadError(
-            "the points are gone at which this compressed file was cut",
+            "the points at which this compressed file was split are missing",
             file.path,
             f"none at byte {min(wanted - points.keys())}",
             "the points that the driver found, in the state",

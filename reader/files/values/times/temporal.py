@@ -28,7 +28,7 @@ class Temporal:
     """The patterns and the zone of one reader, for the text that files hold.
 
     A text means the same alone and beside any others, in `column` as in `value`, and what Spark's
-    readers of CSV and JSON make of it; docs/reading.md lists what is left of differences.
+    readers of CSV and JSON make of it; docs/differences.md lists what is left of differences.
     """
 
     def __init__(self, options: ReaderOptions) -> None:

@@ -184,7 +184,7 @@ def fields_of(value: bytes, old: list[str], at: int = 0) -> Iterator[tuple[str, 
         ValueError: the value is no object.
     """
     if not value or value[at] & 3 != _OBJECT:
-        reason = "a variant that is no object beside fields of its own"
+        reason = "a variant that is not an object next to shredded fields"
         raise ValueError(reason)
     kind = value[at] >> 2
     width, id_width, size = (kind & 3) + 1, (kind >> 2 & 3) + 1, 4 if kind >> 4 & 1 else 1

@@ -232,7 +232,7 @@ def test_a_list_of_other_files_is_refused_unless_they_have_moved(tmp_path, capsy
     (tmp_path / "data").rename(tmp_path / "moved")
     places = (tmp_path / "old", tmp_path / "moved", tmp_path / "new")
     said = imported(tmp_path, capsys, "import-spark", *places, "--yes", code=2)
-    assert "none of the files on the list is there" in said
+    assert "no file of the list exists" in said
     rewrite = f"file://{tmp_path}/data=file://{tmp_path}/moved"
     told, _ = imported(tmp_path, capsys, "import-spark", *places, "--rewrite", rewrite)
     assert (told["counts"]["matched"], told["written"]) == (1, False)
@@ -316,7 +316,7 @@ def test_a_query_that_goes_on_meanwhile_is_not_continued(tmp_path, capsys, ended
 
     monkeypatch.setattr(LocalStateStore, "publish", meanwhile)
     said = from_spark(tmp_path, capsys, "--continue-query", "--yes", code=2)
-    assert "the old query has gone on meanwhile" in said
+    assert "the old query has continued in the meantime" in said
     assert not (tmp_path / "new" / "sluice" / "source" / "seed.json").exists()
 
 
@@ -324,7 +324,7 @@ def test_a_place_that_spark_uses_is_not_taken_for_a_continued_query(tmp_path, ca
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "metadata").write_text('{"id":"another"}')
     said = from_spark(tmp_path, capsys, "--continue-query", "--yes", code=2)
-    assert "the place for the new query is in use" in said
+    assert "the target directory is not empty" in said
 
 
 # Auto Loader ----------------------------------------------------------------------------------

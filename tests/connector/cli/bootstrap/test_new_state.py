@@ -142,7 +142,7 @@ def test_of_two_that_prepare_one_place_the_later_one_counts(old):
     seed = find_seed(store)
     assert (seed.purpose, seed.ref) == ("fork", CheckpointRef(1, 2))
     assert drained(begun(old, store)) == [2, 3, 4]
-    with pytest.raises(OptionError, match="the place for the new query is in use"):
+    with pytest.raises(OptionError, match="the target directory is not empty"):
         write_seed(target, "fork", {}, {}, lambda _: standing_state(
             StandingFiles(), RestoredState()
         ))  # fmt: skip

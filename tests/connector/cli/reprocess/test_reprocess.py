@@ -100,7 +100,7 @@ def test_everything_after_a_checkpoint_is_read_again(query, capsys):
     assert {row["path"][-6:] for row in shown["first"]} == {"b.json", "c.json"}
     assert main(["rewind", query.state, "--to", str(first)]) == 0
     text = capsys.readouterr().out
-    assert "delivered once more" in text
+    assert "delivered again" in text
     assert "add --yes" in text
     run(capsys, "rewind", query.state, "--to", str(first), "--matching", "*/b*", "--yes")
     assert drained(query) == [1]

@@ -1,6 +1,6 @@
 """The same bytes through Spark's readers and through ours give the same rows.
 
-Where they do not, on purpose, docs/reading.md says so.
+Where they do not, on purpose, docs/differences.md says so.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def test_without_a_file_hints_are_the_schema_and_without_hints_it_is_refused(inf
     assert infer({}, schema_hints="id long") == {"id": pa.int64()}
     with pytest.raises(OptionError, match="no file to infer it from"):
         infer({})
-    with pytest.raises(OptionError, match="no record says what it is"):
+    with pytest.raises(OptionError, match="no record to infer it from"):
         infer({"a": "\n\n"})
 
 

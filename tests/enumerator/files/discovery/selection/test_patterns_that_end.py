@@ -37,7 +37,7 @@ def test_a_pattern_that_would_take_for_ever_stops_the_query_and_is_named(tmp_pat
     query = Query(tmp_path, ignoredPathSegmentRegex="(a|aa)+$")
     query.land("b.json")
     query.land("a" * 240 + "y")
-    with pytest.raises(OptionError, match=r"(?s)a pattern for names.*aaay.*\(a\|aa\)\+\$"):
+    with pytest.raises(OptionError, match=r"(?s)a name pattern takes.*aaay.*\(a\|aa\)\+\$"):
         query.batch()
     query.coordinator.close()
 

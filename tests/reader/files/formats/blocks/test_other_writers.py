@@ -119,7 +119,7 @@ RAW_IN_SPARK = {
     "nanoseconds": (pa.array([1500], pa.timestamp("ns")), pa.int64()),
     "durations": (pa.array([1000], pa.duration("us")), pa.int64()),
 }
-"""What Spark hands out as the number or bytes that it is stored in; see docs/reading.md."""
+"""What Spark hands out as the number or bytes that it is stored in; see docs/differences.md."""
 
 
 @pytest.mark.parametrize("name", RAW_IN_SPARK)

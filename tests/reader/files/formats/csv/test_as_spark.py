@@ -1,6 +1,6 @@
 """Odd CSV of every kind, many files to one read: Spark's rows, alone, packed and on each path.
 
-Where the two differ on purpose, docs/reading.md says so. Generated files are in `../readings/`.
+Where the two differ on purpose, docs/differences.md says so. Generated files are in `../readings/`.
 """
 
 from __future__ import annotations

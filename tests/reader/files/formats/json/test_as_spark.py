@@ -36,7 +36,7 @@ SEARCHES = max(1, settings().max_examples // 100)
 RECORDS = 250
 MALFORMED = b'{"s":"cut off","a"'
 WRAPS_AROUND = re.compile(rb'"ts" ?:[ \t]?-?\d{13,}')
-"""Seconds beyond the type: another time in Spark, no time here. Stands in docs/reading.md."""
+"""Seconds beyond the type: another time in Spark, no time here. See docs/differences.md."""
 
 
 @pytest.mark.parametrize("ddl", ALL.values(), ids=ALL)
@@ -197,7 +197,7 @@ def _rows(schema, paths, mode):
 
 
 def test_a_name_of_a_byte_that_is_no_utf8_and_a_letter_is_not_that_letter(spark, tmp_path):
-    """Stands in docs/reading.md."""
+    """See docs/differences.md."""
     data = b'{"\xffa":1,"s":"kept"}'
     # Spark compares it with the names that it has read before.
     _, [spark_row] = spark_lines(spark, tmp_path, [b'{"a":2}', data], NESTED)

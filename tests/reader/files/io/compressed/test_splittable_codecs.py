@@ -247,7 +247,7 @@ def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_pat
     options = ReaderOptions(file_format="json").with_points(CarriedPoints())
     splits = _splits(path, options, 3)
     gone = ReaderOptions(file_format="json").with_points(CarriedPoints())
-    with pytest.raises(SplitReadError, match="the points are gone"):
+    with pytest.raises(SplitReadError, match="was split are missing"):
         _read(splits[1:2], gone)
     made = make_format(ReaderOptions(file_format="json"), SCHEMA)
     assert made.splittability(version(path)) is Splittability.WHOLE

@@ -1,0 +1,105 @@
+"""README, docs, help texts and messages use the words that a reader would search for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+WORDS = {
+    r"virtual machines?": "the JVM",
+    r"(of|by) (yours|ours)": "your, a ... that Sluice writes",
+    r"should (it|they|this|that) not": "if it does not ..., see",
+    r"on from here|where the data go": "next steps; writing to a sink",
+    r"in silence": "no silent data loss; silently",
+    r"a (third|tenth|fiftieth|hundredth) of spark's|spark's time": "50 times faster",
+    r"by what is seen first": "find your symptom",
+    r"(is|are|was|were|be|being|been) told": "is reported; the reader learns; pass (a value)",
+    r"stands?|stood": "is in, is at, means",
+    r"anew|once more": "again",
+    r"(let|lets|letting) go|go of": "delete, release, prune",
+    r"whoever|whomever|whatever comes|whatever": "anyone who; any",
+    r"lest": "so that ... not",
+    r"thus": "so",
+    r"besides?": "next to; also",
+    r"wherever": "where",
+    r"there (is|are) none|(?-i:is none|are none)": "there is no ...; is not a column",
+    r"through with|is through|are through": "has finished",
+    r"has come to": "progress",
+    r"does not get done|get done": "timed out",
+    r"the place is in use": "the target directory is not empty",
+    r"(go|goes|going|went|gone) on from": "resumes from",
+    r"for good|in vain": "permanently; without effect",
+    r"message alone|not the way it took": "the error message without the traceback",
+    r"(hold|holds|held|hang|hangs) together": "both limits apply",
+    r"a mixture|a way|a half|(?-i:halves)": "say what it is",
+}
+"""Idiom -> what to write. A pattern is matched as whole words, in any case, across line ends."""
+
+PATTERN = re.compile(
+    "|".join(rf"\b(?:{words})\b" for words in WORDS).replace(" ", r"\s+"), re.IGNORECASE
+)
+
+
+def idioms(text: str) -> list[str]:
+    """Every occurrence of the list in `text`."""
+    return [match.group() for match in PATTERN.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))],
+    ids=lambda page: page.name,
+)
+def test_documentation_uses_plain_words(page):
+    lines = page.read_text(encoding="utf-8")
+    found = [
+        f"line {lines.count(chr(10), 0, m.start()) + 1}: {m.group()}"
+        for m in PATTERN.finditer(lines)
+    ]
+    assert found == []
+
+
+def test_texts_that_the_program_prints_use_plain_words():
+    # Errors, log lines, descriptions of options and help texts are string literals.
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {idiom}"
+        for path in _modules()
+        for line, text in _printed(path)
+        for idiom in idioms(text)
+    ]
+    assert found == []
+
+
+def test_the_list_finds_an_idiom_across_a_line_end_and_spares_longer_words():
+    assert idioms("The JVM understands standalone Athus.") == []
+    assert idioms("Read it once\n    more: it Stands there.") == ["once\n    more", "Stands"]
+
+
+def _modules() -> Iterator[Path]:
+    for package in ("checkpoint_meta", "connector", "enumerator", "reader", "tables"):
+        yield from sorted((ROOT / package).rglob("*.py"))
+    yield ROOT / "errors.py"
+    yield ROOT / "masking.py"
+
+
+def _printed(path: Path) -> Iterator[tuple[int, str]]:
+    """Literals of a module; of its docstrings only those of commands, which are their help."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    silent = {
+        id(statement.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and not (isinstance(node, ast.FunctionDef) and "commands" in path.parts)
+        for statement in node.body
+        if isinstance(statement, ast.Expr)
+    }
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in silent:
+            yield node.lineno, node.value
