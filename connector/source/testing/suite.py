@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +24,14 @@ from ..api import Source
 from .planted_bugs import PLANTED_BUGS, PlantedBug
 from .trial import KILLED, LOST, RETURNED, Row, Trial, check_rows
 
-_KILLS: Sequence[FaultKind] = ("crash before", "crash half-way", "crash after")
+_KILLS: Sequence[tuple[FaultKind, str]] = (
+    ("crash before", ""),
+    ("crash after", "publish"),
+    ("crash half-way", "publish"),
+    ("crash after", "delete"),
+    ("crash half-way", "delete"),
+)
+"""How a process dies, and at which operations."""
 
 
 class SourceSuite(ABC):
@@ -163,7 +171,7 @@ class SourceSuite(ABC):
 
     def test_a_task_that_has_acknowledged_is_repeated_exactly(self, tmp_path: Path) -> None:
         """Executors die after their commit. What lands in between changes nothing."""
-        landed = self._many(tmp_path)
+        landed = self._many(tmp_path, 1)
         trial = self._trial(tmp_path)
         trial.meanwhile = lambda: landed.extend(self._many(tmp_path, 1))
         trial.script = [LOST, "", LOST, ""]
@@ -174,26 +182,22 @@ class SourceSuite(ABC):
         """A reader cannot read its splits; another batch reads them."""
         landed = self._many(tmp_path)
         trial = self._trial(tmp_path)
-        trial.script = [RETURNED, "", RETURNED]
+        trial.script = [RETURNED, ""] * 4
         trial.run_to_end()
         trial.check(landed)
 
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path: Path) -> None:
-        """The driver or an executor dies before, in and after each operation, in turn."""
-        calm = tmp_path / "calm"
-        calm.mkdir()
-        trial = self._trial(calm)
-        self._story(trial, calm)
-        for kind in _KILLS:
-            for after in range(trial.operations):
-                what = f"{kind} operation {after + 1}"
+        """The driver or an executor dies before, in or after each operation, one a run."""
+        for kind, verb in _KILLS:
+            for after in count():
+                what = f"{kind} {verb or 'operation'} {after + 1}"
                 place = tmp_path / what.replace(" ", "-")
                 place.mkdir()
-                killed = self._trial(place)
-                killed.fault = Fault(kind, after)
-                killed.restart()
-                self._story(killed, place, what)
-                assert killed.kills, f"{what}: nobody came to it"
+                trial = self._trial(place, fault=Fault(kind, after, verb=verb))
+                self._story(trial, place, what)
+                if not trial.kills:
+                    # The run has ended before it came to that.
+                    break
 
     def _story(self, trial: Trial, place: Path, what: str = "") -> None:
         landed = [*self.land(place, 0, 4), *self.land(place, 1, 2)]
@@ -267,7 +271,7 @@ class SourceSuite(ABC):
 
     def _runs(self) -> dict[str, Callable[[Trial, Path], None]]:
         def repeated(trial: Trial, place: Path) -> None:
-            landed = self._many(place)
+            landed = self._many(place, 1)
             trial.meanwhile = lambda: landed.extend(self._many(place, 1))
             trial.script = [LOST, "", LOST, "", "", RETURNED]
             trial.run_to_end()

@@ -66,8 +66,12 @@ class Trial:
         parallelism: int | None = 2,
         bounded: bool = False,
         starting_state: StartingState | None = None,
+        fault: Fault | None = None,
     ) -> None:
-        """`make_source` is called for each process; `bounded` is Trigger.AvailableNow."""
+        """`make_source` is called for each process; `bounded` is Trigger.AvailableNow.
+
+        `fault` kills the first process that comes to it.
+        """
         self._make_source = make_source
         self._limits = limits
         self._parallelism = parallelism
@@ -83,19 +87,13 @@ class Trial:
         """What happens to the next attempts of tasks, in turn; nothing if it is empty."""
         self.meanwhile: Callable[[], object] = lambda: None
         """Happens between an attempt that is lost and the one that repeats it."""
-        self.fault: Fault | None = None
-        """The next kill, of whichever process comes to it."""
+        self._fault = fault
         self.kills = 0
+        """Processes that `fault` has killed."""
         self._stores: list[FaultyStateStore] = []
         self._attempts = 0
-        self._tasks: list[Assignment[Any]] = []
         self._outcomes: dict[int, list[Row]] = {}
         self._start_driver()
-
-    @property
-    def operations(self) -> int:
-        """Operations on the state directory so far, by all processes."""
-        return sum(store.operations for store in self._stores)
 
     @property
     def rows(self) -> list[Row]:
@@ -104,7 +102,7 @@ class Trial:
 
     def _store(self) -> FaultyStateStore:
         store = FaultyStateStore(self.objects)
-        store.fault = self.fault
+        store.fault = self._fault
         self._stores.append(store)
         return store
 
@@ -116,6 +114,8 @@ class Trial:
         settings = CoordinatorSettings(
             limits=self._limits,
             parallelism=self._parallelism,
+            # No split of a suite is given up.
+            max_split_attempts=100,
             deltas_per_base=2,
             discovery_timeout=0.0,
             commit_patience=0.0,
@@ -158,7 +158,7 @@ class Trial:
 
     def _died(self) -> None:
         self.kills += 1
-        self.fault = None
+        self._fault = None
         for store in self._stores:
             store.fault = None
 
@@ -171,22 +171,26 @@ class Trial:
             self.offsets.append(end)
             self._outcomes = {}
         end = self.offsets[-1]
-        self._tasks = [
+        tasks = [
             task
             for checkpoint in self.coordinator.assignments(self._start, end)
             for task in self._tasks_of(checkpoint)
         ]
-        # The next checkpoint may be cut while this one is read.
-        self.calls.tick()
-        for task in self._tasks:
+        self._background()
+        for task in tasks:
             while task.reader not in self._outcomes:
                 self._attempt(task)
-            self.calls.tick()
+                self._background()
         # A sink that is replayed has the batch's number already; here the rows are the same.
         self.sink.append([row for rows in self._outcomes.values() for row in rows])
         self.coordinator.commit(end)
         self.calls.run_calls()
         return True
+
+    def _background(self) -> None:
+        # While a batch is read, discovery goes on, and the next checkpoint may be cut.
+        self.calls.run_calls()
+        self.calls.tick()
 
     def _latest(self) -> CheckpointRef:
         for _ in range(_PATIENCE):

@@ -1,0 +1,308 @@
+"""Two sources in a row, looked at where one ends and the other begins."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.file_columns import changes_of, ranges_of
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
+    FIRST,
+    SECOND,
+    HybridSplit,
+    HybridSplitSerializer,
+)
+from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.hybrid_source import HybridSource
+from pyspark_sluice.connector.source.testing import SourceSuite, Trial
+from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.enumerator.hybrid.enumerator import HybridEnumerator
+from pyspark_sluice.enumerator.hybrid.state import HybridState
+from pyspark_sluice.enumerator.large_state import StateDocument
+from pyspark_sluice.enumerator.testing import HandCrankedContext
+from pyspark_sluice.errors import OptionError, ProtocolError, StateVersionError
+from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
+from pyspark_sluice.examples.log_source.log_source import LogSplit
+from pyspark_sluice.reader.files.testing import version
+from pyspark_sluice.tests.connector.source import test_source_suite
+from pyspark_sluice.tests.connector.source.archived import LINES, Logs
+
+IDS = pa.schema([("id", pa.int64())])
+
+
+class Named(ArchivedLog):
+    """The same source to its state, whatever a test changes in it."""
+
+    @property
+    def name(self):
+        return "archived"
+
+
+@pytest.fixture
+def logs(tmp_path):
+    return Logs(tmp_path)
+
+
+def _trial(logs, source=ArchivedLog, **options):
+    return Trial(lambda: source(logs.options(), LINES), limits=BatchLimits(files=2), **options)
+
+
+def _halves(trial):
+    """The half that each checkpoint of the query is in; its splits are of that half."""
+    splits, states = trial.source.split_serializer, trial.source.state_serializer
+    halves = []
+    for of in trial.checkpoints():
+        halves.append(states.deserialize(1, pa.concat_batches(of.state)).half)
+        assigned = [split for _, batch in of.assigned for split in splits.deserialize(1, batch)]
+        assert {split.half for split in assigned} <= {halves[-1]}
+    return halves
+
+
+def test_all_of_the_files_come_before_any_of_the_log(logs):
+    landed = [row for part in range(3) for row in logs.land(part, 6)]
+    trial = _trial(logs)
+    trial.run_to_end()
+    trial.check(landed)
+    halves = _halves(trial)
+    assert halves == sorted(halves)
+    assert set(halves) == {FIRST, SECOND}
+    assert trial.coordinator.report()["half"] == "second"
+
+
+def test_a_restart_in_the_second_half_opens_nothing_of_the_first(logs):
+    class NeverAgain(Named):
+        def first(self):
+            made = super().first()
+            made.create_enumerator = lambda *_: pytest.fail("the first half was opened")
+            made.create_reader = lambda *_: pytest.fail("a file was opened")
+            return made
+
+    landed = logs.land(0, 6)
+    trial = _trial(logs, Named)
+    trial.run_to_end()
+    shutil.rmtree(logs.archive)
+    trial._make_source = lambda: NeverAgain(logs.options(), LINES)
+    trial.restart()
+    landed += logs.land(0, 3)
+    trial.run_to_end()
+    trial.check(landed)
+
+
+def test_the_switch_is_kept_though_the_log_has_nothing_yet(logs):
+    landed = logs.land(0, 2, archived=2)
+    trial = _trial(logs)
+    trial.run_to_end()
+    trial.check(landed)
+    logs.write_archive(0, [{"partition": "p0.log", "position": 900, "line": "later"}], 999)
+    trial.restart()
+    trial.run_to_end()
+    trial.check(landed)
+
+
+def test_files_that_land_before_the_switch_is_durable_move_the_seam(logs):
+    first, more = logs.land(0, 4, archived=1), logs.land(1, 4, archived=0)
+    trial = _trial(logs)
+    trial.step()
+    assert trial.step()
+    # The driver dies at the seam, before Spark has written the switch down.
+    del trial.offsets[1:], trial.sink[1:]
+    logs.write_archive(0, first[1:3], first[3]["position"])
+    trial.restart()
+    trial.run_to_end()
+    trial.check([*first, *more])
+
+
+def test_a_run_that_ends_goes_on_beyond_the_seam(logs):
+    landed = [row for part in range(3) for row in logs.land(part, 6)]
+    trial = _trial(logs, bounded=True)
+    trial.run_to_end()
+    trial.check(landed)
+
+
+def test_without_files_the_log_is_read_from_its_beginning(logs):
+    landed = logs.land(0, 3, archived=0)
+    trial = _trial(logs)
+    trial.run_to_end()
+    trial.check(landed)
+
+
+@pytest.mark.parametrize("half", [FIRST, SECOND])
+def test_a_savepoint_in_either_half_needs_only_that_half(logs, half):
+    landed = [row for part in range(3) for row in logs.land(part, 6)]
+    trial = _trial(logs)
+    trial.run_to_end()
+    number = _halves(trial).index(half)
+    fork = _trial(logs, starting_state=StartingState(trial.objects, trial.offsets[number]))
+    if half == SECOND:
+        shutil.rmtree(logs.archive)
+    fork.run_to_end()
+    before = [row for batch in trial.sink[: number + 1] for row in batch]
+    Trial.check(fork, [row for row in landed if row not in before])
+
+
+def test_an_error_at_the_seam_fails_the_query_and_a_restart_tries_again(logs):
+    class NoAnswer(Named):
+        def state_at(self, position):
+            raise OSError("the broker does not answer")
+
+    landed = logs.land(0, 4)
+    trial = _trial(logs, NoAnswer)
+    with pytest.raises(OSError, match="the broker does not answer"):
+        trial.run_to_end()
+    trial._make_source = lambda: Named(logs.options(), LINES)
+    trial.restart()
+    trial.run_to_end()
+    trial.check(landed)
+
+
+def test_cleaning_is_refused(logs):
+    options = logs.options(cleanSource="delete", cleanSourceRetention="1d")
+    trial = Trial(lambda: ArchivedLog(options, LINES), limits=BatchLimits())
+    with pytest.raises(OptionError, match="a hybrid source does not clean up"):
+        trial.step()
+
+
+# Any source can be either half ----------------------------------------------------------------
+
+
+class TwoFolders(HybridSource):
+    """Files, then other files; copies of the first folder's count as seen in the second."""
+
+    def _files(self, folder):
+        path = f"{self.options.path}/{folder}"
+        return FileSource(self.options.model_copy(update={"path": path}), self.schema)
+
+    def first(self):
+        return self._files("old")
+
+    def second(self):
+        return self._files("new")
+
+    def position_after(self, position, splits):
+        return sorted({*(position or ()), *(Path(split.file.path).name for split in splits)})
+
+    def state_at(self, position):
+        copies = [version(Path(self.options.path) / "new" / name) for name in position or ()]
+        known = changes_of(
+            ranges_of([FileSplit(of, of.size, of.size) for of in copies]), known=True
+        )
+        document = StateDocument(0, 0, 1, [known], 1, [])
+        return self.second().restore_state([document], Attachments(MemoryStateStore(), 0))
+
+
+class TestTwoFolders(SourceSuite):
+    """Both halves write changes, and bases with objects beside them."""
+
+    def make_source(self, place):
+        for folder in ("old", "new"):
+            (place / folder).mkdir(exist_ok=True)
+        return TwoFolders(Logs(place).options(), IDS)
+
+    def land(self, place, part, rows):
+        number = len(list(place.glob("*/*.json")))
+        text = "".join(json.dumps({"id": number * 100 + i}) + "\n" for i in range(rows))
+        for folder in ("new", "old") if number < 4 else ("new",):
+            (place / folder).mkdir(exist_ok=True)
+            hidden = place / folder / f".{number}"
+            hidden.write_text(text)
+            hidden.rename(place / folder / f"{number}.json")
+        return [{"id": number * 100 + i} for i in range(rows)]
+
+
+# What is written down -------------------------------------------------------------------------
+
+
+def _serializer(version=1):
+    def of(name):
+        return JsonSerializer(version, lambda split: [name, split], lambda _, value: value[1])
+
+    return HybridSplitSerializer([of("a"), of("b")])
+
+
+def test_splits_of_both_halves_keep_their_order():
+    splits = [HybridSplit(half, f"{half}{n}") for n, half in enumerate([0, 0, 1, 0, 1, 1])]
+    batch = _serializer().serialize(splits)
+    assert _serializer().deserialize(1, batch) == splits
+    assert _serializer().serialize([]).schema == batch.schema
+    assert json.loads(json.dumps(batch.to_pydict())) == batch.to_pydict()
+
+
+def test_a_half_that_a_newer_release_has_written_is_refused():
+    batch = _serializer(version=2).serialize([HybridSplit(SECOND, "x")])
+    with pytest.raises(StateVersionError, match="version 2"):
+        _serializer(version=1).read(1, batch)
+
+
+def test_splits_of_the_first_half_are_refused_in_the_second(logs):
+    source = ArchivedLog(logs.options(), LINES)
+    enumerator = HybridEnumerator(HandCrankedContext(), source, HybridState(SECOND, {}, ()))
+    with pytest.raises(ProtocolError, match="splits of the first half were sent back"):
+        enumerator.add_splits_back([HybridSplit(FIRST, LogSplit("p0.log", 0))], 0)
+
+
+# Planted bugs ---------------------------------------------------------------------------------
+
+
+class SwitchesTooEarly(HybridEnumerator):
+    """Does not wait for what is with readers."""
+
+    @property
+    def _is_over(self):
+        return self._half == FIRST and self._inner.has_discovered
+
+
+class ForgetsThePosition(HybridEnumerator):
+    """Begins each incarnation of the first half without what came before."""
+
+    def __init__(self, context, source, state):
+        super().__init__(context, source, state and replace(state, position=None))
+
+
+class WritesTheFirstHalfOnly(HybridEnumerator):
+    """The switch is in no checkpoint."""
+
+    def snapshot_state(self, checkpoint_id):
+        return replace(super().snapshot_state(checkpoint_id), half=FIRST, snapshots=[])
+
+
+class BeginsTheLogAnew(HybridEnumerator):
+    """Begins the second half where its log begins, not where the files end."""
+
+    def _enter_second(self, token, state, error):
+        super()._enter_second(token, None, error)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [SwitchesTooEarly, ForgetsThePosition, WritesTheFirstHalfOnly, BeginsTheLogAnew],
+    ids=lambda broken: broken.__name__,
+)
+def test_the_suite_notices_a_broken_seam(tmp_path, broken):
+    class Suite(test_source_suite.TestArchivedLog):
+        def make_source(self, place):
+            made = super().make_source(place)
+            made.create_enumerator = lambda *given: broken(given[0], made, given[1])
+            return made
+
+    runs = [
+        Suite().test_several_splits_are_read_once,
+        Suite().test_a_restart_resumes,
+        Suite().test_splits_that_are_sent_back_are_read_later,
+    ]
+    noticed = []
+    for number, run in enumerate(runs):
+        (tmp_path / str(number)).mkdir()
+        try:
+            run(tmp_path / str(number))
+        except Exception as error:  # noqa: BLE001 - whatever a broken source runs into
+            noticed.append(error)
+    assert noticed
