@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import SourceSuite
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource
+from pyspark_sluice.examples.table_source import table_source, table_source_test
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 
 
@@ -44,3 +46,11 @@ class TestFileSource(SourceSuite):
         hidden.write_text("".join(json.dumps(row) + "\n" for row in landed))
         hidden.rename(place / f"{number}.json")
         return landed
+
+
+TestTableSource = table_source_test.TestTableSource
+
+
+def test_the_source_on_the_page_has_sixty_lines():
+    _docstring, *lines = Path(table_source.__file__).read_text().splitlines()
+    assert len([line for line in lines if line.strip()]) <= 60
