@@ -31,8 +31,10 @@ from pyspark_sluice.enumerator.large_state import StateDocument
 from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import OptionError, ProtocolError, StateVersionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
-from pyspark_sluice.examples.log_source.log_source import LogSplit
+from pyspark_sluice.examples.log_source.log_source import LogSource, LogSplit
+from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.testing import version
+from pyspark_sluice.reader.hybrid import HybridReader
 from pyspark_sluice.tests.connector.source import test_source_suite
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 
@@ -220,6 +222,62 @@ class TestTwoFolders(SourceSuite):
             hidden.write_text(text)
             hidden.rename(place / folder / f"{number}.json")
         return [{"id": number * 100 + i} for i in range(rows)]
+
+
+class LogThenFiles(HybridSource):
+    """The other way round: what the log has at the start, then what lands in the archive."""
+
+    def first(self):
+        return LogSource(self.options, self.schema)
+
+    def second(self):
+        path = f"{self.options.path}/archive"
+        return FileSource(self.options.model_copy(update={"path": path}), self.schema)
+
+    def position_after(self, position, splits):
+        return None
+
+    def state_at(self, position):
+        return None
+
+
+def test_a_log_may_be_the_first_half(logs):
+    of_log = [row for part in range(3) for row in logs.land(part, 5, archived=0)]
+    of_files = [{"partition": "archived", "position": n, "line": "x"} for n in range(4)]
+    logs.write_archive(0, of_files, 1)
+    trial = _trial(logs, LogThenFiles)
+    trial.step()
+    later = logs.land(7, 2, archived=0)
+    trial.restart()
+    trial.run_to_end()
+    # It is bounded, and looks again after a restart.
+    trial.check([*of_log, *later, *of_files])
+    assert trial.rows[-4:] == of_files
+
+
+def test_events_of_one_half_do_not_reach_readers_of_the_other(logs):
+    made, context = ArchivedLog(logs.options(), LINES), HandCrankedContext()
+    enumerator = HybridEnumerator(context, made, None)
+    enumerator._inner_context.send_event(1, "hello")
+    assert context.events == [(1, [FIRST, "hello"])]
+    seen = []
+
+    def make(of):
+        seen.append(of.events)
+        return LogSource(logs.options(), LINES).create_reader(of)
+
+    task = ReaderContext(1, 0, 0, events=[[FIRST, "hello"], [SECOND, "later"]])
+    logs.land(0, 1, archived=0)
+    assert list(HybridReader([make, make], task).read([HybridSplit(SECOND, LogSplit("p0.log", 0))]))
+    assert seen == [["later"]]
+
+
+def test_events_that_a_reader_never_got_come_back_to_their_own_half(logs):
+    made = ArchivedLog(logs.options(), LINES)
+    enumerator = HybridEnumerator(HandCrankedContext(), made, HybridState(SECOND, {}, ()))
+    enumerator.add_events_back([[FIRST, "of a reader of files"]], 3)
+    with pytest.raises(ProtocolError, match="events wait for a reader that no longer exists"):
+        enumerator.add_events_back([[SECOND, "of a reader of the log"]], 3)
 
 
 # What is written down -------------------------------------------------------------------------
