@@ -96,5 +96,10 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
         own = HalfChain.of(chain)
         if own is None:
             return None
-        state = self.halves[own.half].restore_state(own.documents, attachments)
+        source = self.halves[own.half]
+        for document in own.documents:
+            # Newer versions are refused before a source looks at the columns.
+            source.state_serializer.check_version(document.state_version)
+            source.split_serializer.check_version(document.split_version)
+        state = source.restore_state(own.documents, attachments)
         return HybridState(own.half, own.position, () if state is None else (state,))

@@ -51,6 +51,9 @@ RETURNED = "returned"
 _PATIENCE = 100
 """Turns of the background that a question of Spark's may take."""
 
+_MOST_BATCHES = 200
+"""A source that has always more to read never comes to its end."""
+
 _QUIET = 4
 """Questions without news in a row after which a run has come to its end."""
 
@@ -156,11 +159,15 @@ class Trial:
             self.restart()
             return True
 
+    def kill_at(self, fault: Fault | None) -> None:
+        """Kill the next process that comes to `fault`; None calls that off."""
+        self._fault = fault
+        for store in self._stores:
+            store.fault = fault
+
     def _died(self) -> None:
         self.kills += 1
-        self._fault = None
-        for store in self._stores:
-            store.fault = None
+        self.kill_at(None)
 
     def _step(self) -> bool:
         if len(self.offsets) == len(self.sink):
@@ -213,9 +220,10 @@ class Trial:
 
     def run_to_end(self) -> None:
         """Batch after batch until nothing new comes."""
-        quiet = 0
+        quiet = batches = 0
         while quiet < (1 if self._bounded else _QUIET):
-            quiet = 0 if self.step() else quiet + 1
+            quiet, batches = (0, batches + 1) if self.step() else (quiet + 1, batches)
+            assert batches < _MOST_BATCHES, f"the run does not end: {batches} batches"
 
     # The executors --------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from pyspark_sluice.reader.hybrid import HybridReader
 from pyspark_sluice.tests.connector.source import test_source_suite
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 
+pytestmark = pytest.mark.slow
 IDS = pa.schema([("id", pa.int64())])
 
 
@@ -302,6 +303,40 @@ def test_a_half_that_a_newer_release_has_written_is_refused():
     batch = _serializer(version=2).serialize([HybridSplit(SECOND, "x")])
     with pytest.raises(StateVersionError, match="version 2"):
         _serializer(version=1).read(1, batch)
+
+
+@pytest.mark.parametrize("half", [FIRST, SECOND])
+def test_a_state_that_a_newer_release_of_a_half_has_written_is_refused(logs, half):
+    logs.land(0, 4, archived=4 if half == FIRST else 0)
+    trial = _trial(logs, Named)
+    for _ in range(1 + half):
+        trial.step()
+
+    class Older(Named):
+        @property
+        def halves(self):
+            return [_from_version_zero(of) for of in super().halves]
+
+    trial._make_source = lambda: Older(logs.options(), LINES)
+    trial.restart()
+    with pytest.raises(StateVersionError, match=r"found version 1; expected at most version 0"):
+        trial.step()
+
+
+def _from_version_zero(source):
+    serializer = type(source.state_serializer)
+    return _WithState(source, type("Older", (serializer,), {"version": 0})())
+
+
+class _WithState:
+    """A source, and a serializer of an older release."""
+
+    def __init__(self, source, serializer):
+        self._source = source
+        self.state_serializer = serializer
+
+    def __getattr__(self, name):
+        return getattr(self._source, name)
 
 
 def test_splits_of_the_first_half_are_refused_in_the_second(logs):

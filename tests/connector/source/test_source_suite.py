@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
@@ -14,6 +15,8 @@ from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.examples.table_source import table_source, table_source_test
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
+
+pytestmark = pytest.mark.slow
 
 
 class TestLogSource(SourceSuite):
