@@ -7,6 +7,9 @@ import json
 import pyarrow as pa
 
 from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.enumerator import BatchLimits
+from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 
 LINES = pa.schema([("partition", pa.string()), ("position", pa.int64()), ("line", pa.string())])
 
@@ -48,3 +51,15 @@ class Logs:
         hidden = self.archive / f".p{part}"
         hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
         hidden.rename(self.archive / f"p{part}.log.{end}.json")
+
+
+class Named(ArchivedLog):
+    """The same source to its state, whatever a test changes in it."""
+
+    @property
+    def name(self):
+        return "archived"
+
+
+def trial_of(logs, source=ArchivedLog, **options):
+    return Trial(lambda: source(logs.options(), LINES), limits=BatchLimits(files=2), **options)

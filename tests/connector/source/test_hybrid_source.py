@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,38 +17,24 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
     FIRST,
     SECOND,
-    HybridSplit,
-    HybridSplitSerializer,
 )
-from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.hybrid_source import HybridSource
 from pyspark_sluice.connector.source.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.enumerator.hybrid.enumerator import HybridEnumerator
-from pyspark_sluice.enumerator.hybrid.state import HybridState
 from pyspark_sluice.enumerator.large_state import StateDocument
-from pyspark_sluice.enumerator.testing import HandCrankedContext
-from pyspark_sluice.errors import OptionError, ProtocolError, StateVersionError
+from pyspark_sluice.errors import OptionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
-from pyspark_sluice.examples.log_source.log_source import LogSource, LogSplit
-from pyspark_sluice.reader.api import ReaderContext
+from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.reader.files.testing import version
-from pyspark_sluice.reader.hybrid import HybridReader
 from pyspark_sluice.tests.connector.source import test_source_suite
-from pyspark_sluice.tests.connector.source.archived import LINES, Logs
+from pyspark_sluice.tests.connector.source.archived import LINES, Logs, Named, trial_of
 
 pytestmark = pytest.mark.slow
 IDS = pa.schema([("id", pa.int64())])
-
-
-class Named(ArchivedLog):
-    """The same source to its state, whatever a test changes in it."""
-
-    @property
-    def name(self):
-        return "archived"
 
 
 @pytest.fixture
@@ -55,16 +42,18 @@ def logs(tmp_path):
     return Logs(tmp_path)
 
 
-def _trial(logs, source=ArchivedLog, **options):
-    return Trial(lambda: source(logs.options(), LINES), limits=BatchLimits(files=2), **options)
+def half_of(trial, checkpoint):
+    """The half that a checkpoint is in."""
+    states = trial.source.state_serializer
+    return states.deserialize(1, pa.concat_batches(checkpoint.state)).half
 
 
 def _halves(trial):
     """The half that each checkpoint of the query is in; its splits are of that half."""
-    splits, states = trial.source.split_serializer, trial.source.state_serializer
+    splits = trial.source.split_serializer
     halves = []
     for of in trial.checkpoints():
-        halves.append(states.deserialize(1, pa.concat_batches(of.state)).half)
+        halves.append(half_of(trial, of))
         assigned = [split for _, batch in of.assigned for split in splits.deserialize(1, batch)]
         assert {split.half for split in assigned} <= {halves[-1]}
     return halves
@@ -72,7 +61,7 @@ def _halves(trial):
 
 def test_all_of_the_files_come_before_any_of_the_log(logs):
     landed = [row for part in range(3) for row in logs.land(part, 6)]
-    trial = _trial(logs)
+    trial = trial_of(logs)
     trial.run_to_end()
     trial.check(landed)
     halves = _halves(trial)
@@ -94,7 +83,7 @@ def test_a_restart_in_the_second_half_opens_nothing_of_the_first(logs):
             return made
 
     landed = logs.land(0, 6)
-    trial = _trial(logs, Named)
+    trial = trial_of(logs, Named)
     trial.run_to_end()
     shutil.rmtree(logs.archive)
     trial._make_source = lambda: NeverAgain(logs.options(), LINES)
@@ -106,7 +95,7 @@ def test_a_restart_in_the_second_half_opens_nothing_of_the_first(logs):
 
 def test_the_switch_is_kept_though_the_log_has_nothing_yet(logs):
     landed = logs.land(0, 2, archived=2)
-    trial = _trial(logs)
+    trial = trial_of(logs)
     trial.run_to_end()
     trial.check(landed)
     logs.write_archive(0, [{"partition": "p0.log", "position": 900, "line": "later"}], 999)
@@ -117,7 +106,7 @@ def test_the_switch_is_kept_though_the_log_has_nothing_yet(logs):
 
 def test_files_that_land_before_the_switch_is_durable_move_the_seam(logs):
     first, more = logs.land(0, 4, archived=1), logs.land(1, 4, archived=0)
-    trial = _trial(logs)
+    trial = trial_of(logs)
     trial.step()
     assert trial.step()
     # The driver dies at the seam, before Spark has written the switch down.
@@ -128,16 +117,48 @@ def test_files_that_land_before_the_switch_is_durable_move_the_seam(logs):
     trial.check([*first, *more])
 
 
+class Noted(Trial):
+    """Notes in which half the driver was when it was killed, and the half of what is durable."""
+
+    died_at: set[tuple[int, int]] = set()
+
+    def restart(self, parallelism=None):
+        opened = self.coordinator._opened
+        if self.kills and opened is not None:
+            history = CheckpointHistory(self.objects)
+            durable = [half_of(self, history.load(ref)) for ref in history.checkpoints()]
+            self.died_at.add((opened.enumerator._half, max(durable, default=FIRST)))
+        super().restart(parallelism)
+
+
+def test_kills_at_each_operation_meet_a_switch_that_is_not_durable(tmp_path):
+    for after in count():
+        (tmp_path / str(after)).mkdir()
+        logs = Logs(tmp_path / str(after))
+        landed = [row for part in range(2) for row in logs.land(part, 3)]
+        fault = Fault("crash before", after)
+        trial = Noted(
+            lambda logs=logs: ArchivedLog(logs.options(), LINES),
+            limits=BatchLimits(files=2),
+            fault=fault,
+        )
+        trial.run_to_end()
+        trial.check(landed)
+        if not trial.kills:
+            break
+    assert Noted.died_at == {(FIRST, FIRST), (SECOND, FIRST), (SECOND, SECOND)}
+
+
 def test_a_run_that_ends_goes_on_beyond_the_seam(logs):
     landed = [row for part in range(3) for row in logs.land(part, 6)]
-    trial = _trial(logs, bounded=True)
+    trial = trial_of(logs, bounded=True)
     trial.run_to_end()
     trial.check(landed)
 
 
 def test_without_files_the_log_is_read_from_its_beginning(logs):
     landed = logs.land(0, 3, archived=0)
-    trial = _trial(logs)
+    trial = trial_of(logs)
     trial.run_to_end()
     trial.check(landed)
 
@@ -145,10 +166,10 @@ def test_without_files_the_log_is_read_from_its_beginning(logs):
 @pytest.mark.parametrize("half", [FIRST, SECOND])
 def test_a_savepoint_in_either_half_needs_only_that_half(logs, half):
     landed = [row for part in range(3) for row in logs.land(part, 6)]
-    trial = _trial(logs)
+    trial = trial_of(logs)
     trial.run_to_end()
     number = _halves(trial).index(half)
-    fork = _trial(logs, starting_state=StartingState(trial.objects, trial.offsets[number]))
+    fork = trial_of(logs, starting_state=StartingState(trial.objects, trial.offsets[number]))
     if half == SECOND:
         shutil.rmtree(logs.archive)
     fork.run_to_end()
@@ -162,7 +183,7 @@ def test_an_error_at_the_seam_fails_the_query_and_a_restart_tries_again(logs):
             raise OSError("the broker does not answer")
 
     landed = logs.land(0, 4)
-    trial = _trial(logs, NoAnswer)
+    trial = trial_of(logs, NoAnswer)
     with pytest.raises(OSError, match="the broker does not answer"):
         trial.run_to_end()
     trial._make_source = lambda: Named(logs.options(), LINES)
@@ -246,7 +267,7 @@ def test_a_log_may_be_the_first_half(logs):
     of_log = [row for part in range(3) for row in logs.land(part, 5, archived=0)]
     of_files = [{"partition": "archived", "position": n, "line": "x"} for n in range(4)]
     logs.write_archive(0, of_files, 1)
-    trial = _trial(logs, LogThenFiles)
+    trial = trial_of(logs, LogThenFiles)
     trial.step()
     later = logs.land(7, 2, archived=0)
     trial.restart()
@@ -254,96 +275,6 @@ def test_a_log_may_be_the_first_half(logs):
     # It is bounded, and looks again after a restart.
     trial.check([*of_log, *later, *of_files])
     assert trial.rows[-4:] == of_files
-
-
-def test_events_of_one_half_do_not_reach_readers_of_the_other(logs):
-    made, context = ArchivedLog(logs.options(), LINES), HandCrankedContext()
-    enumerator = HybridEnumerator(context, made, None)
-    enumerator._inner_context.send_event(1, "hello")
-    assert context.events == [(1, [FIRST, "hello"])]
-    seen = []
-
-    def make(of):
-        seen.append(of.events)
-        return LogSource(logs.options(), LINES).create_reader(of)
-
-    task = ReaderContext(1, 0, 0, events=[[FIRST, "hello"], [SECOND, "later"]])
-    logs.land(0, 1, archived=0)
-    assert list(HybridReader([make, make], task).read([HybridSplit(SECOND, LogSplit("p0.log", 0))]))
-    assert seen == [["later"]]
-
-
-def test_events_that_a_reader_never_got_come_back_to_their_own_half(logs):
-    made = ArchivedLog(logs.options(), LINES)
-    enumerator = HybridEnumerator(HandCrankedContext(), made, HybridState(SECOND, {}, ()))
-    enumerator.add_events_back([[FIRST, "of a reader of files"]], 3)
-    with pytest.raises(ProtocolError, match="events wait for a reader that no longer exists"):
-        enumerator.add_events_back([[SECOND, "of a reader of the log"]], 3)
-
-
-# What is written down -------------------------------------------------------------------------
-
-
-def _serializer(version=1):
-    def of(name):
-        return JsonSerializer(version, lambda split: [name, split], lambda _, value: value[1])
-
-    return HybridSplitSerializer([of("a"), of("b")])
-
-
-def test_splits_of_both_halves_keep_their_order():
-    splits = [HybridSplit(half, f"{half}{n}") for n, half in enumerate([0, 0, 1, 0, 1, 1])]
-    batch = _serializer().serialize(splits)
-    assert _serializer().deserialize(1, batch) == splits
-    assert _serializer().serialize([]).schema == batch.schema
-    assert json.loads(json.dumps(batch.to_pydict())) == batch.to_pydict()
-
-
-def test_a_half_that_a_newer_release_has_written_is_refused():
-    batch = _serializer(version=2).serialize([HybridSplit(SECOND, "x")])
-    with pytest.raises(StateVersionError, match="version 2"):
-        _serializer(version=1).read(1, batch)
-
-
-@pytest.mark.parametrize("half", [FIRST, SECOND])
-def test_a_state_that_a_newer_release_of_a_half_has_written_is_refused(logs, half):
-    logs.land(0, 4, archived=4 if half == FIRST else 0)
-    trial = _trial(logs, Named)
-    for _ in range(1 + half):
-        trial.step()
-
-    class Older(Named):
-        @property
-        def halves(self):
-            return [_from_version_zero(of) for of in super().halves]
-
-    trial._make_source = lambda: Older(logs.options(), LINES)
-    trial.restart()
-    with pytest.raises(StateVersionError, match=r"found version 1; expected at most version 0"):
-        trial.step()
-
-
-def _from_version_zero(source):
-    serializer = type(source.state_serializer)
-    return _WithState(source, type("Older", (serializer,), {"version": 0})())
-
-
-class _WithState:
-    """A source, and a serializer of an older release."""
-
-    def __init__(self, source, serializer):
-        self._source = source
-        self.state_serializer = serializer
-
-    def __getattr__(self, name):
-        return getattr(self._source, name)
-
-
-def test_splits_of_the_first_half_are_refused_in_the_second(logs):
-    source = ArchivedLog(logs.options(), LINES)
-    enumerator = HybridEnumerator(HandCrankedContext(), source, HybridState(SECOND, {}, ()))
-    with pytest.raises(ProtocolError, match="splits of the first half were sent back"):
-        enumerator.add_splits_back([HybridSplit(FIRST, LogSplit("p0.log", 0))], 0)
 
 
 # Planted bugs ---------------------------------------------------------------------------------
