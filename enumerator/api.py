@@ -52,6 +52,14 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
     def parallelism(self) -> int:
         """Number of registered readers; their indexes are 0 to parallelism - 1."""
 
+    @property
+    def awaits_readers(self) -> bool:
+        """True while a split that was assigned may still come back through `add_splits_back`.
+
+        False once a reader commit, or an abandonment, is counted for each of them.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def request_parallelism(self, readers: int) -> int:
         """Ask for `readers` readers for the batch being planned; returns how many it may use.

@@ -51,6 +51,7 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self.no_more: set[int] = set()
         self.calls: list[PendingCall] = []
         self.planning_requests = 0
+        self.has_outstanding_splits = False
 
     @property
     @override
@@ -61,6 +62,11 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @override
     def parallelism(self) -> int:
         return self._parallelism
+
+    @property
+    @override
+    def awaits_readers(self) -> bool:
+        return self.has_outstanding_splits
 
     @override
     def request_parallelism(self, readers: int) -> int:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from ...checkpoint_meta.documents.hybrid_split import own_split
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.stores.open_store import open_store
 from ...reader.api import ReaderContext, SplitReader
@@ -85,7 +86,7 @@ def read_partition(
         except NewColumnsSeen as seen:
             from ..source.schemas import evolved
 
-            files = [split.file for split in splits]
+            files = [own_split(split).file for split in splits]
             raise evolved(seen, files, options, source.schema, store) from None
 
 

@@ -92,6 +92,11 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     def parallelism(self) -> int:
         return self._readers.count
 
+    @property
+    @override
+    def awaits_readers(self) -> bool:
+        return bool(self._flight.cut_records or self._flight.open.readers)
+
     @override
     def request_parallelism(self, readers: int) -> int:
         return self._readers.request(readers)

@@ -1,0 +1,161 @@
+"""Sources with one planted bug each: a suite that lets them pass would prove nothing.
+
+Not here: the run that has to catch them (`suite.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from typing_extensions import override
+
+from ....enumerator.api import SplitEnumerator, SplitEnumeratorContext
+from ....reader.api import ReaderContext, Report, SplitFinished, SplitReader, SplitUnfinished
+from ..api import Source
+
+
+class PlantedBug:
+    """Breaks sources, one for each process of a query."""
+
+    def __init__(self) -> None:
+        self.was_reached = False
+        """A broken part was used: a source that never comes to it does without that part."""
+
+    def plant(self, source: Source[Any, Any]) -> Source[Any, Any]:
+        """Break it, and give it back."""
+        make_enumerator, make_reader = source.create_enumerator, source.create_reader
+
+        def create_enumerator(context: SplitEnumeratorContext[Any], state: Any) -> Any:
+            return self.enumerator(make_enumerator, context, state)
+
+        def create_reader(context: ReaderContext) -> Any:
+            return self.reader(make_reader, context)
+
+        vars(source).update(create_enumerator=create_enumerator, create_reader=create_reader)
+        return source
+
+    def enumerator(self, make: Any, context: SplitEnumeratorContext[Any], state: Any) -> Any:
+        """The enumerator, broken or sound."""
+        return make(context, state)
+
+    def reader(self, make: Any, context: ReaderContext) -> Any:
+        """The reader, broken or sound."""
+        return make(context)
+
+
+class ForgetsItsState(PlantedBug):
+    """A restart begins anew."""
+
+    @override
+    def enumerator(self, make: Any, context: SplitEnumeratorContext[Any], state: Any) -> Any:
+        self.was_reached |= state is not None
+        return make(context, None)
+
+
+class ForgetsWhatComesBack(PlantedBug):
+    """Splits that are sent back, and remainders, are dropped."""
+
+    @override
+    def enumerator(self, make: Any, context: SplitEnumeratorContext[Any], state: Any) -> Any:
+        made: SplitEnumerator[Any, Any] = make(context, state)
+
+        def add_splits_back(splits: Sequence[Any], _: int) -> None:
+            self.was_reached |= bool(splits)
+
+        vars(made).update(add_splits_back=add_splits_back)
+        return made
+
+
+class AssignsTwice(PlantedBug):
+    """What is assigned to one reader is assigned to another one as well, once."""
+
+    @override
+    def enumerator(self, make: Any, context: SplitEnumeratorContext[Any], state: Any) -> Any:
+        assign = context.assign_splits
+
+        def assign_splits(assignment: Any) -> None:
+            assign(assignment)
+            for reader, splits in assignment.items():
+                other = (reader + 1) % context.parallelism
+                if splits and other != reader and not self.was_reached:
+                    self.was_reached = True
+                    assign({other: splits})
+
+        vars(context).update(assign_splits=assign_splits)
+        return make(context, state)
+
+
+class _BrokenReader(SplitReader[Any], ABC):
+    def __init__(self, bug: PlantedBug, inner: SplitReader[Any]) -> None:
+        self._bug = bug
+        self._inner = inner
+
+    @override
+    def read(self, splits: Sequence[Any]) -> Iterator[pa.RecordBatch | Report]:
+        for item in self._inner.read(splits):
+            yield from self.items(item)
+
+    @abstractmethod
+    def items(self, item: pa.RecordBatch | Report) -> Iterator[pa.RecordBatch | Report]:
+        """What becomes of one item."""
+
+    @override
+    def close(self) -> None:
+        self._inner.close()
+
+
+class IgnoresWhatWasAcknowledged(PlantedBug):
+    """A repeated attempt stops where it likes, not where the first one did."""
+
+    @override
+    def reader(self, make: Any, context: ReaderContext) -> Any:
+        self.was_reached |= bool(context.until)
+        return make(replace(context, until={}))
+
+
+class CallsUnfinishedFinished(PlantedBug):
+    """The reader says that it has read a split to its end, whether it has or not."""
+
+    @override
+    def reader(self, make: Any, context: ReaderContext) -> Any:
+        return _SaysFinished(self, make(context))
+
+
+class _SaysFinished(_BrokenReader):
+    @override
+    def items(self, item: pa.RecordBatch | Report) -> Iterator[pa.RecordBatch | Report]:
+        if isinstance(item, SplitUnfinished):
+            self._bug.was_reached = True
+            item = SplitFinished(item.split_id, item.rows)
+        yield item
+
+
+class DropsARow(PlantedBug):
+    """The reader leaves out the last row of a batch."""
+
+    @override
+    def reader(self, make: Any, context: ReaderContext) -> Any:
+        return _LeavesOut(self, make(context))
+
+
+class _LeavesOut(_BrokenReader):
+    @override
+    def items(self, item: pa.RecordBatch | Report) -> Iterator[pa.RecordBatch | Report]:
+        if isinstance(item, pa.RecordBatch) and item.num_rows:
+            self._bug.was_reached = True
+            item = item.slice(0, item.num_rows - 1)
+        yield item
+
+
+PLANTED_BUGS: Sequence[type[PlantedBug]] = (
+    ForgetsItsState,
+    ForgetsWhatComesBack,
+    AssignsTwice,
+    IgnoresWhatWasAcknowledged,
+    CallsUnfinishedFinished,
+    DropsARow,
+)

@@ -1,0 +1,318 @@
+"""One query over a source, on a model of Spark: an offset log, a commit log, an exactly-once sink.
+
+The coordinator, the reader tasks and the state they write are the real ones. Nothing happens by
+itself: there are no threads and no time, so a run that fails, fails again.
+
+Not here: which runs a source has to pass (`suite.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from typing_extensions import override
+
+from ....checkpoint_meta.documents.checkpoint import Checkpoint
+from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ....checkpoint_meta.documents.reader_assignment import continuations_of, readers_of, splits_of
+from ....checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from ....checkpoint_meta.stores.open_store import RetryingStateStore
+from ....checkpoint_meta.stores.testing import (
+    Fault,
+    FaultyStateStore,
+    MemoryStateStore,
+    SimulatedCrash,
+)
+from ....enumerator.batch_budget import BatchLimits
+from ....enumerator.coordinator.coordinator import Coordinator
+from ....enumerator.settings import CoordinatorSettings, StartingState
+from ....enumerator.testing import HandCrankedCalls
+from ....errors import WaitTimeoutError
+from ....reader.api import ReaderContext, Report, SplitReader, SplitReturned
+from ....reader.task import Assignment, Attempt, ReaderTask
+from ..api import Source
+
+Row: TypeAlias = Mapping[str, Any]
+"""One row, by column."""
+
+KILLED = "killed"
+"""The executor dies after the first batch of an attempt."""
+
+LOST = "lost"
+"""The executor dies after it has acknowledged, and Spark gets none of the rows."""
+
+RETURNED = "returned"
+"""The reader sends all of its splits back."""
+
+_PATIENCE = 100
+"""Turns of the background that a question of Spark's may take."""
+
+_MOST_BATCHES = 200
+"""A source that has always more to read never comes to its end."""
+
+_QUIET = 4
+"""Questions without news in a row after which a run has come to its end."""
+
+
+class Trial:
+    """A query, its driver processes one after the other, and what Spark has of it."""
+
+    def __init__(
+        self,
+        make_source: Callable[[], Source[Any, Any]],
+        *,
+        limits: BatchLimits,
+        parallelism: int | None = 2,
+        bounded: bool = False,
+        starting_state: StartingState | None = None,
+        fault: Fault | None = None,
+    ) -> None:
+        """`make_source` is called for each process; `bounded` is Trigger.AvailableNow.
+
+        `fault` kills the first process that comes to it.
+        """
+        self._make_source = make_source
+        self._limits = limits
+        self._parallelism = parallelism
+        self._bounded = bounded
+        self._starting_state = starting_state
+        self.objects = MemoryStateStore("trial" if starting_state is None else "fork")
+        """The state directory."""
+        self.offsets: list[CheckpointRef] = []
+        """Spark's offset log."""
+        self.sink: list[list[Row]] = []
+        """The rows of each committed batch."""
+        self.script: list[str] = []
+        """What happens to the next attempts of tasks, in turn; nothing if it is empty."""
+        self.meanwhile: Callable[[], object] = lambda: None
+        """Happens between an attempt that is lost and the one that repeats it."""
+        self._fault = fault
+        self.kills = 0
+        """Processes that `fault` has killed."""
+        self._stores: list[FaultyStateStore] = []
+        self._attempts = 0
+        self._outcomes: dict[int, list[Row]] = {}
+        self._start_driver()
+
+    @property
+    def rows(self) -> list[Row]:
+        """Everything in the sink."""
+        return [row for batch in self.sink for row in batch]
+
+    def _store(self) -> FaultyStateStore:
+        store = FaultyStateStore(self.objects)
+        store.fault = self._fault
+        self._stores.append(store)
+        return store
+
+    # The driver -----------------------------------------------------------------------------
+
+    def _start_driver(self) -> None:
+        self._driver_store = self._store()
+        savepoint = self._starting_state
+        settings = CoordinatorSettings(
+            limits=self._limits,
+            parallelism=self._parallelism,
+            # No split of a suite is given up.
+            max_split_attempts=100,
+            deltas_per_base=2,
+            discovery_timeout=0.0,
+            commit_patience=0.0,
+            upkeep_patience=0.0,
+            starting_state=None if savepoint is None else lambda: savepoint,
+        )
+        made: list[HandCrankedCalls] = []
+
+        def make_calls(*arguments: Any) -> HandCrankedCalls:
+            made.append(HandCrankedCalls(*arguments))
+            return made[0]
+
+        retrying = RetryingStateStore(self._driver_store, attempts=1, sleep=lambda _: None)
+        self.source = self._make_source()
+        self.coordinator: Coordinator[Any, Any] = Coordinator(
+            self.source, retrying, settings, lambda: 0.0, make_calls
+        )
+        (self.calls,) = made
+        if self._bounded:
+            self.coordinator.prepare_available_now()
+        self._is_planned = False
+
+    def restart(self, parallelism: int | None = None) -> None:
+        """The driver's process is gone; another one takes over, perhaps with other readers."""
+        self._parallelism = parallelism or self._parallelism
+        self._start_driver()
+
+    @property
+    def _start(self) -> CheckpointRef:
+        return self.offsets[len(self.sink) - 1] if self.sink else NO_CHECKPOINT
+
+    def step(self) -> bool:
+        """One batch, or what is left of one after a kill; False if there is nothing new."""
+        try:
+            return self._step()
+        except SimulatedCrash:
+            self._died()
+            self.restart()
+            return True
+
+    def kill_at(self, fault: Fault | None) -> None:
+        """Kill the next process that comes to `fault`; None calls that off."""
+        self._fault = fault
+        for store in self._stores:
+            store.fault = fault
+
+    def _died(self) -> None:
+        self.kills += 1
+        self.kill_at(None)
+
+    def _step(self) -> bool:
+        if len(self.offsets) == len(self.sink):
+            self.calls.run_calls()
+            end = self._latest()
+            if end == self._start:
+                return False
+            self.offsets.append(end)
+            self._outcomes = {}
+        end = self.offsets[-1]
+        tasks = [
+            task
+            for checkpoint in self.coordinator.assignments(self._start, end)
+            for task in self._tasks_of(checkpoint)
+        ]
+        self._background()
+        for task in tasks:
+            while task.reader not in self._outcomes:
+                self._attempt(task)
+                self._background()
+        # A sink that is replayed has the batch's number already; here the rows are the same.
+        self.sink.append([row for rows in self._outcomes.values() for row in rows])
+        self.coordinator.commit(end)
+        self.calls.run_calls()
+        return True
+
+    def _background(self) -> None:
+        # While a batch is read, discovery goes on, and the next checkpoint may be cut.
+        self.calls.run_calls()
+        self.calls.tick()
+
+    def _latest(self) -> CheckpointRef:
+        for _ in range(_PATIENCE):
+            try:
+                return self.coordinator.latest(self._start)
+            except WaitTimeoutError:
+                self.calls.run_calls()
+        message = f"the source has not discovered what is there after {_PATIENCE} calls"
+        raise AssertionError(message)
+
+    def _tasks_of(self, checkpoint: Checkpoint) -> Iterator[Assignment[Any]]:
+        for reader in readers_of(checkpoint):
+            yield Assignment(
+                checkpoint.ref,
+                reader,
+                splits_of(checkpoint, reader, self.source.split_serializer),
+                checkpoint.header.events.get(str(reader), ()),
+                continuations_of(checkpoint, reader),
+            )
+
+    def run_to_end(self) -> None:
+        """Batch after batch until nothing new comes."""
+        quiet = batches = 0
+        while quiet < (1 if self._bounded else _QUIET):
+            quiet, batches = (0, batches + 1) if self.step() else (quiet + 1, batches)
+            assert batches < _MOST_BATCHES, f"the run does not end: {batches} batches"
+
+    # The executors --------------------------------------------------------------------------
+
+    def _attempt(self, task: Assignment[Any]) -> None:
+        word = self.script.pop(0) if self.script else ""
+        store = self._store()
+        source = self._make_source()
+
+        def make_reader(context: ReaderContext) -> SplitReader[Any]:
+            if word == RETURNED and context.may_return:
+                return _SendsBack()
+            return source.create_reader(context)
+
+        reader = ReaderTask(
+            make_reader,
+            source.split_serializer,
+            ReaderCommits(RetryingStateStore(store, attempts=1, sleep=lambda _: None)),
+            source.reader_event_types,
+            may_return=True,
+        )
+        self._attempts += 1
+        rows: list[Row] = []
+        batches = reader.read(task, Attempt(self._attempts))
+        try:
+            for batch in batches:
+                assert batch.schema.equals(source.schema), (
+                    f"a batch has the schema {batch.schema}; expected {source.schema}"
+                )
+                rows += batch.to_pylist()
+                if word == KILLED:
+                    store.dead = True
+                    raise SimulatedCrash
+        except SimulatedCrash:
+            with suppress(SimulatedCrash):
+                getattr(batches, "close", lambda: None)()
+            if word != KILLED:
+                self._died()
+            return
+        if word == LOST:
+            self.meanwhile()
+            return
+        self._outcomes[task.reader] = rows
+
+    # What came of it ------------------------------------------------------------------------
+
+    def commits(self) -> list[ReaderCommit]:
+        """The reader commits of all batches in the sink."""
+        known = ReaderCommits(self.objects)
+        return [
+            commit
+            for ref in self.offsets[: len(self.sink)]
+            for reader in known.readers(ref)
+            if (commit := known.find(ref, reader)) is not None
+        ]
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """The checkpoints of all batches."""
+        return [self.coordinator.history.load(ref) for ref in self.offsets]
+
+    def check(self, landed: Iterable[Row], what: str = "") -> None:
+        """Every landed row is in the sink exactly once, and nothing else is."""
+        check_rows(self.rows, landed, what)
+
+
+def check_rows(found: Iterable[Row], expected: Iterable[Row], what: str = "") -> None:
+    """Raise unless both hold the same rows, in any order.
+
+    Raises:
+        AssertionError: names some of the rows that are lost, doubled or invented.
+    """
+    there, due = Counter(map(_key, found)), Counter(map(_key, expected))
+    lost, more = due - there, there - due
+    told = f"{what}: " if what else ""
+    assert not lost, f"{told}{lost.total()} rows lost: {_some(lost)}"
+    assert not more, f"{told}{more.total()} rows doubled or invented: {_some(more)}"
+
+
+def _key(row: Row) -> str:
+    return repr(sorted(row.items()))
+
+
+def _some(rows: Counter[str]) -> str:
+    return ", ".join(sorted(rows)[:3])
+
+
+class _SendsBack(SplitReader[Any]):
+    """A reader that can read nothing."""
+
+    @override
+    def read(self, splits: Sequence[Any]) -> Iterator[pa.RecordBatch | Report]:
+        for split in splits:
+            yield SplitReturned(split.split_id, "the suite sends it back")

@@ -1,0 +1,336 @@
+"""Two sources in a row, looked at where one ends and the other begins."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.file_columns import changes_of, ranges_of
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
+    FIRST,
+    SECOND,
+)
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.hybrid_source import HybridSource
+from pyspark_sluice.connector.source.testing import SourceSuite, Trial
+from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.enumerator.hybrid.enumerator import HybridEnumerator
+from pyspark_sluice.enumerator.large_state import StateDocument
+from pyspark_sluice.errors import OptionError
+from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
+from pyspark_sluice.examples.log_source.log_source import LogSource
+from pyspark_sluice.reader.files.testing import version
+from pyspark_sluice.tests.connector.source import test_source_suite
+from pyspark_sluice.tests.connector.source.archived import LINES, Logs, Named, trial_of
+
+pytestmark = pytest.mark.slow
+IDS = pa.schema([("id", pa.int64())])
+
+
+@pytest.fixture
+def logs(tmp_path):
+    return Logs(tmp_path)
+
+
+def half_of(trial, checkpoint):
+    """The half that a checkpoint is in."""
+    states = trial.source.state_serializer
+    return states.deserialize(1, pa.concat_batches(checkpoint.state)).half
+
+
+def _halves(trial):
+    """The half that each checkpoint of the query is in; its splits are of that half."""
+    splits = trial.source.split_serializer
+    halves = []
+    for of in trial.checkpoints():
+        halves.append(half_of(trial, of))
+        assigned = [split for _, batch in of.assigned for split in splits.deserialize(1, batch)]
+        assert {split.half for split in assigned} <= {halves[-1]}
+    return halves
+
+
+def test_all_of_the_files_come_before_any_of_the_log(logs):
+    landed = [row for part in range(3) for row in logs.land(part, 6)]
+    trial = trial_of(logs)
+    trial.run_to_end()
+    trial.check(landed)
+    halves = _halves(trial)
+    assert halves == sorted(halves)
+    assert set(halves) == {FIRST, SECOND}
+    assert trial.coordinator.report()["half"] == "second"
+
+
+def _opened(*_):
+    pytest.fail("something of the first half was opened")
+
+
+def test_a_restart_in_the_second_half_opens_nothing_of_the_first(logs):
+    class NeverAgain(Named):
+        def first(self):
+            made = super().first()
+            broken = {"create_enumerator": _opened, "create_reader": _opened}
+            vars(made).update(broken)
+            return made
+
+    landed = logs.land(0, 6)
+    trial = trial_of(logs, Named)
+    trial.run_to_end()
+    shutil.rmtree(logs.archive)
+    trial._make_source = lambda: NeverAgain(logs.options(), LINES)
+    trial.restart()
+    landed += logs.land(0, 3)
+    trial.run_to_end()
+    trial.check(landed)
+
+
+def test_the_switch_is_kept_though_the_log_has_nothing_yet(logs):
+    landed = logs.land(0, 2, archived=2)
+    trial = trial_of(logs)
+    trial.run_to_end()
+    trial.check(landed)
+    logs.write_archive(0, [{"partition": "p0.log", "position": 900, "line": "later"}], 999)
+    trial.restart()
+    trial.run_to_end()
+    trial.check(landed)
+
+
+def test_files_that_land_before_the_switch_is_durable_move_the_seam(logs):
+    first, more = logs.land(0, 4, archived=1), logs.land(1, 4, archived=0)
+    trial = trial_of(logs)
+    trial.step()
+    assert trial.step()
+    # The driver dies at the seam, before Spark has written the switch down.
+    del trial.offsets[1:], trial.sink[1:]
+    logs.write_archive(0, first[1:3], first[3]["position"])
+    trial.restart()
+    trial.run_to_end()
+    trial.check([*first, *more])
+
+
+class Noted(Trial):
+    """Notes in which half the driver was when it was killed, and the half of what is durable."""
+
+    died_at: set[tuple[int, int]] = set()
+
+    def restart(self, parallelism=None):
+        opened = self.coordinator._opened
+        if self.kills and opened is not None:
+            history = CheckpointHistory(self.objects)
+            durable = [half_of(self, history.load(ref)) for ref in history.checkpoints()]
+            self.died_at.add((opened.enumerator._half, max(durable, default=FIRST)))
+        super().restart(parallelism)
+
+
+def test_kills_at_each_operation_meet_a_switch_that_is_not_durable(tmp_path):
+    for after in count():
+        (tmp_path / str(after)).mkdir()
+        logs = Logs(tmp_path / str(after))
+        landed = [row for part in range(2) for row in logs.land(part, 3)]
+        fault = Fault("crash before", after)
+        trial = Noted(
+            lambda logs=logs: ArchivedLog(logs.options(), LINES),
+            limits=BatchLimits(files=2),
+            fault=fault,
+        )
+        trial.run_to_end()
+        trial.check(landed)
+        if not trial.kills:
+            break
+    assert Noted.died_at == {(FIRST, FIRST), (SECOND, FIRST), (SECOND, SECOND)}
+
+
+def test_a_run_that_ends_goes_on_beyond_the_seam(logs):
+    landed = [row for part in range(3) for row in logs.land(part, 6)]
+    trial = trial_of(logs, bounded=True)
+    trial.run_to_end()
+    trial.check(landed)
+
+
+def test_without_files_the_log_is_read_from_its_beginning(logs):
+    landed = logs.land(0, 3, archived=0)
+    trial = trial_of(logs)
+    trial.run_to_end()
+    trial.check(landed)
+
+
+@pytest.mark.parametrize("half", [FIRST, SECOND])
+def test_a_savepoint_in_either_half_needs_only_that_half(logs, half):
+    landed = [row for part in range(3) for row in logs.land(part, 6)]
+    trial = trial_of(logs)
+    trial.run_to_end()
+    number = _halves(trial).index(half)
+    fork = trial_of(logs, starting_state=StartingState(trial.objects, trial.offsets[number]))
+    if half == SECOND:
+        shutil.rmtree(logs.archive)
+    fork.run_to_end()
+    before = [row for batch in trial.sink[: number + 1] for row in batch]
+    Trial.check(fork, [row for row in landed if row not in before])
+
+
+def test_an_error_at_the_seam_fails_the_query_and_a_restart_tries_again(logs):
+    class NoAnswer(Named):
+        def state_at(self, position):
+            raise OSError("the broker does not answer")
+
+    landed = logs.land(0, 4)
+    trial = trial_of(logs, NoAnswer)
+    with pytest.raises(OSError, match="the broker does not answer"):
+        trial.run_to_end()
+    trial._make_source = lambda: Named(logs.options(), LINES)
+    trial.restart()
+    trial.run_to_end()
+    trial.check(landed)
+
+
+def test_cleaning_is_refused(logs):
+    options = logs.options(cleanSource="delete", cleanSourceRetention="1d")
+    trial = Trial(lambda: ArchivedLog(options, LINES), limits=BatchLimits())
+    with pytest.raises(OptionError, match="a hybrid source does not clean up"):
+        trial.step()
+
+
+# Any source can be either half ----------------------------------------------------------------
+
+
+class TwoFolders(HybridSource):
+    """Files, then other files; copies of the first folder's count as seen in the second."""
+
+    def _files(self, folder):
+        path = f"{self.options.path}/{folder}"
+        return FileSource(self.options.model_copy(update={"path": path}), self.schema)
+
+    def first(self):
+        return self._files("old")
+
+    def second(self):
+        return self._files("new")
+
+    def position_after(self, position, splits):
+        return sorted({*(position or ()), *(Path(split.file.path).name for split in splits)})
+
+    def state_at(self, position):
+        copies = [version(Path(self.options.path) / "new" / name) for name in position or ()]
+        known = changes_of(
+            ranges_of([FileSplit(of, of.size, of.size) for of in copies]), known=True
+        )
+        document = StateDocument(0, 0, 1, [known], 1, [])
+        return self.second().restore_state([document], Attachments(MemoryStateStore(), 0))
+
+
+class TestTwoFolders(SourceSuite):
+    """Both halves write changes, and bases with objects beside them."""
+
+    def make_source(self, place):
+        for folder in ("old", "new"):
+            (place / folder).mkdir(exist_ok=True)
+        return TwoFolders(Logs(place).options(), IDS)
+
+    def land(self, place, part, rows):
+        number = len(list(place.glob("*/*.json")))
+        text = "".join(json.dumps({"id": number * 100 + i}) + "\n" for i in range(rows))
+        for folder in ("new", "old") if number < 4 else ("new",):
+            (place / folder).mkdir(exist_ok=True)
+            hidden = place / folder / f".{number}"
+            hidden.write_text(text)
+            hidden.rename(place / folder / f"{number}.json")
+        return [{"id": number * 100 + i} for i in range(rows)]
+
+
+class LogThenFiles(HybridSource):
+    """The other way round: what the log has at the start, then what lands in the archive."""
+
+    def first(self):
+        return LogSource(self.options, self.schema)
+
+    def second(self):
+        path = f"{self.options.path}/archive"
+        return FileSource(self.options.model_copy(update={"path": path}), self.schema)
+
+    def position_after(self, position, splits):
+        return None
+
+    def state_at(self, position):
+        return None
+
+
+def test_a_log_may_be_the_first_half(logs):
+    of_log = [row for part in range(3) for row in logs.land(part, 5, archived=0)]
+    of_files = [{"partition": "archived", "position": n, "line": "x"} for n in range(4)]
+    logs.write_archive(0, of_files, 1)
+    trial = trial_of(logs, LogThenFiles)
+    trial.step()
+    later = logs.land(7, 2, archived=0)
+    trial.restart()
+    trial.run_to_end()
+    # It is bounded, and looks again after a restart.
+    trial.check([*of_log, *later, *of_files])
+    assert trial.rows[-4:] == of_files
+
+
+# Planted bugs ---------------------------------------------------------------------------------
+
+
+class SwitchesTooEarly(HybridEnumerator):
+    """Does not wait for what is with readers."""
+
+    @property
+    def _is_over(self):
+        return self._half == FIRST and self._inner.has_discovered
+
+
+class ForgetsThePosition(HybridEnumerator):
+    """Begins each incarnation of the first half without what came before."""
+
+    def __init__(self, context, source, state):
+        super().__init__(context, source, state and replace(state, position=None))
+
+
+class WritesTheFirstHalfOnly(HybridEnumerator):
+    """The switch is in no checkpoint."""
+
+    def snapshot_state(self, checkpoint_id):
+        return replace(super().snapshot_state(checkpoint_id), half=FIRST, snapshots=[])
+
+
+class BeginsTheLogAnew(HybridEnumerator):
+    """Begins the second half where its log begins, not where the files end."""
+
+    def _enter_second(self, token, state, error):
+        super()._enter_second(token, None, error)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [SwitchesTooEarly, ForgetsThePosition, WritesTheFirstHalfOnly, BeginsTheLogAnew],
+    ids=lambda broken: broken.__name__,
+)
+def test_the_suite_notices_a_broken_seam(tmp_path, broken):
+    class Suite(test_source_suite.TestArchivedLog):
+        def make_source(self, place):
+            made = super().make_source(place)
+            made.create_enumerator = lambda *given: broken(given[0], made, given[1])
+            return made
+
+    runs = [
+        Suite().test_several_splits_are_read_once,
+        Suite().test_a_restart_resumes,
+        Suite().test_splits_that_are_sent_back_are_read_later,
+    ]
+    noticed = []
+    for number, run in enumerate(runs):
+        (tmp_path / str(number)).mkdir()
+        try:
+            run(tmp_path / str(number))
+        except Exception as error:  # noqa: BLE001 - whatever a broken source runs into
+            noticed.append(error)
+    assert noticed

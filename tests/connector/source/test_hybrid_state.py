@@ -1,0 +1,119 @@
+"""What a hybrid source writes down, and what reaches which half."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
+    FIRST,
+    SECOND,
+    HybridSplit,
+    HybridSplitSerializer,
+)
+from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
+from pyspark_sluice.enumerator.hybrid.enumerator import HybridEnumerator
+from pyspark_sluice.enumerator.hybrid.state import HybridState
+from pyspark_sluice.enumerator.testing import HandCrankedContext
+from pyspark_sluice.errors import ProtocolError, StateVersionError
+from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
+from pyspark_sluice.examples.log_source.log_source import LogSource, LogSplit
+from pyspark_sluice.reader.api import ReaderContext
+from pyspark_sluice.reader.hybrid import HybridReader
+from pyspark_sluice.tests.connector.source.archived import LINES, Logs, Named, trial_of
+
+
+@pytest.fixture
+def logs(tmp_path):
+    return Logs(tmp_path)
+
+
+def test_events_of_one_half_do_not_reach_readers_of_the_other(logs):
+    made, context = ArchivedLog(logs.options(), LINES), HandCrankedContext()
+    enumerator = HybridEnumerator(context, made, None)
+    enumerator._inner_context.send_event(1, "hello")
+    assert context.events == [(1, [FIRST, "hello"])]
+    seen = []
+
+    def make(of):
+        seen.append(of.events)
+        return LogSource(logs.options(), LINES).create_reader(of)
+
+    task = ReaderContext(1, 0, 0, events=[[FIRST, "hello"], [SECOND, "later"]])
+    logs.land(0, 1, archived=0)
+    assert list(HybridReader([make, make], task).read([HybridSplit(SECOND, LogSplit("p0.log", 0))]))
+    assert seen == [["later"]]
+
+
+def test_events_that_a_reader_never_got_come_back_to_their_own_half(logs):
+    made = ArchivedLog(logs.options(), LINES)
+    enumerator = HybridEnumerator(HandCrankedContext(), made, HybridState(SECOND, {}, ()))
+    enumerator.add_events_back([[FIRST, "of a reader of files"]], 3)
+    with pytest.raises(ProtocolError, match="events wait for a reader that no longer exists"):
+        enumerator.add_events_back([[SECOND, "of a reader of the log"]], 3)
+
+
+# What is written down -------------------------------------------------------------------------
+
+
+def _serializer(version=1):
+    def of(name):
+        return JsonSerializer(version, lambda split: [name, split], lambda _, value: value[1])
+
+    return HybridSplitSerializer([of("a"), of("b")])
+
+
+def test_splits_of_both_halves_keep_their_order():
+    splits = [HybridSplit(half, f"{half}{n}") for n, half in enumerate([0, 0, 1, 0, 1, 1])]
+    batch = _serializer().serialize(splits)
+    assert _serializer().deserialize(1, batch) == splits
+    assert _serializer().serialize([]).schema == batch.schema
+    assert json.loads(json.dumps(batch.to_pydict())) == batch.to_pydict()
+
+
+def test_a_half_that_a_newer_release_has_written_is_refused():
+    batch = _serializer(version=2).serialize([HybridSplit(SECOND, "x")])
+    with pytest.raises(StateVersionError, match="version 2"):
+        _serializer(version=1).read(1, batch)
+
+
+@pytest.mark.parametrize("half", [FIRST, SECOND])
+def test_a_state_that_a_newer_release_of_a_half_has_written_is_refused(logs, half):
+    logs.land(0, 4, archived=4 if half == FIRST else 0)
+    trial = trial_of(logs, Named)
+    for _ in range(1 + half):
+        trial.step()
+
+    class Older(Named):
+        @property
+        def halves(self):
+            return [_from_version_zero(of) for of in super().halves]
+
+    trial._make_source = lambda: Older(logs.options(), LINES)
+    trial.restart()
+    with pytest.raises(StateVersionError, match=r"found version 1; expected at most version 0"):
+        trial.step()
+
+
+def _from_version_zero(source):
+    serializer = type(source.state_serializer)
+    return _WithState(source, type("Older", (serializer,), {"version": 0})())
+
+
+class _WithState:
+    """A source, and a serializer of an older release."""
+
+    def __init__(self, source, serializer):
+        self._source = source
+        self.state_serializer = serializer
+
+    def __getattr__(self, name):
+        return getattr(self._source, name)
+
+
+def test_splits_of_the_first_half_are_refused_in_the_second(logs):
+    source = ArchivedLog(logs.options(), LINES)
+    enumerator = HybridEnumerator(HandCrankedContext(), source, HybridState(SECOND, {}, ()))
+    with pytest.raises(ProtocolError, match="splits of the first half were sent back"):
+        enumerator.add_splits_back([HybridSplit(FIRST, LogSplit("p0.log", 0))], 0)

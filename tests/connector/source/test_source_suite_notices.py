@@ -1,0 +1,171 @@
+"""The suite for sources has teeth: each of these sources is broken, and one of its tests fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
+from pyspark_sluice.connector.source.testing.planted_bugs import PlantedBug
+from pyspark_sluice.examples.table_source import table_source, table_source_test
+from pyspark_sluice.examples.table_source.table_source import Ids, TableEnumerator, TableReader
+from pyspark_sluice.reader.api import SplitFinished
+
+
+class NoEndOfDiscovery(TableEnumerator):
+    has_discovered = False
+
+
+class ForgetsWhatIsKnown(TableEnumerator):
+    """Each restart looks from the first id on."""
+
+    def snapshot_state(self, checkpoint_id):
+        return [*self.pending, Ids(1, 1)]
+
+
+class LosesIdsThatComeBack(TableEnumerator):
+    def add_splits_back(self, splits, reader):
+        self.pending += splits[1:]
+
+
+class AssignsToReadersOfBefore(TableEnumerator):
+    def plan_batch(self, room):
+        while self.pending and not room.is_full:
+            ids = self.pending.pop(0)
+            self.context.assign_splits({ids.start // self.size % 3: [ids]})
+            room.take(ids.split_id, 0, ids.end - ids.start)
+
+
+class ReadsNewer(TableEnumerator):
+    """A run that ends goes on as long as something comes."""
+
+    def plan_batch(self, room):
+        if not self.pending:
+            self.size += 1
+            self.pending = [Ids(-self.size, -self.size)]
+        super().plan_batch(room)
+
+
+class CountsNothing(TableReader):
+    def read(self, splits):
+        for item in super().read(splits):
+            counted = not isinstance(item, SplitFinished)
+            yield item if counted else SplitFinished(item.split_id, 0)
+
+
+class FewerRowsEveryOtherTime(TableReader):
+    """Equal splits, other rows."""
+
+    attempts = 0
+
+    def read(self, splits):
+        FewerRowsEveryOtherTime.attempts += 1
+        for item in super().read(splits):
+            if isinstance(item, pa.RecordBatch) and FewerRowsEveryOtherTime.attempts % 2:
+                yield item.slice(0, 1)
+            else:
+                yield item
+
+
+class OfAnotherType(TableReader):
+    def read(self, splits):
+        other = pa.schema([("id", pa.int32()), ("text", pa.string())])
+        for item in super().read(splits):
+            yield item.cast(other) if isinstance(item, pa.RecordBatch) else item
+
+
+SAME_ID = type("SameId", (Ids,), {"split_id": "ids"})
+
+BROKEN: dict[str, tuple[dict[str, Any], list[str], str]] = {
+    "a discovery without end": (
+        {"enumerator": NoEndOfDiscovery},
+        ["test_one_split_is_read_once"],
+        "has not discovered what is there",
+    ),
+    "a state that forgets": (
+        {"enumerator": ForgetsWhatIsKnown},
+        ["test_a_restart_resumes", "test_a_kill_at_any_operation_on_the_state"],
+        "rows doubled",
+    ),
+    "splits that are lost on their way back": (
+        {"enumerator": LosesIdsThatComeBack},
+        ["test_splits_that_are_sent_back_are_read_later"],
+        "rows lost",
+    ),
+    "readers that are not there": (
+        {"enumerator": AssignsToReadersOfBefore},
+        ["test_fewer_readers_after_a_restart"],
+        "not registered",
+    ),
+    "a run without end": (
+        {"enumerator": ReadsNewer},
+        ["test_a_run_that_ends_reads_what_is_there"],
+        "does not end",
+    ),
+    "rows that are not counted": (
+        {"reader": CountsNothing},
+        ["test_metrics_count_the_rows"],
+        "commits count 0 rows of 12",
+    ),
+    "rows that differ": (
+        {"reader": FewerRowsEveryOtherTime},
+        ["test_a_task_that_has_acknowledged_is_repeated_exactly"],
+        "rows lost",
+    ),
+    "another type": ({"reader": OfAnotherType}, ["test_one_split_is_read_once"], "has the schema"),
+    "one id for all": (
+        {"split": SAME_ID},
+        ["test_splits_survive_being_written"],
+        "reported twice on a split",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_source_fails(name, tmp_path, monkeypatch):
+    parts, tests, expected = BROKEN[name]
+    for part, broken in parts.items():
+        attribute = {"enumerator": "TableEnumerator", "reader": "TableReader", "split": "Ids"}[part]
+        monkeypatch.setattr(table_source, attribute, broken)
+    suite = table_source_test.TestTableSource()
+    for test in tests:
+        place = tmp_path / test
+        place.mkdir()
+        with pytest.raises(Exception, match=expected):
+            getattr(suite, test)(place)
+
+
+class Harmless(PlantedBug):
+    """Reached, and without effect."""
+
+    def reader(self, make, context):
+        self.was_reached = True
+        return make(context)
+
+
+def test_a_planted_bug_that_goes_unnoticed_fails_the_suite(tmp_path):
+    class Suite(table_source_test.TestTableSource):
+        planted_bugs = (Harmless,)
+
+    with pytest.raises(AssertionError, match="Harmless goes unnoticed"):
+        Suite().test_a_planted_bug_is_noticed(tmp_path)
+
+
+def test_a_schema_that_depends_on_the_value_is_noticed(tmp_path):
+    class ByValue(JsonSerializer[Ids]):
+        def serialize(self, value):
+            batch = super().serialize(value)
+            return batch.append_column("n", pa.array([0] * len(value))) if value else batch
+
+    class Source(table_source.TableSource):
+        split_serializer = ByValue(1, lambda ids: [ids.start, ids.end], lambda _, v: Ids(*v))
+
+    class Suite(table_source_test.TestTableSource):
+        def make_source(self, place):
+            made = super().make_source(place)
+            return Source(made.options, made.schema)
+
+    with pytest.raises(Exception, match="schema"):
+        Suite().test_splits_survive_being_written(tmp_path)
