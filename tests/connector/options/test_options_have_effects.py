@@ -213,7 +213,7 @@ def test_the_first_listing_is_waited_for_as_long_as_is_said(begin, tmp_path):
     fsspec.register_implementation("stuck", Stuck, clobber=True)
     stream = begin(path=f"stuck://{tmp_path}/in", discoveryTimeout="300ms")
     try:
-        with pytest.raises(SluiceError, match="did not end in time"):
+        with pytest.raises(SluiceError, match="timed out waiting for the first listing"):
             stream.batch()
     finally:
         Stuck.may_end.set()
