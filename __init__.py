@@ -1,11 +1,11 @@
 """pyspark-sluice: the open Auto Loader, `spark.readStream.format("sluice")`.
 
-Import it before the session is made: Spark then looks for sources with the interpreter that runs
-your program, also where that is a virtual environment nobody has activated. For a session that is
-already there, call `register(spark)`.
+Import it before you create the session: Spark then looks for sources with the interpreter that runs
+your program, even if that is in a virtual environment that is not activated. For a session that
+already exists, call `register(spark)`.
 
 Spark imports every module called `pyspark_*` to look for a `DefaultSource`, and the command line
-starts without Spark, so this one is light: what it offers is imported when it is asked for.
+starts without Spark, so this module is light: it imports what it exports on first use.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,25 +1,25 @@
-"""Every error that reaches a user, as one tree cut by whose fault it is.
+"""Every error that reaches a user, as one tree, grouped by the cause.
 
 SluiceError
-├── OptionError            the call: options that do not fit together or do not parse
+├── OptionError            the call: options that contradict each other or do not parse
 ├── StateError             the disk: the state directory
 │   ├── StateVersionError      written by a newer release
-│   ├── StateCorruptError      bytes that do not add up
-│   ├── StateMissingError      a checkpoint that Spark refers to is not there
+│   ├── StateCorruptError      damaged bytes
+│   ├── StateMissingError      a checkpoint that Spark refers to is missing
 │   └── StateNotSharedError    driver and executor do not see the same state directory
 ├── FencedError            two queries on one state directory
-├── SourceUnavailable      the world: discovery cannot list what it was pointed at
+├── SourceUnavailable      the storage: discovery cannot list the path
 │   └── MissingPathError       the path does not exist
-├── SplitReadError         the world: a split that cannot be read
-│   ├── FileVanishedError      gone since discovery
+├── SplitReadError         the storage: a split that cannot be read
+│   ├── FileVanishedError      deleted since discovery
 │   ├── FileChangedError       another version than the one discovered
-│   ├── MalformedDataError     bytes that are not of the declared format
+│   ├── MalformedDataError     bytes that are not in the declared format
 │   └── SchemaMismatchError    data that does not fit the user's schema
 ├── NewColumnsError        the data has columns that the schema does not have
 │   └── SchemaEvolvedError     and the schema that has them is stored: start again
 ├── ReplayError            a second attempt cannot repeat what the first one acknowledged
 ├── TableError             the table: a batch of landed files that does not fit it
-├── WaitTimeoutError       a bounded wait ran out
+├── WaitTimeoutError       a wait timed out
 └── ProtocolError          a bug in an enumerator, a reader or in Sluice itself
 
 Not here: anything Spark raises by itself.
@@ -59,10 +59,10 @@ ErrorT = TypeVar("ErrorT", bound=BaseException)
 
 
 class SluiceError(Exception):
-    """Root of the tree. Says what happened, where, found against expected, and the way out.
+    """Root of the tree. Says what happened, where, what was found and expected, and the remedy.
 
     The five parts are positional, so that an error survives pickling between Spark's processes.
-    None of them tells what storageOptions keep secret, whatever it quotes.
+    Secrets of storageOptions are masked in all of them.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SluiceError(Exception):
 
 
 class OptionError(SluiceError):
-    """The options of the call do not parse or do not fit together; `what` lists every problem."""
+    """The options do not parse or contradict each other; `what` lists every problem."""
 
 
 class StateError(SluiceError):
@@ -95,11 +95,11 @@ class StateVersionError(StateError):
 
 
 class StateCorruptError(StateError):
-    """A state object is there but its bytes do not add up."""
+    """A state object exists, but its bytes are damaged."""
 
 
 class StateMissingError(StateError):
-    """Spark refers to a checkpoint that the state directory does not hold."""
+    """Spark refers to a checkpoint that is not in the state directory."""
 
 
 class StateNotSharedError(StateError):
@@ -111,7 +111,7 @@ class FencedError(SluiceError):
 
 
 class SourceUnavailable(SluiceError):
-    """Discovery failed repeatedly; nothing was skipped, a restart continues where it stood."""
+    """Discovery failed repeatedly; nothing was skipped, and a restart resumes there."""
 
 
 class MissingPathError(SourceUnavailable):
@@ -123,7 +123,7 @@ class SplitReadError(SluiceError):
 
 
 class FileVanishedError(SplitReadError):
-    """A file is gone between its discovery and its reading."""
+    """A file was deleted between discovery and reading."""
 
 
 class FileChangedError(SplitReadError):
@@ -131,7 +131,7 @@ class FileChangedError(SplitReadError):
 
 
 class MalformedDataError(SplitReadError):
-    """The bytes of a file are not of the declared format."""
+    """The bytes of a file are not in the declared format."""
 
 
 class SchemaMismatchError(SplitReadError):
@@ -143,7 +143,7 @@ class NewColumnsError(SluiceError):
 
 
 class SchemaEvolvedError(NewColumnsError):
-    """The data has new columns; the schema that has them is stored, and a restart goes on."""
+    """The data has new columns; the schema that has them is stored: restart the query."""
 
 
 class ReplayError(SluiceError):

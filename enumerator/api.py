@@ -2,7 +2,7 @@
 
 Roles: a `SplitEnumerator` finds work and decides which reader gets it; the coordinator runs it,
 owns the gateways to the readers and takes the checkpoints; the `SplitEnumeratorContext` is the
-enumerator's only door to the coordinator.
+enumerator's only access to the coordinator.
 
 All methods of an enumerator run one at a time, under the coordinator's lock, and must not block:
 input and output go through `SplitEnumeratorContext.call_async`.
@@ -32,19 +32,19 @@ ResultT = TypeVar("ResultT")
 
 
 class SplitEnumeratorContext(ABC, Generic[SplitT]):
-    """What an enumerator may ask of its coordinator."""
+    """What an enumerator can ask of its coordinator."""
 
     @property
     @abstractmethod
     def bounded(self) -> bool:
-        """True for a run that ends with what is there now (Trigger.AvailableNow).
+        """True for a run that ends with what exists now (Trigger.AvailableNow).
 
         The enumerator then discovers once, at `start`, and offers nothing newer.
         """
 
     @property
     def journal(self) -> Journal:
-        """Where the enumerator tells what happens; its lines name the query's state."""
+        """The enumerator's log; its lines name the query's state."""
         return Journal()
 
     @property
@@ -74,11 +74,11 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
         """Give splits to readers: all of them, or none if any reader is not registered.
 
         They join the reader's stream in the order of sending, and reach it once it has committed
-        every earlier checkpoint that has something for it. The splits are frozen here: what is
-        changed in them later is not seen by the reader.
+        every earlier checkpoint that has something for it. The splits are frozen here: the reader
+        does not see later changes.
 
         Raises:
-            ProtocolError: a reader is not registered or has been told there is no more.
+            ProtocolError: a reader is not registered, or was promised no more splits.
         """
 
     def continue_split(
@@ -90,7 +90,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
         max_rows: int | None = None,
         stop: Any = None,
     ) -> bool:
-        """Let `reader` go on with a split that it is still reading, in the next checkpoint.
+        """Let `reader` continue a split that it is still reading, in the next checkpoint.
 
         Where that starts is decided by the reader's own commit: what it leaves unfinished. If it
         leaves nothing, this assigns nothing. The remainder then belongs to this continuation and
@@ -105,11 +105,11 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
         Returns:
             False, and nothing is sent, unless the reader reads the split in a checkpoint that it
-            has not committed, and does not go on with it later already. After the commit the
+            has not committed, and does not continue it later already. After the commit the
             remainder comes back through `add_splits_back`.
 
         Raises:
-            ProtocolError: the reader is not registered or has been told there is no more.
+            ProtocolError: the reader is not registered, or was promised no more splits.
         """
         raise NotImplementedError
 
@@ -155,18 +155,18 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
         The micro-batch form of Flink's handle_split_request: all readers ask at once. Called
         in the background whenever the next checkpoint may have room: after each cut, after
-        `request_planning`, and once more right before a cut.
+        `request_planning`, and again directly before a cut.
         """
 
     @abstractmethod
     def add_splits_back(self, splits: Sequence[SplitT], reader: int) -> None:
-        """Take back splits that `reader` could not read or never came to, or what it left."""
+        """Take back splits that `reader` could not read or did not reach, or what it left."""
 
     def requeue_splits(self, splits: Sequence[SplitT]) -> None:
-        """A person wants these read once more: they become pending, each byte of them once.
+        """A user orders these to be read again: they become pending, each byte of them once.
 
-        What is pending of them stays as it is; what is cut or assigned of them later is as for any
-        other. Before anything is planned; a crash calls it again, on the state as it was before.
+        What is already pending of them does not change. Called before anything is planned; after a
+        crash it is called again, on the state from before.
 
         Raises:
             ProtocolError: this source does not know how (the default).
@@ -174,9 +174,9 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         raise _knows_no_orders(self, "requeue_splits")
 
     def forget_splits(self, splits: Sequence[SplitT]) -> None:
-        """A person wants these let go of: what is pending of them is pending no longer.
+        """A user orders these to be discarded: what is pending of them is no longer pending.
 
-        They count as seen. As for the rest see `requeue_splits`.
+        They count as seen. See `requeue_splits` for when it is called.
 
         Raises:
             ProtocolError: this source does not know how (the default).
@@ -185,10 +185,10 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> StateT:
-        """The state at this instant, which is the cut: earlier assignments are in, later out.
+        """The state at the cut: it contains earlier assignments and no later ones.
 
         Either the whole state or, if the source says `snapshots_are_changes`, what changed since
-        the snapshot before. Must not alias what the enumerator goes on to change.
+        the previous snapshot. Must not alias what the enumerator changes later.
         """
 
     def freeze_state(self) -> FrozenState | None:
@@ -204,7 +204,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         return False
 
     def improve_state(self, attachments: Attachments) -> bool:
-        """One bounded step of tidying objects beside the bases; True if there was any to do.
+        """One bounded step of merging objects next to the bases; True if there was work to do.
 
         Called on a worker thread, without the lock, as long as it returns True.
         """
@@ -223,7 +223,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         return
 
     def add_events_back(self, events: Sequence[Any], reader: int) -> None:
-        """Take back events for a reader that no longer exists: fewer readers are configured.
+        """Take back events for a reader that no longer exists, after `parallelism` was reduced.
 
         Raises:
             ProtocolError: this source sends events and does not know what to do (the default).
@@ -246,19 +246,19 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
     @property
     def has_discovered(self) -> bool:
-        """True once everything that was there at `start` has been found."""
+        """True once everything that existed at `start` has been found."""
         return True
 
     @property
     def wants_checkpoint(self) -> bool:
-        """True to have what is known made durable, though no split is assigned: an empty batch."""
+        """True to request a checkpoint even if no split is assigned: an empty batch."""
         return False
 
     def is_decided(self, room: BatchRoom) -> bool:
-        """True if nothing that may still turn up would join the batch that `room` measures.
+        """True if nothing that may still be found would join the batch that `room` measures.
 
-        Asked after `plan_batch`. The checkpoint is then made durable while the one before it is
-        still being read; what comes too late for it goes into the one after.
+        Called after `plan_batch`. The checkpoint is then made durable while the previous one is
+        still being read; later splits go into the next checkpoint.
         """
         return room.is_full
 
@@ -267,10 +267,10 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         return {}
 
     def cursors(self) -> Mapping[str, Any]:
-        """Where to go on looking for work, as JSON values: whole, and no newer than the snapshot.
+        """Where to resume looking for work, as JSON values: whole, and no newer than the snapshot.
 
-        Asked at each cut, after `snapshot_state`. Only saves time: without them an enumerator looks
-        everywhere.
+        Called at each cut, after `snapshot_state`. Only saves time: without them an enumerator
+        lists everything.
         """
         return {}
 
@@ -279,7 +279,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         return
 
     def close(self) -> None:
-        """Let go of what is open. Not guaranteed to be called."""
+        """Release open resources. Not guaranteed to be called."""
         return
 
 
@@ -294,18 +294,18 @@ def _knows_no_orders(enumerator: object, method: str) -> ProtocolError:
 
 
 class EnumeratorSource(ABC, Generic[SplitT, StateT]):
-    """The driver's half of a source: makes enumerators and writes down what they know."""
+    """The driver's part of a source: creates enumerators and serializes their state."""
 
     @property
     def name(self) -> str:
-        """Stands in every checkpoint; a restore by a source of another name is refused."""
+        """Is in every checkpoint; a restore by a source of another name is refused."""
         return f"{type(self).__module__}:{type(self).__qualname__}"
 
     @abstractmethod
     def create_enumerator(
         self, context: SplitEnumeratorContext[SplitT], state: StateT | None
     ) -> SplitEnumerator[SplitT, StateT]:
-        """A fresh enumerator (`state` None) or one that goes on from a checkpoint. No I/O."""
+        """A fresh enumerator (`state` None) or one that resumes from a checkpoint. No I/O."""
 
     def create_cleaner(self) -> SourceCleaner[SplitT] | None:
         """What takes read splits out of the way, for sources that want that. No I/O."""

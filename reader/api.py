@@ -27,7 +27,7 @@ class SplitFinished:
     """Rows yielded."""
 
     bytes: int = 0
-    """Bytes of input taken in, as stored (compressed length for compressed files)."""
+    """Bytes of input read, as stored (compressed length for compressed files)."""
 
     seconds: float = 0.0
     """Wall time spent on this split; a packed split gets its share by bytes."""
@@ -50,7 +50,7 @@ class SplitUnfinished(Generic[SplitT]):
 
 @dataclass(frozen=True, slots=True)
 class SplitReturned:
-    """The split cannot be read and goes back whole. No row of it has been yielded."""
+    """The split cannot be read and is returned whole. No row of it has been yielded."""
 
     split_id: str
     reason: str
@@ -91,7 +91,7 @@ class ReaderContext:
     """Split id -> the remainder an earlier attempt acknowledged: read exactly up to its start."""
 
     continued: Mapping[str, Continuation] = field(default_factory=dict)
-    """Split id -> how far a split that goes on may be read now: its bounds and its stop."""
+    """Split id -> how far a continued split may be read now: its bounds and its stop."""
 
     events: Sequence[Any] = ()
     """Custom events that the enumerator sent to this reader for this checkpoint, in order."""
@@ -117,5 +117,5 @@ class SplitReader(ABC, Generic[SplitT]):
         """
 
     def close(self) -> None:
-        """Let go of what is open. Not guaranteed to be called after a kill."""
+        """Release open resources. Not guaranteed to be called after a kill."""
         return

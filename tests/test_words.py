@@ -53,7 +53,12 @@ def idioms(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "page",
-    [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))],
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "checkpoint_meta" / "FORMAT.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+    ],
     ids=lambda page: page.name,
 )
 def test_documentation_uses_plain_words(page):

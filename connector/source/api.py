@@ -1,10 +1,10 @@
-"""What a source is: the driver's half and the executors' half, tied together.
+"""What a source is: the enumerator on the driver and the readers on the executors.
 
-A third party subclasses `Source` and names it with `.option("source", "package.module:Class")`;
-the file source goes through the same door.
+Subclass `Source` and select it with `.option("source", "package.module:Class")`; the file source
+uses the same interface.
 
-Not here: the contracts of the halves (`enumerator/api.py`, `reader/api.py`), and how a source is
-found by its name (`loading.py`).
+Not here: the contracts of enumerator and reader (`enumerator/api.py`, `reader/api.py`),
+and how a source is found by its name (`loading.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..options.model import SluiceOptions
 
 
 class Source(EnumeratorSource[SplitT, StateT], Generic[SplitT, StateT]):
-    """FLIP-27's Source: makes enumerators on the driver and readers on the executors.
+    """FLIP-27's Source: creates enumerators on the driver and readers on the executors.
 
     Built in every process from the options and the schema alone; must be cheap to build.
     """

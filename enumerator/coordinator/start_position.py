@@ -79,7 +79,7 @@ def beginning(
         return Beginning(NO_CHECKPOINT, savepoint)
     if savepoint is not None:
         raise StateError(
-            "there are two states that this query could begin from",
+            "this query could start from two states",
             store.location,
             f"startingState, and what `sluice {seed.purpose}` has prepared here",
             "one of the two",
@@ -94,10 +94,10 @@ def _check_no_half_seed(store: StateStore, epoch: int) -> None:
     purpose = purpose_of(store, newest_epoch(store, epoch))
     if purpose and purpose != COMPACTION:
         raise StateError(
-            "this state was being prepared for the query, and that did not come to its end",
+            "the preparation of this state for the query was not completed",
             store.location,
             f"a claim by `sluice {purpose}`, and no seed.json",
-            "a state that is prepared whole, or none",
+            "a completely prepared state, or an empty directory",
             f"Run `sluice {purpose}` again; to ingest everything, delete the directory or set "
             "ingestAgain=true.",
         )
@@ -121,7 +121,7 @@ def check_fresh_start(store: StateStore) -> None:
         "ingested again",
         store.location,
         f"rows read up to {newest}, and no offset in Spark's checkpoint",
-        "the checkpoint of Spark that goes with this state, or an empty state directory",
+        ("the checkpoint of Spark that belongs to this state, or an empty state directory"),
         "If Spark's checkpoint was lost, resume from this state with "
         f"startingState={store.location}@{newest.checkpoint}; to ingest everything again, delete "
         "the state directory or set ingestAgain=true.",

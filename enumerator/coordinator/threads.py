@@ -36,11 +36,11 @@ class BoundedLock(threading.Condition):
         if self.acquire(timeout=self._seconds):
             return True
         raise WaitTimeoutError(
-            "the coordinator is held up",
+            "the coordinator is blocked",
             self._holder,
             f"one step of the enumerator took more than {self._seconds:g} s",
-            "steps that end: what may block belongs into call_async",
-            "Look at the storage that the enumerator reads; restart the query when it answers.",
+            "steps that do not block: use call_async for input and output",
+            ("Check the storage that the enumerator reads; restart the query when it responds."),
         )
 
 

@@ -88,7 +88,7 @@ class Passes:
         self._last = {"endedAt": int(self._clock()), "seconds": round(seconds, 3), "new": new}
         tell = self._journal.info if new else self._journal.debug
         tell(
-            "discovery", "a listing found %d new files in %.3f s, and left out %d",
+            "discovery", "a listing found %d new files in %.3f s, and skipped %d",
             new, seconds, skipped,
         )  # fmt: skip
 
@@ -97,7 +97,7 @@ class Passes:
         self._new = 0
         self._failed = f"{type(error).__name__}: {error}"
         self._journal.warning(
-            "discovery", "a listing failed and is tried again in %.1f s: %s", delay, self._failed
+            "discovery", "a listing failed and will be retried in %.1f s: %s", delay, self._failed
         )
 
     def report(self) -> Mapping[str, Any]:

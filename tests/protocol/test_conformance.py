@@ -180,7 +180,7 @@ def test_no_more_splits_is_forgotten_at_a_restart(query):
     """testSubtaskRestartAndRequestSplitsAgain: the flag is not in the checkpoint."""
     first = cut(query, 0)
     query.enumerator.context.signal_no_more_splits(0)
-    with pytest.raises(ProtocolError, match="told that there are no more splits"):
+    with pytest.raises(ProtocolError, match="received the signal that there are no more splits"):
         query.enumerator.context.assign_splits({0: [Number(2)]})
     query.restart()
     query.start(first)

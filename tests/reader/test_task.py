@@ -196,7 +196,7 @@ class WithoutA(RowReader):
 
     def _read(self, split, word):
         if split == A:
-            raise FileVanishedError("file vanished", "a", "no such file")
+            raise FileVanishedError("file was deleted", "a", "no such file")
         return super()._read(split, word)
 
 

@@ -182,7 +182,7 @@ def into_table(lake, frame, checkpoint):
 def test_a_wrong_checkpoint_location_is_found_before_any_row_is_read(lake, tmp_path):
     lake.land("0.json", range(10))
     wrong = tmp_path / "elsewhere"
-    with pytest.raises(Exception, match="Spark's checkpoint is not there") as caught:
+    with pytest.raises(Exception, match="Spark's checkpoint is missing") as caught:
         into_table(lake, lake.frame(checkpointLocation=str(wrong)), lake.checkpoint)
     assert str(wrong / "metadata") in str(caught.value)
     assert "start again: no row was read" in str(caught.value)

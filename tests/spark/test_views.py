@@ -48,7 +48,7 @@ def test_a_view_is_no_stream(spark, tmp_path):
     reader = spark.readStream.format("sluice").option("view", "files")
     stream = reader.option("checkpointLocation", str(tmp_path / "ck")).load()
     writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "ck"))
-    with pytest.raises(Exception, match="a view is no stream"):
+    with pytest.raises(Exception, match="a view cannot be read as a stream"):
         writer.start().awaitTermination(PATIENCE)
 
 

@@ -48,7 +48,7 @@ def starting_point(store: StateStore, at: str, at_time: str) -> StartingPoint:
             store.location,
             f"the state of the source {source!r}",
             "the state of the source 'files'",
-            f"A query of that source can begin with startingState={store.location}@"
+            f"A query of that source can start with startingState={store.location}@"
             f"{ref.checkpoint}.",
         )
     _check_not_cleaned(store, ref)
@@ -119,6 +119,8 @@ def _check_not_cleaned(store: StateStore, ref: CheckpointRef) -> None:
             f"checkpoint {ref.checkpoint}",
             f"checkpoint {newest} or a later one, up to which cleanSource has deleted or moved "
             "what was read",
-            "Fork at a later checkpoint; or put the files back and begin with startingState and "
-            "ignoreMissingFiles=true, which reads what is there.",
+            (
+                "Fork at a later checkpoint; or put the files back and start with "
+                "startingState and ignoreMissingFiles=true, which reads the files that exist."
+            ),
         )

@@ -46,7 +46,7 @@ def _difference(view: StateView, first: str, second: str) -> pa.Table:
         links = view.history.between(older, newer)
     except StateCorruptError as error:
         raise OptionError(
-            "the two are on no common chain",
+            "the two checkpoints have no common chain",
             view.store.location,
             f"{older} and {newer}",
             "two of which one descends from the other",

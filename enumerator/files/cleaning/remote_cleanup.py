@@ -63,7 +63,7 @@ class BucketPlace(Place):
             patiently(lambda: bucket.copy(key, goal), attempts=4)
             there = self.present(FileVersion(target, 0, -1))
             if there is None or there.size != file.size:
-                raise OSError(errno.EIO, "the copy in the archive is not whole", target)
+                raise OSError(errno.EIO, "the copy in the archive is incomplete", target)
         elif there.size != file.size or not self._same(bucket, key, goal, file.size):
             raise FileExistsError(
                 errno.EEXIST, "another object of that name is in the archive", target
@@ -117,7 +117,7 @@ class FsspecPlace(Place):
             files.mv(temporary, goal)
             there = self.present(FileVersion(target, 0, -1))
             if there is None or there.size != file.size:
-                raise OSError(errno.EIO, "the copy in the archive is not whole", target)
+                raise OSError(errno.EIO, "the copy in the archive is incomplete", target)
         elif there.size != file.size or not _same(files, path, goal):
             raise FileExistsError(
                 errno.EEXIST, "another file of that name is in the archive", target

@@ -49,7 +49,7 @@ def test_a_damaged_format_is_named(store, content):
 def test_a_format_that_is_cut_short_does_not_stop_a_restart(store, content, caplog):
     store.publish("FORMAT", content)
     open_format(store)
-    assert "/ck/sluice/FORMAT is cut short" in caplog.text
+    assert "/ck/sluice/FORMAT is truncated" in caplog.text
 
 
 def test_a_lost_format_is_restored_from_the_claims_and_never_made_newer(store, caplog):

@@ -14,7 +14,7 @@ from pyspark_sluice.tests.connector.queries import Query
 
 pytestmark = pytest.mark.slow
 
-RETRIED = "a listing failed and is tried again"
+RETRIED = "a listing failed and will be retried"
 
 
 def answer(status, code):

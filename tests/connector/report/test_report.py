@@ -119,7 +119,7 @@ def test_it_is_written_from_the_command_line_too(state, tmp_path):
     called[3] = str(tmp_path / "nothing")
     done = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
-    assert "there is no state" in done.stderr
+    assert "no state of a sluice source" in done.stderr
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")

@@ -185,7 +185,7 @@ def test_an_enumerator_that_hangs_fails_the_query_instead_of_holding_it_up_for_e
     query.restart(step_timeout=0.05)
     query.start()
     with _hanging(query.coordinator):
-        with pytest.raises(WaitTimeoutError, match="held up"):
+        with pytest.raises(WaitTimeoutError, match="is blocked"):
             query.coordinator.latest(NO_CHECKPOINT)
         with pytest.raises(WaitTimeoutError):
             query.coordinator._threads.fail(ValueError("found while it hung"))

@@ -191,7 +191,7 @@ def test_a_seed_and_a_savepoint_are_one_too_many(query, capsys):
     _, new = forked(query, capsys, "--yes")
     new.settings["starting_state"] = lambda: StartingState(query.store, CheckpointRef(1, 1))
     new.restart()
-    with pytest.raises(StateError, match="two states that this query could begin from"):
+    with pytest.raises(StateError, match="could start from two states"):
         new.coordinator.latest(NO_CHECKPOINT)
 
 
@@ -214,7 +214,7 @@ def test_a_query_in_a_half_prepared_state_is_refused_by_name(tmp_path, capsys):
     query = Query(tmp_path)
     claim_epoch(query.store, "fork")
     query.land("a.json")
-    with pytest.raises(StateError, match="did not come to its end"):
+    with pytest.raises(StateError, match="was not completed"):
         query.plan()
     query.settings["ingest_again"] = True
     query.restart()
@@ -236,7 +236,7 @@ def test_a_damaged_seed_stops_the_query_and_is_found(query, capsys):
     capsys.readouterr()
     assert main(["verify", new.state]) == 1
     assert "seed.json" in capsys.readouterr().out
-    with pytest.raises(StateError, match="did not come to its end"):
+    with pytest.raises(StateError, match="was not completed"):
         new.coordinator.latest(NO_CHECKPOINT)
 
 

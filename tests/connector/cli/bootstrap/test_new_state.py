@@ -88,7 +88,7 @@ def test_a_fork_that_is_killed_at_any_change_is_whole_or_none(old):
                 pass
             if find_seed(inner) is None:
                 if inner.list("epochs"):
-                    with pytest.raises(StateError, match="did not come to its end"):
+                    with pytest.raises(StateError, match="was not completed"):
                         begun(old, inner).coordinator.latest(NO_CHECKPOINT)
                 fork_into(old, inner)
             else:

@@ -115,7 +115,7 @@ def test_a_store_that_lets_an_object_be_created_twice_is_found():
 
     assert "1 of 8" in raced(MemoryStateStore())
     assert "written" in tried(Top())
-    with pytest.raises(AssertionError, match="8 of 8 were told that they had created it"):
+    with pytest.raises(AssertionError, match="8 of 8 learned that they had created it"):
         raced(Careless())
     with pytest.raises(AssertionError, match="a listing does not show it"):
         tried(Forgetful())

@@ -60,7 +60,7 @@ def test_nothing_chosen_is_said_and_nothing_is_written(query, capsys):
         found = run(capsys, command, query.state, *said, "--yes", code=1)
         assert (found["order"], found["files"]) == (None, 0)
     assert main(["requeue", query.state, "--matching", "none"]) == 1
-    assert "nothing was chosen" in capsys.readouterr().out
+    assert "nothing was selected" in capsys.readouterr().out
     assert query.store.list("orders") == []
     for command in ("requeue", "forget", "rewind"):
         assert main([command, query.state]) == 2
