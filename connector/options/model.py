@@ -6,7 +6,7 @@ Not here: what the options of discovery and of reading mean; those rooms declare
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -160,12 +160,15 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     )
 
 
-def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions:
+def parse_options(
+    given: Mapping[str, str], *, streaming: bool, path_follows: bool = False
+) -> SluiceOptions:
     """The model for the options of a call.
 
     Args:
         given: name in any case -> text, as Spark hands them over.
         streaming: True for readStream, which needs a place for its state.
+        path_follows: True if there may be no path yet.
 
     Raises:
         OptionError: lists every problem with its option, what was found and what was expected.
@@ -195,7 +198,7 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
     if options is not None and options.paths:
         options = options.model_copy(update={"path": _joined(options), "paths": []})
     if options is not None and options.source == "files":
-        problems.extend(_file_problems(options))
+        problems.extend(_file_problems(options, path_follows=path_follows))
         options = _with_interval(options) if not problems else options
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
@@ -204,9 +207,14 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
             "checkpoint is, and the state of this source has to live and die with it"
         )
     if problems or options is None:
-        listed = "".join(f"\n  - {problem}" for problem in problems)
-        raise OptionError(f'the options of format("sluice") do not fit:{listed}\n')
+        raise OptionError(listed(problems))
     return options
+
+
+def listed(problems: Iterable[str]) -> str:
+    """The text of the one error that has all of them."""
+    lines = "".join(f"\n  - {problem}" for problem in problems)
+    return f'the options of format("sluice") do not fit:{lines}\n'
 
 
 def _joined(options: SluiceOptions) -> str:
@@ -236,8 +244,8 @@ def _with_interval(options: SluiceOptions) -> SluiceOptions:
     return options.model_copy(update={"discovery_interval": _LOCAL_INTERVAL})
 
 
-def _file_problems(options: SluiceOptions) -> Iterator[str]:
-    if not options.path:
+def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[str]:
+    if not options.path and not path_follows:
         yield "path: found nothing; expected what to ingest, as .load(path)"
     try:
         for path in loaded_paths(options.path):
@@ -348,12 +356,13 @@ def option_names() -> dict[str, str]:
     """Lower-case spelling -> the spelling the model knows, aliases included."""
     names = {}
     for name, field in SluiceOptions.model_fields.items():
-        for spelling in _spellings(name, field):
+        for spelling in spellings(name, field):
             names[spelling.lower()] = spelling
     return names
 
 
-def _spellings(name: str, field: FieldInfo) -> list[str]:
+def spellings(name: str, field: FieldInfo) -> list[str]:
+    """The names of an option, the one of the reference first."""
     if isinstance(field.validation_alias, AliasChoices):
         return [str(choice) for choice in field.validation_alias.choices]
     return [field.alias or to_camel(name)]

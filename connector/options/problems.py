@@ -20,7 +20,7 @@ def near_name(name: str, names: Mapping[str, str]) -> str:
         name: what the user wrote.
         names: lower-case spelling -> spelling.
     """
-    bare = name.lower().removeprefix("cloudfiles.")
+    bare = name.lower().removeprefix("cloudfiles.").replace("_", "")
     alike = [other for other in names if abs(len(other) - len(bare)) <= _CHARACTERS]
     near = [bare] if bare in names else difflib.get_close_matches(bare, alike, 1, _ALIKE)
     return f"; did you mean {names[near[0]]}?" if near else ""
