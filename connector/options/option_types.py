@@ -221,6 +221,8 @@ class OptionTypes(TypedDict, total=False):
     settle_time: int | str
     singleVariantColumn: str
     single_variant_column: str
+    skipRows: int
+    skip_rows: int
     source: str
     sourceArchiveDir: str
     sourceName: str

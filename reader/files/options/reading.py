@@ -191,6 +191,13 @@ class CsvOptions(JsonOptions):
     comment: OneCharacter = Field(
         "", description="CSV: lines that start with this character are skipped; empty for none."
     )
+    skip_rows: int = Field(
+        0,
+        ge=0,
+        description="CSV: so many lines at the beginning of each file are left out, before the "
+        "header, whatever they hold; comments and blank lines count.",
+        json_schema_extra={"autoLoader": "skipRows"},
+    )
     header: bool = Field(False, description="CSV: the first line of each file holds the names.")
     enforce_schema: bool = Field(
         True,

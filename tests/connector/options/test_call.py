@@ -75,7 +75,10 @@ def test_what_is_wrong_is_told_as_when_the_query_starts(given):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"max_file_per_trigger": 3}, "max_file_per_trigger: there is no such option; did you mean"),
+        (
+            {"max_file_per_trigger": 3},
+            "max_file_per_trigger: there is no such option; did you mean",
+        ),
         ({"fileFormat": "csv", "file_format": "csv"}, "file_format: fileFormat is given as well"),
         ({"maxFilesPerTrigger": None}, "maxFilesPerTrigger: found NoneType; expected text, a"),
         ({"formatOptions": {"a": object()}}, "formatOptions: found dict; expected"),
