@@ -1,6 +1,6 @@
 """Writes `connector/options/option_types.py`: the types of all options, as editors see them.
 
-`python tools/option_types.py` brings it up to date with the model; a test compares.
+`python tools/options_table.py` calls it; a test compares.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark_sluice.connector.options.model import SluiceOptions, spellings
 TARGET = Path(__file__).resolve().parent.parent / "connector" / "options" / "option_types.py"
 HEAD = '''"""The options with their types, for editors and type checkers.
 
-Generated from the model by `python tools/option_types.py`. Not here: what they mean
+Generated from the model by `python tools/options_table.py`. Not here: what they mean
 (docs/options.md).
 """
 

@@ -196,7 +196,6 @@ class CsvOptions(JsonOptions):
         ge=0,
         description="CSV: so many lines at the beginning of each file are left out, before the "
         "header, whatever they hold; comments and blank lines count.",
-        json_schema_extra={"autoLoader": "skipRows"},
     )
     header: bool = Field(False, description="CSV: the first line of each file holds the names.")
     enforce_schema: bool = Field(

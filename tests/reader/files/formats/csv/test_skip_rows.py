@@ -159,7 +159,7 @@ def test_lines_that_go_on_for_long_in_a_compressed_file_that_is_cut_are_named(tm
     path = tmp_path / "a.csv.bz2"
     records = _text(_hard_to_compress(_records({}, 40_000)), {})
     path.write_bytes(bz2.compress(b"x" * KNOWN + b"\n" + records, 1))
-    given = {"file_format": "csv", "skip_rows": 1}
+    given: dict[str, Any] = {"file_format": "csv", "skip_rows": 1}
     assert len(read_rows([path], SCHEMA, **given)) == 40_000
     with pytest.raises(MalformedDataError, match=r"a\.csv\.bz2, byte 921601 .*skipRows"):
         read(cut(path, [path.stat().st_size // 2]), SCHEMA, **given)
