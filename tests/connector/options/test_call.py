@@ -91,6 +91,16 @@ def test_what_python_alone_can_get_wrong_is_named(given, told):
         checked(given)
 
 
+def test_a_type_checker_refuses_what_the_model_refuses():
+    # It would call these comments unused if it accepted the lines.
+    with pytest.raises(OptionError, match="did you mean maxFilesPerTrigger"):
+        pyspark_sluice.options(maxFilePerTrigger=3)  # type: ignore[call-arg]
+    with pytest.raises(OptionError, match="header: found 'perhaps'"):
+        pyspark_sluice.options(header="perhaps")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="cleanSource: found 'burn'"):
+        pyspark_sluice.options(clean_source="burn")  # type: ignore[arg-type]
+
+
 def test_the_types_for_editors_are_those_of_the_model():
     assert option_types.TARGET.read_text(encoding="utf-8") == option_types.source()
     assert set(option_names().values()) <= OptionTypes.__annotations__.keys()
