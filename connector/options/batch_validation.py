@@ -6,6 +6,8 @@ Not here: landing, which needs a stream, too (`connector/source/landing.py`).
 
 from __future__ import annotations
 
+from enum import Enum
+
 from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...errors import OptionError
 from .model import SluiceOptions
@@ -36,8 +38,8 @@ def refuse_streaming_options(options: SluiceOptions) -> None:
     """
     fields = SluiceOptions.model_fields
     problems = [
-        f"{fields[name].alias}: found {getattr(options, name)} in a batch read; expected it with "
-        "readStream only"
+        f"{fields[name].alias}: found {_shown(getattr(options, name))} in a batch read; "
+        "expected it with readStream only"
         for name in sorted(ONLY_STREAMS & options.model_fields_set)
         if getattr(options, name) != fields[name].default
     ]
@@ -47,3 +49,7 @@ def refuse_streaming_options(options: SluiceOptions) -> None:
             f'spark.read.format("sluice") reads all files at once, without a state:{listed}\n'
             "Leave these out, or use readStream with trigger(availableNow=True)"
         )
+
+
+def _shown(value: object) -> object:
+    return value.value if isinstance(value, Enum) else value
