@@ -18,6 +18,8 @@ from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchRoom
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitFinished
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 TABLE = pa.table({"id": range(100), "text": ["x"] * 100}, SCHEMA)
 LINE = b'{"id": 1, "text": "a"}\n'

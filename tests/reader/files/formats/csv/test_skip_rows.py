@@ -26,6 +26,8 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, cut, read, read_rows, version, whole
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 ODD = ['Report of "today', "", "# a remark", "a,b,c,d", "   ", "\u2603 snow", '"open', "1,2"]
 """Lines of a preamble in which nothing has the meaning that it has in records."""
