@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from .connector.session.interpreter import use_this_interpreter
 
 if TYPE_CHECKING:
+    from .connector.options.call import options
     from .connector.session.restart_on_evolution import run_with_evolution
     from .connector.spark.data_source import SluiceDataSource as DefaultSource
     from .connector.spark.registration import register
 
-__all__ = ["DefaultSource", "register", "run_with_evolution"]
+__all__ = ["DefaultSource", "options", "register", "run_with_evolution"]
 
 use_this_interpreter()
 
@@ -31,6 +32,10 @@ def __getattr__(name: str) -> Any:
         from .connector.spark.registration import register
 
         return register
+    if name == "options":
+        from .connector.options.call import options
+
+        return options
     if name == "run_with_evolution":
         from .connector.session.restart_on_evolution import run_with_evolution
 

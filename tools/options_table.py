@@ -1,7 +1,7 @@
 """Writes the tables of options, out of the code that reads them, into the documentation.
 
-`python tools/options_table.py` brings docs/options.md and the two pages for those who come from
-Spark and from Auto Loader up to date; a test compares.
+`python tools/options_table.py` brings docs/options.md, the two pages for those who come from Spark
+and from Auto Loader, and the types for editors up to date; tests compare.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pyspark_sluice.reader.files.evolution.evolution_options import SchemaOption
 from pyspark_sluice.reader.files.formats.option_support import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.landing.options import LandingOptions
+from pyspark_sluice.tools import option_types
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
@@ -165,7 +166,7 @@ def main() -> int:
     """Rewrite the documents."""
     for path, content in documents().items():
         path.write_text(updated(path, content), encoding="utf-8")
-    return 0
+    return option_types.main()
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ from pydantic import BeforeValidator
 __all__ = ["ByteSize", "LowerCase", "Milliseconds", "parse_bytes", "parse_milliseconds"]
 
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Zµ]*)\s*\Z")
+_DURATION = re.compile(r"(\d+)\s*([a-zA-Z]+)")
 _BYTE_FACTORS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000}
+_MILLISECONDS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000}
 _MILLISECONDS |= {"h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _LONG_NAMES = {"millisecond": "ms", "second": "s", "minute": "min", "hour": "h", "day": "d"}
 _LONG_NAMES |= {"week": "w"}
@@ -31,23 +32,30 @@ def parse_bytes(value: Any) -> Any:
             unit = re.sub(r"(?<=.)i?b$|(?<=^b)ytes?$", "", unit)
         if unit in _BYTE_FACTORS:
             return int(match[1]) * 1024 ** _BYTE_FACTORS[unit]
-    raise ValueError("not a size in bytes; write a number, or a number with k, m, g or t: 128m")
+    raise ValueError("a size in bytes: a number, alone or with k, m, g or t, such as 128m")
 
 
 def parse_milliseconds(value: Any) -> Any:
-    """Read `500ms`, `5 minutes`, `7d`, `interval 1 day` or a plain number of milliseconds."""
+    """Read `500ms`, `5 minutes`, `interval 1 day 2 hours` or a plain number of milliseconds."""
     if not isinstance(value, str):
         return value
-    # Spark and Auto Loader take intervals of SQL.
-    match = _NUMBER_AND_UNIT.match(re.sub(r"^\s*interval\b", "", value, flags=re.IGNORECASE))
-    if match:
-        unit = match[2].lower()
-        unit = _LONG_NAMES.get(unit.removesuffix("s"), unit)
-        if unit in _MILLISECONDS:
-            return int(match[1]) * _MILLISECONDS[unit]
-        if unit in ("month", "year", "months", "years"):
-            raise ValueError("a duration of fixed length, which months and years are not: 30d")
-    raise ValueError("not a duration; write a number with ms, s, min, h, d or w: 30s")
+    # Spark and Auto Loader take intervals of SQL, in which numbers may have quotes.
+    text = re.sub(r"^\s*interval\b", "", value, flags=re.IGNORECASE).replace("'", " ").strip()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    parts = [(int(number), _unit(name.lower())) for number, name in _DURATION.findall(text)]
+    if not parts or _DURATION.sub("", text).strip():
+        raise ValueError("a duration: a number with ms, s, min, h, d or w, such as 30s")
+    if any(unit in ("month", "quarter", "year") for _, unit in parts):
+        raise ValueError("a duration of fixed length, which months and years are not: 30d")
+    if any(unit not in _MILLISECONDS for _, unit in parts):
+        raise ValueError("a duration: a number with ms, s, min, h, d or w, such as 30s")
+    return sum(number * _MILLISECONDS[unit] for number, unit in parts)
+
+
+def _unit(name: str) -> str:
+    singular = name.removesuffix("s") if len(name) > 2 else name
+    return _LONG_NAMES.get(singular, singular)
 
 
 def _lower(value: object) -> object:

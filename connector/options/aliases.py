@@ -39,6 +39,10 @@ _WRITING = "It affects writing only: pass it to writeStream."
 _NO_LIMIT = "There is no such limit: leave the option out."
 _DEFAULT_LIMIT = "The limit is Spark's default: leave the option out."
 _TUNING = "It tunes Spark's own reader: leave the option out."
+_AVRO_SCHEMA = (
+    "Avro files bring their own schema: choose columns and types with .schema(...) or schemaHints."
+)
+_CASE = "Columns are found exactly, or else without regard to case if that is unambiguous."
 _OWN_QUEUE = (
     "It belongs to a service of Databricks: leave it out. Files are found by listing, or with "
     "discoveryMode=notifications by the events of your own queue."
@@ -102,11 +106,24 @@ SPARK: tuple[KnownName, ...] = (
         note="Sluice always does what Spark does by default: leave the option out.",
     ),
     KnownName("codec", note="Use compression; auto follows the suffix."),
+    KnownName("avroSchema", note=_AVRO_SCHEMA),
+    KnownName("avroSchemaUrl", note=_AVRO_SCHEMA),
+    KnownName(
+        "positionalFieldMatching",
+        note="Fields of Avro are found by name.",
+        happens_anyway=("false",),
+    ),
+    KnownName(
+        "ignoreExtension",
+        note="Names of files do not matter; pathGlobFilter=*.avro chooses.",
+        happens_anyway=("true",),
+    ),
+    KnownName("recursiveFieldMaxDepth", note="Recursive types of Avro are refused: leave it out."),
     *(
         KnownName(name, note=_WRITING)
         for name in (
             *("quoteAll", "escapeQuotes", "pretty", "sortKeys", "parquet.compression"),
-            *("orc.compress", "writeNonAsciiCharacterAsCodePoint"),
+            *("orc.compress", "writeNonAsciiCharacterAsCodePoint", "recordName", "recordNamespace"),
         )
     ),
 )
@@ -125,6 +142,7 @@ AUTO_LOADER: tuple[KnownName, ...] = (
         ("By the modification time of a file. Known files are read, however old they become."),
     ),
     KnownName("cloudFiles.pathGlobFilter", "pathGlobFilter"),
+    KnownName("fileNamePattern", "pathGlobFilter"),
     KnownName(
         "cloudFiles.useIncrementalListing",
         "discoveryMode",
@@ -215,16 +233,15 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName("databricks.serviceCredential", note=_CREDENTIALS),
     KnownName(
         "badRecordsPath",
-        note=(
-            "Use mode=PERMISSIVE with columnNameOfCorruptRecord, and write those rows separately."
-        ),
+        note="Use mode=PERMISSIVE with columnNameOfCorruptRecord, and write those rows separately: "
+        "docs/from-auto-loader.md shows how.",
     ),
-    KnownName(
-        "readerCaseSensitive",
-        note=("Columns are matched exactly, or without regard to case if that is unambiguous."),
-        happens_anyway=("false",),
-    ),
+    KnownName("readerCaseSensitive", note=_CASE, happens_anyway=("false",)),
+    KnownName("parserCaseSensitive", note=_CASE, happens_anyway=("false",)),
 )
+
+_TAG = "cloudfiles.resourcetag"
+"""Followed by a dot and a name of the user's own."""
 
 _KNOWN = {
     known.name.lower(): (whose, known)
@@ -240,12 +257,17 @@ def in_our_names(given: Mapping[str, str], own: Container[str]) -> tuple[dict[st
         given: name in any case -> text.
         own: names that are options here, in lower case; these are left as they are.
     """
-    foreign = {n: t for n, t in given.items() if n.lower() in _KNOWN and n.lower() not in own}
+    foreign = {n: t for n, t in given.items() if _key(n) in _KNOWN and n.lower() not in own}
     ours = {name: text for name, text in given.items() if name not in foreign}
     problems: list[str] = []
     for name, text in foreign.items():
-        problems.extend(_take(*_KNOWN[name.lower()], text, ours))
+        problems.extend(_take(*_KNOWN[_key(name)], text, ours))
     return ours, problems
+
+
+def _key(name: str) -> str:
+    lower = name.lower()
+    return _TAG if lower.startswith(f"{_TAG}.") else lower
 
 
 def _take(whose: str, known: KnownName, text: str, ours: dict[str, str]) -> Iterator[str]:

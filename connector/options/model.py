@@ -6,9 +6,7 @@ Not here: what the options of discovery and of reading mean; those rooms declare
 from __future__ import annotations
 
 import contextlib
-import difflib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -31,11 +29,13 @@ from ...enumerator.files.options import EnumeratorOptions
 from ...errors import OptionError
 from ...reader.files.formats.option_support import counts_rows, own_options, refused
 from ...reader.files.options import FileFormatName, ReaderOptions
+from ...reader.files.options.values import json_or_none
 from ...reader.landing.options import LandingOptions
 from .aliases import in_our_names
 from .cleanup_validation import cleaning_problems
 from .landing_validation import landing_problems
 from .modification_times import instant
+from .problems import near_name, problem_of
 from .queue_validation import queue_problems
 
 _LOCAL_INTERVAL = 250
@@ -44,18 +44,18 @@ _LOCAL_INTERVAL = 250
 
 def _json_object(value: object) -> dict[str, Any]:
     if isinstance(value, str):
-        value = json.loads(value)
+        value = json_or_none(value)
     if not isinstance(value, dict):
-        message = 'not a JSON object; write an object such as {"key": "value"}'
+        message = 'a JSON object such as {"key": "value"}'
         raise ValueError(message)
     return value
 
 
 def _json_list(value: object) -> object:
     if isinstance(value, str):
-        value = json.loads(value)
+        value = json_or_none(value)
     if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
-        message = 'not a JSON list of paths, such as ["/in/a", "/in/b"]'
+        message = 'a JSON list of paths such as ["/in/a", "/in/b"]'
         raise ValueError(message)
     return value
 
@@ -63,7 +63,7 @@ def _json_list(value: object) -> object:
 def _savepoint(value: str) -> str:
     url, _, identifier = value.rpartition("@")
     if value and not (url and identifier.isascii() and identifier.isdigit()):
-        message = "not a state directory, an @ and a checkpoint id: /old/sluice/source@42"
+        message = "a state directory, an @ and a checkpoint id: /old/sluice/source@42"
         raise ValueError(message)
     return value
 
@@ -181,12 +181,15 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     )
 
 
-def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions:
+def parse_options(
+    given: Mapping[str, str], *, streaming: bool, path_follows: bool = False
+) -> SluiceOptions:
     """The model for the options of a call.
 
     Args:
         given: name in any case -> text, as Spark hands them over.
         streaming: True for readStream, which needs a place for its state.
+        path_follows: True if there may be no path yet.
 
     Raises:
         OptionError: lists every problem with its option, what was found and what was expected.
@@ -202,7 +205,8 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
         elif name.lower() in own:
             of_format[own[name.lower()]] = value
         else:
-            problems.append(_unknown(name, {**names, **own}))
+            hint = near_name(name, {**names, **own})
+            problems.append(f"{name}: there is no such option{hint}")
     if of_format:
         with contextlib.suppress(ValueError):  # The model will say what is wrong with it.
             of_format = {**_json_object(known.get("formatOptions") or "{}"), **of_format}
@@ -215,7 +219,7 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
     if options is not None and options.paths:
         options = options.model_copy(update={"path": _joined(options), "paths": []})
     if options is not None and options.source == "files":
-        problems.extend(_file_problems(options))
+        problems.extend(_file_problems(options, path_follows=path_follows))
         options = _with_interval(options) if not problems else options
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
@@ -224,9 +228,14 @@ def parse_options(given: Mapping[str, str], *, streaming: bool) -> SluiceOptions
             "source where its checkpoint is, and the state of this source belongs to it"
         )
     if problems or options is None:
-        listed = "".join(f"\n  - {problem}" for problem in problems)
-        raise OptionError(f'the options of format("sluice") do not fit:{listed}\n')
+        raise OptionError(listed(problems))
     return options
+
+
+def listed(problems: Iterable[str]) -> str:
+    """The text of the one error that has all of them."""
+    lines = "".join(f"\n  - {problem}" for problem in problems)
+    return f'the options of format("sluice") do not fit:{lines}\n'
 
 
 def _joined(options: SluiceOptions) -> str:
@@ -256,8 +265,8 @@ def _with_interval(options: SluiceOptions) -> SluiceOptions:
     return options.model_copy(update={"discovery_interval": _LOCAL_INTERVAL})
 
 
-def _file_problems(options: SluiceOptions) -> Iterator[str]:
-    if not options.path:
+def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[str]:
+    if not options.path and not path_follows:
         yield "path: found nothing; expected the path to ingest, as in .load(path)"
     try:
         for path in loaded_paths(options.path):
@@ -368,45 +377,13 @@ def option_names() -> dict[str, str]:
     """Lower-case spelling -> the spelling the model knows, aliases included."""
     names = {}
     for name, field in SluiceOptions.model_fields.items():
-        for spelling in _spellings(name, field):
+        for spelling in spellings(name, field):
             names[spelling.lower()] = spelling
     return names
 
 
-def _spellings(name: str, field: FieldInfo) -> list[str]:
+def spellings(name: str, field: FieldInfo) -> list[str]:
+    """The names of an option, the one of the reference first."""
     if isinstance(field.validation_alias, AliasChoices):
         return [str(choice) for choice in field.validation_alias.choices]
     return [field.alias or to_camel(name)]
-
-
-def _unknown(name: str, names: Mapping[str, str]) -> str:
-    # A wrong suggestion is worse than none.
-    bare = name.lower().removeprefix("cloudfiles.")
-    near = [bare] if bare in names else difflib.get_close_matches(bare, names, n=1, cutoff=0.75)
-    hint = f"; did you mean {names[near[0]]}?" if near else ""
-    return f"{name}: there is no such option{hint}"
-
-
-def problem_of(error: Any) -> str:
-    """One of pydantic's errors about an option as a line of ours."""
-    name = ".".join(str(part) for part in error["loc"][:1]) or "options"
-    shown = "(hidden)" if name == "storageOptions" else repr(error.get("input"))
-    return f"{name}: found {shown}; expected: {_meant(error)}"
-
-
-def _meant(error: Mapping[str, Any]) -> str:
-    """What pydantic says in its own words, in ours."""
-    kind, context = str(error["type"]), error.get("ctx", {})
-    if kind == "value_error":
-        return str(error["msg"]).removeprefix("Value error, ")
-    if kind.startswith(("int_", "float_")):
-        return "a whole number" if kind.startswith("int_") else "a number"
-    if kind.startswith("bool_"):
-        return "true or false"
-    if kind in ("enum", "literal_error"):
-        return "one of " + str(context["expected"]).replace("'", "").replace(" or ", ", ")
-    bounds = {"greater_than_equal": "at least", "greater_than": "more than"}
-    bounds |= {"less_than_equal": "at most", "less_than": "less than"}
-    if kind in bounds:
-        return f"{bounds[kind]} {next(iter(context.values()))}"
-    return str(error["msg"]).removeprefix("Input should be ")

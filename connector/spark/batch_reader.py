@@ -47,11 +47,13 @@ class SluiceBatchReader(DataSourceReader):
         from ...enumerator.files.cutting import wanted_split_bytes
         from ...reader.files.gzip_index import CarriedPoints
         from ...reader.files.pruning import FilePruning
+        from ..options.batch_validation import refuse_streaming_options
         from ..source.file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition
 
         points = CarriedPoints()
         source = self._source(points)
+        refuse_streaming_options(source.options)
         pruning = FilePruning(source.schema, source.options)
         files = [file for file in source.lister()(()) if _may_match(pruning, file)]
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())

@@ -5,14 +5,14 @@ Not here: the options of queries (`connector/options/model.py`).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Final
 
 from pydantic import ValidationError
 
 from ...errors import OptionError
-from ..options.model import SluiceOptions, problem_of
+from ..options.model import SluiceOptions
+from ..options.problems import near_name, problem_of
 
 VIEW: Final = "view"
 
@@ -51,9 +51,7 @@ def view_options(given: Mapping[str, str]) -> SluiceOptions:
         if name.lower() in spellings:
             known[spellings[name.lower()]] = value
         elif name.lower() != VIEW:
-            near = difflib.get_close_matches(name.lower(), spellings, n=1)
-            hint = f"; did you mean {spellings[near[0]]}?" if near else ""
-            problems.append(f"{name}: a view has no such option{hint}")
+            problems.append(f"{name}: a view has no such option{near_name(name, spellings)}")
     if not (known.get("checkpointLocation") or known.get("stateLocation")):
         problems.append(
             "checkpointLocation: found nothing; expected that of the query, or its stateLocation"

@@ -69,7 +69,10 @@ class LedgerOptions(BaseModel):
     @model_validator(mode="after")
     def _newest_come_anyway(self) -> Self:
         if self.fresh_share and self.file_order is FileOrder.NEWEST_FIRST:
-            message = "freshShare: with fileOrder=newestFirst the newest files come first anyway"
+            message = (
+                f"freshShare: found {self.fresh_share} with fileOrder=newestFirst; expected one of "
+                "them, since the newest files come first anyway"
+            )
             raise ValueError(message)
         return self
 

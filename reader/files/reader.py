@@ -33,6 +33,7 @@ from .filter.predicate import Predicate
 from .formats.api import FileFormat, Parsed
 from .formats.record_format import METADATA
 from .formats.registry import make_format
+from .io.file_kinds import recognised
 from .io.file_version import DirectoryMark
 from .io.source_file import present_version, read_each
 from .io.spool import Spool
@@ -208,9 +209,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                     raise
                 step, skipped = None, str(err)
             except MalformedDataError as err:
-                if not self._options.ignore_corrupt_files:
-                    raise
-                step, skipped = None, str(err)
+                step, skipped = None, self._ignored(err, (present or split).file)
             seconds += time.perf_counter() - began
             if step is None:
                 break
@@ -221,6 +220,15 @@ class FileSplitReader(SplitReader[FileSplit]):
                 yield batch
         length = (present or split).length
         yield SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
+
+    def _ignored(self, error: MalformedDataError, file: FileVersion) -> str:
+        """Why what is left of the file is skipped; raises where it may not be."""
+        of_another_kind = recognised(file, self._options)
+        if self._options.ignore_corrupt_files:
+            return str(of_another_kind or error)
+        if of_another_kind:
+            raise of_another_kind from error
+        raise error
 
     def _as_it_is_now(self, split: FileSplit, error: FileChangedError, *, begun: bool) -> FileSplit:
         """A whole file that was repaired or replaced before its first row was taken.

@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+import pyspark_sluice
 from pyspark_sluice.tests.patience import PATIENCE
 
 
@@ -191,6 +192,32 @@ def test_a_batch_read_takes_the_same_options_and_needs_no_state(lake):
     rows = reader.schema("id long, text string").load(str(lake.source)).collect()
     assert Counter(row.id for row in rows) == lake.landed
     assert not lake.checkpoint.exists()
+
+
+def test_a_batch_read_refuses_what_only_a_stream_can_do_by_name(lake):
+    lake.land("0.json", range(10))
+    reader = lake.spark.read.format("sluice").schema("id long, text string")
+    for given, told in (
+        ({"maxFilesPerTrigger": "1"}, "maxFilesPerTrigger: found 1 in a batch read"),
+        ({"maxBytesPerTrigger": "1m"}, "maxBytesPerTrigger: found 1048576 in a batch read"),
+        ({"cleanSource": "delete"}, "cleanSource: found delete in a batch read"),
+        ({"onOverwrite": "reprocess"}, "onOverwrite: found reprocess in a batch read"),
+    ):
+        with pytest.raises(Exception, match=told):
+            reader.options(**given).load(str(lake.source)).collect()
+        reader = lake.spark.read.format("sluice").schema("id long, text string")
+    assert (lake.source / "0.json").exists()
+    anyway = pyspark_sluice.options(cleanSource="off", checkpointsAhead=1, discoveryInterval="1s")
+    assert reader.options(**anyway).load(str(lake.source)).count() == 10
+
+
+def test_a_stream_takes_options_as_an_object(lake):
+    for i in range(4):
+        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
+    made = pyspark_sluice.options(max_files_per_trigger=2, fileOrder="name")
+    query = lake.drain(**made)
+    assert len([p for p in query.recentProgress if p.numInputRows]) == 2
+    lake.check_exactly_once()
 
 
 def test_a_batch_read_of_an_empty_directory_has_no_rows(lake):

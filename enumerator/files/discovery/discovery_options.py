@@ -20,7 +20,10 @@ _MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}
 
 
 def _glob(value: str) -> str:
-    glob_pattern(value)
+    try:
+        glob_pattern(value)
+    except ValueError as error:
+        raise ValueError(f"a pattern such as *.json or part-[0-9]* ({error})") from None
     return value
 
 
@@ -28,7 +31,7 @@ def _expression(value: str) -> str:
     try:
         BoundedPattern(value)
     except ValueError as error:
-        raise ValueError(f"is not a regular expression: {error}") from None
+        raise ValueError(f"a regular expression ({error})") from None
     return value
 
 

@@ -31,8 +31,8 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     "allow_numeric_leading_zeros allow_backslash_escaping_any_character "
     "allow_unquoted_control_chars allow_non_numeric_numbers primitives_as_string prefers_decimal "
     "ignore_null_fields drop_field_if_all_null",
-    _CSV: "sep quote escape char_to_escape_quote_escaping comment header enforce_schema null_value "
-    "empty_value nan_value positive_inf negative_inf ignore_leading_white_space "
+    _CSV: "sep quote escape char_to_escape_quote_escaping comment skip_rows header enforce_schema "
+    "null_value empty_value nan_value positive_inf negative_inf ignore_leading_white_space "
     "ignore_trailing_white_space unescaped_quote_handling",
     _TEXT: "wholetext",
     (): "format_options",

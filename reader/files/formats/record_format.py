@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -20,6 +20,7 @@ from ....errors import MalformedDataError
 from ..evolution.new_columns import NewColumnsSeen
 from ..io.codecs import codec_of
 from ..io.compressed.splittable_codecs import anywhere, at_starts, starts
+from ..io.file_kinds import another_kind
 from ..io.lines import (
     LineBlock,
     is_ascii_superset,
@@ -169,11 +170,30 @@ def _asks_row_index(schema: pa.Schema) -> bool:
     return bool(pa.types.is_struct(kind) and kind.get_field_index("row_index") >= 0)
 
 
-def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
-    """Blocks of whole records up to `limit` bytes, at least one, from where a file begins."""
+def beginning(
+    file: FileVersion,
+    options: ReaderOptions,
+    limit: int,
+    behind: Callable[[Iterator[LineBlock]], Iterator[LineBlock]] = iter,
+) -> Iterator[bytes]:
+    """Blocks of whole records up to `limit` bytes, at least one, from where a file begins.
+
+    `behind` leaves out what does not count.
+
+    Raises:
+        MalformedDataError: the file is of another kind, such as Parquet.
+    """
     taken = 0
     step = min(_STEP, max(1024, limit))
-    for block in line_blocks(FileSplit(file, 0, file.size), options, step):
+    blocks = line_blocks(FileSplit(file, 0, file.size), options, step)
+    first = next(blocks, None)
+    if first is None:
+        return
+    if wrong := another_kind(first.data, file, options):
+        if options.ignore_corrupt_files:
+            return
+        raise wrong
+    for block in behind(chain([first], blocks)):
         yield block.data
         taken += len(block.data)
         if taken >= limit:

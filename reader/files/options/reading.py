@@ -229,6 +229,12 @@ class CsvOptions(JsonOptions):
             "CSV: lines that start with this character are skipped; empty for no comments."
         ),
     )
+    skip_rows: int = Field(
+        0,
+        ge=0,
+        description="CSV: so many lines at the beginning of each file are left out, before the "
+        "header, whatever they hold; comments and blank lines count.",
+    )
     header: bool = Field(False, description="CSV: the first line of each file contains the names.")
     enforce_schema: bool = Field(
         True,

@@ -27,6 +27,7 @@ __all__ = [
     "SecretObject",
     "StopAtDelimiter",
     "TextObject",
+    "json_or_none",
 ]
 
 _ESCAPES = {
@@ -104,30 +105,36 @@ class Secret(dict[str, Any]):
         return Secret, (dict(self),)
 
 
+def json_or_none(text: str) -> Any:
+    """What the JSON says; None if it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
 def _text_object(value: Any) -> Any:
     if isinstance(value, str):
-        value = json.loads(value or "{}")
+        value = json_or_none(value or "{}")
     if not isinstance(value, dict):
-        message = 'not a JSON object; write an object such as {"key": "value"}'
+        message = 'a JSON object such as {"key": "value"}'
         raise ValueError(message)
     return {str(key): str(text) for key, text in value.items()}
 
 
 def _secret_object(value: Any) -> Any:
     if isinstance(value, str):
-        try:
-            value = json.loads(value or "{}")
-        except ValueError:
-            # The text is not quoted in the message: it may hold keys.
-            raise ValueError("not JSON; write an object such as {'anon': true}") from None
+        value = json_or_none(value or "{}")
     if not isinstance(value, dict):
-        raise ValueError("not a JSON object")
+        # The text is not quoted in the message: it may hold keys.
+        message = 'a JSON object such as {"anon": true}'
+        raise ValueError(message)
     return value
 
 
 def _one_character(value: str) -> str:
     if len(value) > 1:
-        raise ValueError("has to be one character")
+        raise ValueError("one character, or nothing")
     return value
 
 
@@ -135,7 +142,7 @@ def _known_encoding(value: str) -> str:
     try:
         return codecs.lookup(value).name
     except LookupError:
-        raise ValueError("is not a known character encoding") from None
+        raise ValueError("the name of a character encoding, such as UTF-8 or ISO-8859-1") from None
 
 
 def _american(value: str) -> str:
@@ -147,7 +154,7 @@ def _american(value: str) -> str:
 
 def _stop_at_delimiter(value: str) -> str:
     if value.upper() != "STOP_AT_DELIMITER":
-        raise ValueError("only STOP_AT_DELIMITER is supported")
+        raise ValueError("STOP_AT_DELIMITER, the only handling that is implemented")
     return value
 
 
@@ -155,11 +162,11 @@ def _field_separator(value: str) -> str:
     def meant(escape: re.Match[str]) -> str:
         if escape[1] not in _ESCAPES:
             known = " ".join(f"\\{letter}" for letter in _ESCAPES)
-            raise ValueError(f"has {escape[0]!r}, which has no meaning; expected one of {known}")
+            raise ValueError(f"one of the escapes {known}, not {escape[0]}")
         return _ESCAPES[escape[1]]
 
     if not value:
-        raise ValueError("is empty; expected one or more characters")
+        raise ValueError("one or more characters")
     return re.sub(r"\\(.?)", meant, value, flags=re.DOTALL)
 
 

@@ -73,6 +73,11 @@ def test_one_option_under_two_names_is_refused():
     assert "cloudFiles.format: fileFormat is given as well" in said
 
 
+def test_a_tag_of_the_user_s_own_is_known_by_its_beginning():
+    said = refusal(**{"cloudFiles.resourceTag.team": "x"})
+    assert "- cloudFiles.resourceTag: Auto Loader has it, it does not exist here" in said
+
+
 def test_all_problems_are_told_at_once():
     said = refusal(maxColumns="9", fileNameOnly="true", mod="x")
     assert len(re.findall(r"^  - ", said, re.MULTILINE)) == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
+from pyspark_sluice import options
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import OptionError
 
@@ -28,3 +29,16 @@ def test_all_that_is_wrong_is_told_at_the_first_call_and_nothing_is_claimed(call
         call(SluiceDataSource(given))
     assert "batchBytes: found 'many'" in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_batch_read_refuses_limits_and_reads_without_them(tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    given = {"path": str(tmp_path), "fileformat": "text"}
+    limited = SluiceDataSource({**given, "maxfilespertrigger": "1", "cleansource": "delete"})
+    with pytest.raises(OptionError) as error:
+        limited.reader(SCHEMA).partitions()
+    assert "maxFilesPerTrigger: found 1 in a batch read" in str(error.value)
+    assert "cleanSource: found delete in a batch read" in str(error.value)
+    reader = SluiceDataSource({**given, **options(checkpointsAhead=1)}).reader(SCHEMA)
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    assert [row for batch in batches for row in batch.column("value").to_pylist()] == ["one", "two"]

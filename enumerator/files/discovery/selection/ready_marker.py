@@ -20,9 +20,9 @@ class ReadyMarker:
         before, self.is_beside, after = pattern.partition(_NAME)
         self._before, self._after = before, after
         if not pattern or "/" in pattern or _NAME in after:
-            raise ValueError(f"{pattern!r} is no file name with at most one {_NAME}")
+            raise ValueError(f"a file name with at most one {_NAME}")
         if self.is_beside and not before + after:
-            raise ValueError(f"{_NAME} alone is the file itself")
+            raise ValueError(f"more than {_NAME}, which alone is the file itself")
         self.is_for_directory = not self.is_beside
 
     def of(self, name: str) -> str:

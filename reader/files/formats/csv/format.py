@@ -35,6 +35,7 @@ from .header import Header, field_names
 from .header_check import differs
 from .multiline import CsvDocuments
 from .record_splitter import CsvTokens, Token, break_of, shown
+from .skipped_rows import SkippedRows
 
 
 class CsvFormat(TwoPathFormat):
@@ -95,11 +96,17 @@ class CsvFormat(TwoPathFormat):
 
     def _by_lines(self, split: FileSplit) -> Iterator[Parsed]:
         self._names = self._data.names
-        begin = self._after_header(split.file) if self.options.header else 0
+        begin = self._first_record(split.file) if self._begins_later else 0
+        if begin is None:
+            return
         for block in line_blocks(split, self.options, self._block_bytes):
             if block.since and begin > KNOWN:
                 where = f"{split.file.path}, byte {begin} of its content"
-                raise malformed(where, "a header", f"one within {KNOWN} bytes of a compressed file")
+                raise malformed(
+                    where,
+                    "the first record",
+                    f"one within {KNOWN} bytes of a compressed file, behind header and skipRows",
+                )
             left = 0 if block.since else begin - block.position
             skipped = min(max(0, left), len(block.data))
             data = block.data[skipped:]
@@ -109,11 +116,14 @@ class CsvFormat(TwoPathFormat):
     @override
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
         self._names = self._data.names
-        if not self.options.header:
+        if not self._begins_later:
             return super().decode_packed(files, contents)
         first, bodies = self._names, list[bytes]()
         for file, data in zip(files, contents, strict=True):
-            bodies.append(self._without_header(without_mark(data), file) or b"")
+            body: bytes | None = SkippedRows(self.options).without(without_mark(data))
+            if body and self.options.header:
+                body = self._without_header(body, file)
+            bodies.append(body or b"")
             if bodies[:-1] and self._names != first:
                 raise differs(file, self._names, first)
             first = self._names
@@ -144,13 +154,20 @@ class CsvFormat(TwoPathFormat):
         row = self._rows.of_record(tokens, self._names, shown(text), where)
         return ((), 1) if row is None else ((row,), 0)
 
-    def _after_header(self, file: FileVersion) -> int:
-        """Where the first record stands in the file, or in its decompressed content."""
-        for block in line_blocks(FileSplit(file, 0, file.size), self.options, PIECE):
-            body = self._without_header(block.data, file)
+    @property
+    def _begins_later(self) -> bool:
+        """True if records do not begin where the file does."""
+        return self.options.header or self.options.skip_rows > 0
+
+    def _first_record(self, file: FileVersion) -> int | None:
+        """Where the first record stands in the file, or its decompressed content; None: nowhere."""
+        blocks = line_blocks(FileSplit(file, 0, file.size), self.options, PIECE)
+        for block in SkippedRows(self.options).behind(blocks):
+            has_header = self.options.header
+            body = self._without_header(block.data, file) if has_header else block.data
             if body is not None:
                 return block.position + len(block.data) - len(body)
-        return file.size
+        return None
 
     def _without_header(self, data: bytes, file: FileVersion) -> bytes | None:
         """What follows the header, None without one; notes which columns the fields are."""
@@ -221,7 +238,7 @@ def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.Dat
 def _csv_records(
     file: FileVersion, options: ReaderOptions, tokens: CsvTokens, limit: int
 ) -> Iterator[list[Token]]:
-    blocks = beginning(file, options, limit)
+    blocks = beginning(file, options, limit, SkippedRows(options).behind)
     if options.multi_line:
         data = b"".join(blocks)
         text = data.decode("utf-8", "replace")

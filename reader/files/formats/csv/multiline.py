@@ -23,6 +23,7 @@ from .fast_parser import CsvFast
 from .header import Header
 from .quote_check import Marks
 from .record_splitter import CsvTokens, break_of, shown
+from .skipped_rows import SkippedRows
 
 
 @dataclass
@@ -71,7 +72,7 @@ class CsvDocuments:
         """
         document = _Document(split.file, names, self._options.line_sep)
         has_header = self._options.header
-        blocks = line_blocks(split, self._options, step)
+        blocks = SkippedRows(self._options).behind(line_blocks(split, self._options, step))
         for is_last in _growing(blocks, document, self._options):
             if not document.line_break:
                 document.line_break = break_of(document.rest.decode("utf-8", "replace"))

@@ -104,7 +104,7 @@ def test_a_format_is_found_by_the_name_of_its_entry_point(tmp_path, monkeypatch)
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: fixed-width\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text(f"[pyspark_sluice.formats]\nfixedWidth = {NAME}\n")
-    with pytest.raises(OptionError, match=r"an entry point in pyspark_sluice\.formats"):
+    with pytest.raises(OptionError, match=r"an entry point in the group pyspark_sluice\.formats"):
         parse_options({"path": "/in", "fileFormat": "fixedWidth"}, streaming=False)
     monkeypatch.syspath_prepend(metadata.parent)
     given = {"path": "/in", "fileFormat": "fixedWidth", "COLUMNS": "id 3"}

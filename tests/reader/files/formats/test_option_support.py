@@ -59,6 +59,7 @@ def _other_value(name: str) -> str:
         "storage_options": '{"a": 1}',
         "encoding": "latin-1",
         "locale": "en-us",
+        "skip_rows": "3",
         "max_record_bytes": "1m",
         "time_zone": "CET",
     }
@@ -292,6 +293,7 @@ CASES: list[Case] = [
     ("csv", "escape", "!", b'1,"x!"y"\n', AB, {}),
     ("csv", "char_to_escape_quote_escaping", "!", b'1,"x!\\"\n', AB, {}),
     ("csv", "comment", "#", b"#x,y\na,b\n", S, {}),
+    ("csv", "skip_rows", 1, b"a,b\nx,y\n", S, {}),
     ("csv", "header", True, b"a,b\nx,y\n", S, {}),
     ("csv", "enforce_schema", False, b"b,a\nx,1\n", AB, {"header": True}),
     ("csv", "null_value", "x", b"x,y\n", S, {}),

@@ -1,0 +1,72 @@
+"""Options as an object: `options(fileFormat="json", max_files_per_trigger=500)`.
+
+Not here: what the options mean (`model.py`), and their types for editors (`option_types.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from typing_extensions import Unpack
+
+from ...errors import OptionError
+from .model import SluiceOptions, listed, parse_options
+from .option_types import OptionTypes
+
+__all__ = ["options"]
+
+
+def options(**given: Unpack[OptionTypes]) -> dict[str, str]:
+    """Check options, and return them as Spark takes them: `.options(**options(...))`.
+
+    Names may be written as in the reference (`maxFilesPerTrigger`) or as in Python
+    (`max_files_per_trigger`). What only Spark or the path shows is checked when the query starts.
+
+    Raises:
+        OptionError: lists every problem, as it would when the query starts.
+    """
+    return checked(given)
+
+
+def checked(given: Mapping[str, object]) -> dict[str, str]:
+    """The same for names that are no parameters, such as `cloudFiles.format`."""
+    texts: dict[str, str] = {}
+    problems: list[str] = []
+    for written, value in given.items():
+        field = SluiceOptions.model_fields.get(written)
+        name = written if field is None else str(field.alias)
+        text = _text(name, value)
+        if name.lower() in map(str.lower, texts):
+            problems.append(f"{written}: {name} is given as well, and means the same; give one")
+        elif text is None:
+            kind = type(value).__name__
+            problems.append(
+                f"{written}: found {kind}; expected text, a number, a boolean, a list or a "
+                "dictionary; leave the option out for its default"
+            )
+        else:
+            texts[name] = text
+    if problems:
+        raise OptionError(listed(problems))
+    parse_options(texts, streaming=False, path_follows=True)
+    return texts
+
+
+def _text(name: str, value: object) -> str | None:
+    """What Spark would be given; None for a value that no option has."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, list | tuple) and name.startswith("land"):
+        return ",".join(map(str, value))
+    if isinstance(value, list | tuple | Mapping):
+        try:
+            return json.dumps(value)
+        except TypeError:
+            return None
+    return None

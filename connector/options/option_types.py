@@ -1,0 +1,247 @@
+"""The options with their types, for editors and type checkers.
+
+Generated from the model by `python tools/options_table.py`. Not here: what they mean
+(docs/options.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict
+
+
+class OptionTypes(TypedDict, total=False):
+    """All names of options, as in the reference and as in Python."""
+
+    acknowledgementTimeout: int | str
+    acknowledgement_timeout: int | str
+    allowBackslashEscapingAnyCharacter: bool
+    allowComments: bool
+    allowNonNumericNumbers: bool
+    allowNumericLeadingZeros: bool
+    allowSingleQuotes: bool
+    allowUnquotedControlChars: bool
+    allowUnquotedFieldNames: bool
+    allowUnreadFirstBatch: bool
+    allow_backslash_escaping_any_character: bool
+    allow_comments: bool
+    allow_non_numeric_numbers: bool
+    allow_numeric_leading_zeros: bool
+    allow_single_quotes: bool
+    allow_unquoted_control_chars: bool
+    allow_unquoted_field_names: bool
+    allow_unread_first_batch: bool
+    basePath: str
+    base_path: str
+    batchBytes: int | str
+    batch_bytes: int | str
+    charToEscapeQuoteEscaping: str
+    char_to_escape_quote_escaping: str
+    charset: str
+    checkpointLocation: str
+    checkpoint_location: str
+    checkpointsAhead: int
+    checkpoints_ahead: int
+    cleanSource: Literal["off", "delete", "archive"]
+    cleanSourceRetention: int | str
+    cleanSourceWhileRetained: bool
+    clean_source: Literal["off", "delete", "archive"]
+    clean_source_retention: int | str
+    clean_source_while_retained: bool
+    columnNameOfCorruptRecord: str
+    column_name_of_corrupt_record: str
+    comment: str
+    compression: Literal["auto", "none", "gzip", "bzip2", "zstd", "xz", "lz4", "snappy", "deflate"]
+    dateFormat: str
+    date_format: str
+    datetimeRebaseMode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
+    datetime_rebase_mode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
+    deadLetterQueueUrl: str
+    dead_letter_queue_url: str
+    delimiter: str
+    discoveryAttempts: int
+    discoveryInterval: int | str
+    discoveryMode: Literal["full", "incremental", "notifications"]
+    discoveryTimeout: int | str
+    discovery_attempts: int
+    discovery_interval: int | str
+    discovery_mode: Literal["full", "incremental", "notifications"]
+    discovery_timeout: int | str
+    dropFieldIfAllNull: bool
+    drop_field_if_all_null: bool
+    emptyValue: str
+    empty_value: str
+    encoding: str
+    enforceSchema: bool
+    enforce_schema: bool
+    escape: str
+    failOnMissingPath: bool
+    fail_on_missing_path: bool
+    fileFormat: str
+    fileOrder: Literal["mtime", "name", "newestFirst"]
+    file_format: str
+    file_order: Literal["mtime", "name", "newestFirst"]
+    filter: str
+    formatOptions: Mapping[str, object] | str
+    format_options: Mapping[str, object] | str
+    freshShare: float
+    fresh_share: float
+    fullListingInterval: int | str
+    full_listing_interval: int | str
+    header: bool
+    ignoreCorruptFiles: bool
+    ignoreLeadingWhiteSpace: bool
+    ignoreMissingFiles: bool
+    ignoreNullFields: bool
+    ignoreTrailingWhiteSpace: bool
+    ignore_corrupt_files: bool
+    ignore_leading_white_space: bool
+    ignore_missing_files: bool
+    ignore_null_fields: bool
+    ignore_trailing_white_space: bool
+    ignoredNamesRegex: str
+    ignoredPathSegmentRegex: str
+    ignored_path_segment_regex: str
+    includeExistingFiles: bool
+    include_existing_files: bool
+    inferColumnTypes: bool
+    inferSampleBytes: int | str
+    inferSampleFiles: int
+    infer_column_types: bool
+    infer_sample_bytes: int | str
+    infer_sample_files: int
+    ingestAgain: bool
+    ingest_again: bool
+    int96RebaseMode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
+    int96_rebase_mode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
+    landAt: str
+    landCompression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
+    landCopy: Literal["always", "never"]
+    landFileBytes: int | str
+    landFormat: Literal["parquet"]
+    landPartitionBy: Sequence[str] | str
+    landSchema: str
+    landSortBy: Sequence[str] | str
+    landTransform: str
+    landTransformSchema: str
+    land_at: str
+    land_compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
+    land_copy: Literal["always", "never"]
+    land_file_bytes: int | str
+    land_format: Literal["parquet"]
+    land_partition_by: Sequence[str] | str
+    land_schema: str
+    land_sort_by: Sequence[str] | str
+    land_transform: str
+    land_transform_schema: str
+    lineSep: str
+    line_sep: str
+    locale: str
+    logLevel: Literal["debug", "info", "warning", "error"]
+    log_level: Literal["debug", "info", "warning", "error"]
+    maxBytesPerTrigger: int | str
+    maxFileAge: int | str
+    maxFilesPerTrigger: int
+    maxPendingFiles: int
+    maxRecordBytes: int | str
+    maxRowsPerTrigger: int
+    maxSplitAttempts: int
+    maxSplitBytes: int | str
+    max_bytes_per_trigger: int | str
+    max_file_age: int | str
+    max_files_per_trigger: int
+    max_pending_files: int
+    max_record_bytes: int | str
+    max_rows_per_trigger: int
+    max_split_attempts: int
+    max_split_bytes: int | str
+    minCheckpointsToRetain: int
+    minFileSize: int | str
+    min_checkpoints_to_retain: int
+    min_file_size: int | str
+    mode: Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
+    modifiedAfter: str
+    modifiedBefore: str
+    modified_after: str
+    modified_before: str
+    multiLine: bool
+    multi_line: bool
+    nanValue: str
+    nan_value: str
+    negativeInf: str
+    negative_inf: str
+    nullValue: str
+    null_value: str
+    onOverwrite: Literal["ignore", "reprocess", "fail", "appendTail"]
+    onSplitError: Literal["fail", "return"]
+    on_overwrite: Literal["ignore", "reprocess", "fail", "appendTail"]
+    on_split_error: Literal["fail", "return"]
+    openCostBytes: int | str
+    open_cost_bytes: int | str
+    parallelism: int | str
+    path: str
+    pathGlobFilter: str
+    path_glob_filter: str
+    paths: Sequence[str] | str
+    positiveInf: str
+    positive_inf: str
+    prefersDecimal: bool
+    prefers_decimal: bool
+    primitivesAsString: bool
+    primitives_as_string: bool
+    queueUrl: str
+    queue_url: str
+    quote: str
+    readyMarker: str
+    ready_marker: str
+    recursiveFileLookup: bool
+    recursive_file_lookup: bool
+    rescuedDataColumn: str
+    rescued_data_column: str
+    retainCheckpointsFor: int | str
+    retain_checkpoints_for: int | str
+    schemaEvolutionMode: Literal[
+        "addNewColumns",
+        "addNewColumnsWithTypeWidening",
+        "rescue",
+        "failOnNewColumns",
+        "none",
+    ]
+    schemaHints: str
+    schema_evolution_mode: Literal[
+        "addNewColumns",
+        "addNewColumnsWithTypeWidening",
+        "rescue",
+        "failOnNewColumns",
+        "none",
+    ]
+    schema_hints: str
+    sep: str
+    settleTime: int | str
+    settle_time: int | str
+    singleVariantColumn: str
+    single_variant_column: str
+    skipRows: int
+    skip_rows: int
+    source: str
+    sourceArchiveDir: str
+    sourceName: str
+    sourceOptions: Mapping[str, object] | str
+    source_archive_dir: str
+    source_name: str
+    source_options: Mapping[str, object] | str
+    startingState: str
+    starting_state: str
+    stateLocation: str
+    state_location: str
+    storageOptions: Mapping[str, object] | str
+    storage_options: Mapping[str, object] | str
+    timeZone: str
+    time_zone: str
+    timestampFormat: str
+    timestampNTZFormat: str
+    timestamp_format: str
+    timestamp_ntz_format: str
+    unescapedQuoteHandling: str
+    unescaped_quote_handling: str
+    wholetext: bool

@@ -1,0 +1,191 @@
+"""`skipRows`: a file with lines before its records is read as the same file without them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import re
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
+from pyspark_sluice.reader.files.formats import record_format
+from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
+from pyspark_sluice.reader.files.gzip_index import CarriedPoints
+from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
+from pyspark_sluice.reader.files.io.compressed.splittable_codecs import KNOWN
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.tests.reader.files.reading import CONTEXT, cut, read, read_rows, version, whole
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+ODD = ['Report of "today', "", "# a remark", "a,b,c,d", "   ", "\u2603 snow", '"open', "1,2"]
+"""Lines of a preamble in which nothing has the meaning that it has in records."""
+
+HEADER = {"header": True, "enforce_schema": False}
+WAYS: dict[str, dict[str, Any]] = {
+    "position": {},
+    "header": {"header": True},
+    "header by name": HEADER,
+    "comments": {"comment": "#", "header": True},
+    "multiLine": {"multi_line": True, **HEADER},
+    "multiLine without header": {"multi_line": True},
+    "exact": {"mode": "PERMISSIVE", **HEADER},
+    "separator": {"line_sep": "\r\n", **HEADER},
+    "another separator": {"line_sep": "|~", **HEADER},
+    "UTF-16": {"encoding": "utf-16", **HEADER},
+    "UTF-16, multiLine": {"encoding": "utf-16", "multi_line": True},
+}
+
+
+def _text(lines: list[str], options: dict[str, Any]) -> bytes:
+    separator = options.get("line_sep", "\n")
+    return "".join(line + separator for line in lines).encode(options.get("encoding", "utf-8"))
+
+
+def _records(options: dict[str, Any], count: int = 40) -> list[str]:
+    header = ["name,id"] if options.get("enforce_schema") is False else ["id,name"]
+    by_name = header == ["name,id"]
+    rows = [f"n{i},{i}" if by_name else f"{i},n{i}" for i in range(count)]
+    if options.get("mode") == "PERMISSIVE":
+        rows[7] = "n7,seven"
+    return (header if options.get("header") else []) + rows
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("count", [1, len(ODD)])
+@pytest.mark.parametrize("points", [[], [3, 30, 31, 90], [60, 61, 62, 63, 200, 300]])
+def test_every_way_reads_what_stands_behind_the_lines(tmp_path, way, count, points):
+    options = WAYS[way]
+    plain, path = tmp_path / "plain.csv", tmp_path / "preamble.csv"
+    plain.write_bytes(_text(_records(options), options))
+    path.write_bytes(_text([*ODD[:count], *_records(options)], options))
+    expected = read_rows([plain], SCHEMA, file_format="csv", **options)
+    assert len(expected) == 40
+    cannot_be_cut = "multi_line" in options or "encoding" in options
+    splits = [whole(path)] if cannot_be_cut else cut(path, points)
+    table, _ = read(splits, SCHEMA, file_format="csv", skip_rows=count, **options)
+    assert table.to_pylist() == expected
+
+
+@pytest.mark.parametrize("options", [{}, {"header": True}, HEADER], ids=str)
+def test_small_files_that_are_parsed_together_lose_the_lines_of_each(tmp_path, options):
+    paths = [tmp_path / f"{i}.csv" for i in range(4)]
+    for number, path in enumerate(paths):
+        mark = b"\xef\xbb\xbf" if number == 1 else b""
+        lines = [*ODD[number : number + 2], *_records(options, 5)]
+        # One has no more lines than are left out, and one ends within them.
+        lines = lines[: {2: 2, 3: 1}.get(number, len(lines))]
+        path.write_bytes(mark + _text(lines, {}).rstrip(b"\n" if number == 3 else b""))
+    table, reports = read(
+        [whole(p) for p in paths], SCHEMA, file_format="csv", skip_rows=2, **options
+    )
+    assert [report.rows for report in reports] == [5, 5, 0, 0]
+    assert table.column("id").to_pylist() == [0, 1, 2, 3, 4] * 2
+
+
+@pytest.mark.parametrize("breaks", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("multi_line", [False, True])
+def test_any_line_break_ends_a_line_that_is_left_out(tmp_path, breaks, multi_line):
+    path = tmp_path / "a.csv"
+    path.write_bytes(f'x{breaks}{breaks}"y{breaks}1,a{breaks}2,b{breaks}'.encode())
+    rows = read_rows([path], SCHEMA, file_format="csv", skip_rows=3, multi_line=multi_line)
+    assert rows == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20), max_size=8),
+    st.lists(st.integers(1, 400), max_size=6),
+    st.sampled_from([7, 31, 1 << 20]),
+    st.booleans(),
+)
+def test_lines_of_any_text_are_left_out_wherever_the_file_is_cut(
+    tmp_path_factory, lines, points, step, header
+):
+    folder = tmp_path_factory.mktemp("skip")
+    path = folder / "a.csv"
+    options: dict[str, Any] = HEADER if header else {}
+    path.write_bytes(_text([*lines, *_records(options, 12)], options))
+    before = record_format.BLOCK_BYTES
+    record_format.BLOCK_BYTES = step
+    try:
+        splits = cut(path, points)
+        table, _ = read(splits, SCHEMA, file_format="csv", skip_rows=len(lines), **options)
+    finally:
+        record_format.BLOCK_BYTES = before
+    assert table.column("id").to_pylist() == list(range(12))
+
+
+def _of_points(path: Path, options: ReaderOptions) -> tuple[list[FileSplit], list[int]]:
+    """A split for each point of a compressed file, and the rows of all of them."""
+    file = version(path)
+    borders = [block.start for block in CsvFormat(SCHEMA, options).blocks(file)]
+    splits = [FileSplit(file, a, b) for a, b in pairwise([*borders, file.size])]
+    reader = FileSplitReader(SCHEMA, options, CONTEXT)
+    batches = [item for item in reader.read(splits) if isinstance(item, pa.RecordBatch)]
+    return splits, pa.Table.from_batches(batches, SCHEMA).column("id").to_pylist()
+
+
+def _hard_to_compress(lines: list[str]) -> list[str]:
+    draw = Random(1).randbytes
+    return [re.sub("n[0-9]+", lambda _: draw(150).hex(), line) for line in lines]
+
+
+@pytest.mark.parametrize("options", [{}, HEADER], ids=str)
+def test_compressed_files_lose_them_wherever_they_are_entered(tmp_path, monkeypatch, options):
+    monkeypatch.setattr(points_of_gzip, "SPACING", 1)
+    ids = list(range(40_000))
+    data = _text([*ODD, *_hard_to_compress(_records(options, len(ids)))], {})
+    given = {"file_format": "csv", "skip_rows": len(ODD), **options}
+    packed, other = tmp_path / "a.csv.gz", tmp_path / "a.csv.bz2"
+    packed.write_bytes(gzip.compress(data, 1))
+    other.write_bytes(bz2.compress(data, 1))
+    for splits in ([whole(packed)], cut(other, [900, 100_000, 400_000])):
+        assert read(splits, SCHEMA, **given)[0].column("id").to_pylist() == ids
+    splits, found = _of_points(packed, ReaderOptions(**given).with_points(CarriedPoints()))
+    assert len(splits) > 1
+    assert found == ids
+
+
+def test_lines_that_go_on_for_long_in_a_compressed_file_that_is_cut_are_named(tmp_path):
+    path = tmp_path / "a.csv.bz2"
+    records = _text(_hard_to_compress(_records({}, 40_000)), {})
+    path.write_bytes(bz2.compress(b"x" * KNOWN + b"\n" + records, 1))
+    given: dict[str, Any] = {"file_format": "csv", "skip_rows": 1}
+    assert len(read_rows([path], SCHEMA, **given)) == 40_000
+    with pytest.raises(MalformedDataError, match=r"a\.csv\.bz2, byte 921601 .*skipRows"):
+        read(cut(path, [path.stat().st_size // 2]), SCHEMA, **given)
+
+
+def test_inference_and_the_names_of_columns_begin_behind_them(tmp_path):
+    path = tmp_path / "a.csv"
+    # The lines are more than what is looked at for the schema.
+    path.write_text("".join(["x" * 100 + ',"\n'] * 50 + ["# remark\n", "id,name\n", "1,a\n"]))
+    for multi_line in (False, True):
+        options = ReaderOptions(
+            file_format="csv", header=True, skip_rows=50, comment="#", multi_line=multi_line,
+            infer_column_types=True,
+        )  # fmt: skip
+        found = CsvFormat.columns_of(version(path), options, 1024)
+        assert pa.schema(list(found)).names == ["id", "name"]
+        assert found.field("name").type == pa.string()
+
+
+def test_what_is_not_left_out_is_still_judged(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("one\ntwo\nid\n1,a\n")
+    with pytest.raises(SchemaMismatchError, match=r"a\.csv"):
+        read_rows([path], SCHEMA, file_format="csv", skip_rows=2, **HEADER)
+    path.write_text("one\n1,a\nx,b\n")
+    with pytest.raises(MalformedDataError, match=r"a\.csv, byte 8"):
+        read_rows([path], SCHEMA, file_format="csv", skip_rows=1)
