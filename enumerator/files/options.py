@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.units import ByteSize
 from .discovery.discovery_options import DiscoveryOptions, named
+from .event_time_options import EventTimeOptions
 from .ledger.changes import OnOverwrite
 from .ledger.pending import FileOrder
 
@@ -24,8 +25,9 @@ class LedgerOptions(BaseModel):
 
     file_order: FileOrder = Field(
         FileOrder.MTIME,
-        description="Which files come first: mtime (the oldest), name, or newestFirst. It orders "
-        "what has been found; the first batch may start before everything has.",
+        description="Which files come first: mtime (the oldest), name, newestFirst, or eventTime "
+        "(the earliest time in its path, see eventTimePattern). It orders what has been found; the "
+        "first batch may start before everything has, but for eventTime.",
         json_schema_extra=named("latestFirst"),
     )
     fresh_share: float = Field(
@@ -61,6 +63,9 @@ class LedgerOptions(BaseModel):
         if self.fresh_share and self.file_order is FileOrder.NEWEST_FIRST:
             message = "freshShare: with fileOrder=newestFirst the newest files come first anyway"
             raise ValueError(message)
+        if self.fresh_share and self.file_order is FileOrder.EVENT_TIME:
+            message = "freshShare: with fileOrder=eventTime no file comes before an earlier one"
+            raise ValueError(message)
         return self
 
 
@@ -74,7 +79,7 @@ def _auto(value: object) -> object:
 Parallelism = Annotated[Annotated[int, Field(gt=0)] | None, BeforeValidator(_auto)]
 
 
-class EnumeratorOptions(DiscoveryOptions, LedgerOptions):
+class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
     """What is found, how much of it a batch takes, and over how many readers it is spread."""
 
     model_config = ConfigDict(
