@@ -16,7 +16,7 @@ from ...enumerator.files.ledger.event_time_order import EventTimeOrder
 from ...enumerator.files.ledger.pending import FileOrder, RangeOrder
 from ..options.event_time_validation import bound_of
 from ..options.model import SluiceOptions
-from ..options.modification_times import instant
+from ..options.modification_times import instant_in
 
 
 def event_times(options: SluiceOptions) -> EventTimes:
@@ -27,13 +27,7 @@ def event_times(options: SluiceOptions) -> EventTimes:
     if bases is None:
         bases = [shown_name(path.base).rstrip("/") for path in loaded_paths(options.path)]
     zone = options.time_zone or "UTC"
-    return EventTimes(options.event_time_pattern, bases, zone, partial(_moment, zone))
-
-
-def _moment(zone: str, text: str) -> int:
-    found = instant(text, zone)
-    assert found is not None
-    return found
+    return EventTimes(options.event_time_pattern, bases, zone, partial(instant_in, zone))
 
 
 def place_bounds(options: SluiceOptions) -> PlaceBounds | None:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
+import numpy as np
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.file_columns import splits_in
@@ -29,8 +29,6 @@ from .ledger.ledger import Sifted
 
 _NAMED: Final = 10
 """Late files that are named in the progress and in the state: the newest."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class OnLateFile(Enum):
@@ -235,4 +233,4 @@ def _widened(span: tuple[int, int] | None, time: int) -> tuple[int, int]:
 
 
 def _shown(time: int) -> str:
-    return (_EPOCH + timedelta(microseconds=time)).isoformat().replace("+00:00", "Z")
+    return f"{np.datetime_as_string(np.datetime64(time, 'us'), unit='s')}Z"

@@ -36,6 +36,15 @@ class PlaceBounds:
         after = [end is not None and not self._is_before(path, end) for path in paths]
         return np.array(before, np.bool_), np.array(after, np.bool_)
 
+    def takes(self, path: str) -> bool:
+        """True for a file between the bounds.
+
+        Raises:
+            SourceUnavailable: the path names no time, and a bound is one.
+        """
+        before, after = self.judged([path])
+        return not (before[0] or after[0])
+
     def _is_before(self, path: str, bound: int | str) -> bool:
         if isinstance(bound, str):
             return self.times.below(path) < bound

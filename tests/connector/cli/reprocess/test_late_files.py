@@ -126,3 +126,34 @@ def test_another_order_in_between_loses_and_doubles_nothing(ordered):
     ordered.restart()
     land(ordered, h13=13)
     assert drained(ordered) == [13]
+
+
+def test_a_range_of_event_times_is_read_again_and_all_of_its_files_are_listed(query, capsys):
+    hours = range(8, 23)
+    land(query, **{f"h{hour:02}": hour for hour in hours})
+    assert drained(query) == [*hours]
+    chosen = ["requeue", query.state, "--event-time", "2026-01-02T09..2026-01-02T20"]
+    shown = run(capsys, *chosen)
+    assert [row["path"][-8:-5] for row in shown["first"]] == [
+        f"h{hour:02}" for hour in range(9, 20)
+    ]
+    assert main(chosen) == 0
+    text = capsys.readouterr().out
+    assert [hour for hour in hours if f"h{hour:02}.json" in text] == [*range(9, 20)]
+    run(capsys, *chosen, "--yes")
+    assert drained(query) == [*range(9, 20)]
+    (record,) = run(capsys, "orders", query.state)
+    assert record["matching"] == "event time 2026-01-02T09..2026-01-02T20"
+    by_pattern = ["--event-time-pattern", "hour={HH}", "--yes"]
+    assert main([*chosen, *by_pattern]) != 0
+    assert "does not name a time" in capsys.readouterr().err
+    by_pattern = ["--event-time-pattern", "date={yyyy}-{MM}-{dd}/hour={HH}", "--matching", "*/h1*"]
+    assert run(capsys, *chosen, *by_pattern)["files"] == 10
+
+
+@pytest.mark.parametrize("text", ["2026-01-02", "..", "x..y"])
+def test_what_is_no_range_of_event_times_is_refused(query, capsys, text):
+    land(query, h08=8)
+    drained(query)
+    assert main(["requeue", query.state, "--event-time", text]) != 0
+    assert "--event-time" in capsys.readouterr().err
