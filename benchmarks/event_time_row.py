@@ -7,7 +7,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,15 +23,8 @@ DAYS = 30
 ROWS_PER_FILE = 500
 KEYS = 20
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-_OPTIONS = {
-    "spark": {"maxFilesPerTrigger": "24"},
-    "sluice": {
-        "fileOrder": "eventTime",
-        "eventTimePattern": "{yyyy}/{MM}/{dd}/{HH}",
-        "maxEventTimeSkew": "23h",
-    },
-}
-"""Batches of a day's worth of files each."""
+_HOURS = 72
+"""Files of a batch, of which each covers an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +41,33 @@ class Aggregation:
     batches: int
 
 
-def event_time(bench: Bench) -> list[Result]:
+def event_time(bench: Bench) -> Iterator[Result]:
     """A watermark of one hour over 30 days of files that arrived in random order."""
     with tempfile.TemporaryDirectory(prefix="sluice-event-time-") as root:
         total = write_hours(Path(root), DAYS)
         own = aggregate(bench.spark, "sluice", Path(root), "1 hour")
-        peer = patient = None
-        if bench.peers:
-            peer = aggregate(bench.spark, "spark", Path(root), "1 hour")
-            patient = aggregate(bench.spark, "spark", Path(root), f"{DAYS + 1} days")
-    work = f"{DAYS} days in {DAYS * 24} files, {total:,} rows, watermark 1 hour"
-    results = [
-        Result(f"{work}: rows dropped as late", *_both(own, peer, total), unit="%"),
+        work = f"{total:,} rows of {DAYS} days in {DAYS * 24} files"
+        if not bench.peers:
+            yield from _results(work, own, None, total)
+            return
+        for watermark in ("1 hour", f"{DAYS + 1} days"):
+            peer = aggregate(bench.spark, "spark", Path(root), watermark)
+            yield from _results(f"{work}; the peer waits {watermark}", own, peer, total)
+
+
+def _results(work: str, own: Aggregation, peer: Aggregation | None, total: int) -> list[Result]:
+    batches = f"{own.batches} batches, Sluice waits 1 hour"
+    return [
         Result(
-            f"{work}: most rows of state", own.state, peer.state if peer else None, unit="rows",
-            note=f"{own.batches} batches",
+            f"{work}: rows dropped as late",
+            100 * (total - own.rows) / total,
+            100 * (total - peer.rows) / total if peer else None,
+            "%",
+            note=batches,
         ),
-        Result(f"{work}: the whole query", own.seconds, peer.seconds if peer else None),
-    ]  # fmt: skip
-    if patient is not None:
-        name, note = "Spark's file source", f"the peer with a watermark of {DAYS + 1} days"
-        results += [
-            Result("rows dropped as late", *_both(own, patient, total), "%", name, note),
-            Result("most rows of state", own.state, patient.state, "rows", name, note),
-        ]
-    return results
-
-
-def _both(own: Aggregation, peer: Aggregation | None, total: int) -> tuple[float, float | None]:
-    shares = [None if one is None else 100 * (total - one.rows) / total for one in (own, peer)]
-    assert shares[0] is not None
-    return shares[0], shares[1]
+        Result(f"{work}: most rows of state", own.state, peer.state if peer else None, "rows"),
+        Result(f"{work}: the query", own.seconds, peer.seconds if peer else None),
+    ]
 
 
 def write_hours(root: Path, days: int, rows: int = ROWS_PER_FILE) -> int:
@@ -105,9 +94,26 @@ def write_hours(root: Path, days: int, rows: int = ROWS_PER_FILE) -> int:
     return len(hours) * rows
 
 
-def aggregate(spark: SparkSession, source: str, path: Path, watermark: str) -> Aggregation:
-    """Count rows by hour and key in one AvailableNow run; what each window has in the end."""
-    read = Input(path, "at timestamp, key int", "json", _OPTIONS[source])
+def aggregate(
+    spark: SparkSession, source: str, path: Path, watermark: str, hours: int = _HOURS
+) -> Aggregation:
+    """Count rows by hour and key in one AvailableNow run; what each window has in the end.
+
+    Args:
+        spark: the session.
+        source: "sluice", in the order of event time, or "spark".
+        path: as `write_hours` has made it.
+        watermark: how long the query waits for late rows.
+        hours: so many hours, thus files, are in a batch.
+    """
+    options = {"maxFilesPerTrigger": str(hours)}
+    if source == "sluice":
+        options = {
+            "fileOrder": "eventTime",
+            "eventTimePattern": "{yyyy}/{MM}/{dd}/{HH}",
+            "maxEventTimeSkew": f"{hours - 1}h",
+        }
+    read = Input(path, "at timestamp, key int", "json", options)
     counted: dict[tuple[Any, int], int] = {}
 
     def keep(frame: DataFrame, _batch: int) -> None:

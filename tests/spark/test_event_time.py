@@ -11,10 +11,10 @@ pytestmark = pytest.mark.slow
 
 def test_a_watermark_drops_nothing_in_event_time_and_much_in_the_order_of_arrival(spark, tmp_path):
     total = write_hours(tmp_path, days=3, rows=20)
-    own = aggregate(spark, "sluice", tmp_path, "1 hour")
+    own = aggregate(spark, "sluice", tmp_path, "1 hour", hours=24)
     assert own.rows == total
     assert own.batches == 3
-    peer = aggregate(spark, "spark", tmp_path, "1 hour")
+    peer = aggregate(spark, "spark", tmp_path, "1 hour", hours=24)
     assert peer.rows < total
 
 
