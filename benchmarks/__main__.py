@@ -60,13 +60,13 @@ def _line(result: Result) -> str:
     own = _figure(result.sluice, result.unit)
     if result.peer is None:
         return f"| {result.work} | {own} | | | {result.note} |"
-    ratio = result.peer / result.sluice
+    ratio = f"{result.peer / result.sluice:.2f}" if result.sluice else ""
     peer = f"{_figure(result.peer, result.unit)} ({result.peer_name})"
-    return f"| {result.work} | {own} | {peer} | {ratio:.2f} | {result.note} |"
+    return f"| {result.work} | {own} | {peer} | {ratio} | {result.note} |"
 
 
 def _figure(value: float, unit: str) -> str:
-    digits = 2 if unit == "s" or (unit == "ms" and value < 10) else 0
+    digits = 1 if unit == "%" else 2 if unit == "s" or (unit == "ms" and value < 10) else 0
     return f"{value:,.{digits}f} {unit}"
 
 

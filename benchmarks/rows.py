@@ -17,6 +17,7 @@ from .ahead_row import ahead
 from .bench import WARM_UPS, Bench, Result, median
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
 from .discovery import discovery
+from .event_time_row import event_time
 from .flight import (
     BATCHES,
     batch_milliseconds,
@@ -263,6 +264,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "fixed": fixed,
     "planning": planning,
     "discovery": discovery,
+    "event_time": event_time,
     "scale": scale,
     "flight": flight,
     "ahead": ahead,

@@ -120,6 +120,17 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
         Order within the reader's stream is the order of sending. An event alone causes no batch.
         """
 
+    def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
+        """Put splits that were never assigned into quarantine: they are not read until ordered.
+
+        Durable with the next checkpoint, which is cut for it though it be empty. From the same
+        checkpoint on they must not be pending.
+
+        Args:
+            reasons: split id -> why, for people.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def signal_no_more_splits(self, reader: int) -> None:
         """Promise that `reader` gets no more splits in this run."""

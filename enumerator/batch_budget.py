@@ -29,6 +29,8 @@ class BatchRoom:
         """Bytes taken so far."""
         self.rows = 0
         """Rows taken so far, where they are known before reading."""
+        self.takes_everything = False
+        """True for a batch that is to hold all there is: no rule of the source ends it, either."""
         self._files: set[str] = set()
 
     @property
@@ -82,9 +84,10 @@ class BatchRoom:
         self.bytes += other.bytes
         self.rows += other.rows
 
-    def lift(self, limits: BatchLimits) -> None:
+    def lift(self, limits: BatchLimits, *, everything: bool = False) -> None:
         """Change the limits, keeping what has been taken (Trigger.Once ignores every limit)."""
         self.limits = limits
+        self.takes_everything = everything
 
 
 def _left(limit: int | None, taken: int) -> int | None:

@@ -49,6 +49,8 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         """(reader, split) in the order of assignment."""
         self.events: list[tuple[int, Any]] = []
         self.no_more: set[int] = set()
+        self.quarantined: dict[str, str] = {}
+        """Split id -> reason."""
         self.calls: list[PendingCall] = []
         self.planning_requests = 0
         self.has_outstanding_splits = False
@@ -90,6 +92,10 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     def send_event(self, reader: int, event: Any) -> None:
         self._check(reader)
         self.events.append((reader, event))
+
+    @override
+    def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
+        self.quarantined.update(reasons)
 
     @override
     def signal_no_more_splits(self, reader: int) -> None:

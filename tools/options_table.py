@@ -21,6 +21,7 @@ from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK, KnownNa
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.enumerator.files.cleaning.cleaning_options import CleaningOptions
 from pyspark_sluice.enumerator.files.discovery.discovery_options import DiscoveryOptions
+from pyspark_sluice.enumerator.files.event_time_options import EventTimeOptions
 from pyspark_sluice.enumerator.files.options import EnumeratorOptions
 from pyspark_sluice.reader.files.evolution.evolution_options import SchemaOptions
 from pyspark_sluice.reader.files.formats.option_support import formats_of
@@ -126,11 +127,13 @@ def _default(field: FieldInfo) -> str:
 def groups() -> dict[str, list[str]]:
     """Heading -> fields, every option once."""
     discovery = [*DiscoveryOptions.model_fields, *DECIDED_ELSEWHERE]
-    batches = [name for name in EnumeratorOptions.model_fields if name not in discovery]
+    event_time = list(EventTimeOptions.model_fields)
+    known = (*discovery, *event_time)
+    batches = [name for name in EnumeratorOptions.model_fields if name not in known]
     schemas = list(SchemaOptions.model_fields)
     reading = [n for n in ReaderOptions.model_fields if n not in (*schemas, *discovery)]
     cleaning = list(CleaningOptions.model_fields)
-    others = (*discovery, *batches, *cleaning, *schemas, *reading)
+    others = (*known, *batches, *cleaning, *schemas, *reading)
     landing = list(LandingOptions.model_fields)
     others = (*others, *landing)
     own = [name for name in SluiceOptions.model_fields if name not in others]
@@ -138,6 +141,7 @@ def groups() -> dict[str, list[str]]:
         "Source and state": own,
         "Discovery": discovery,
         "Batches and assignment": batches,
+        "Event time": event_time,
         "Cleaning up": cleaning,
         "Schema": schemas,
         "Reading": reading,

@@ -34,7 +34,7 @@ _UNSIGNED = "unsigned" * 8
 
 
 class QuarantinedSplit(BaseModel):
-    """A split that was given up on: sent back too often."""
+    """A split that was given up on: sent back too often, or never to be assigned."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -42,7 +42,7 @@ class QuarantinedSplit(BaseModel):
     reason: str
     attempts: int
     checkpoint: int
-    """The checkpoint whose readers sent it back for the last time."""
+    """The checkpoint whose readers sent it back for the last time, or the newest at that time."""
 
 
 class CheckpointHeader(BaseModel):

@@ -33,6 +33,7 @@ from ...reader.files.options.values import json_or_none
 from ...reader.landing.options import LandingOptions
 from .aliases import in_our_names
 from .cleanup_validation import cleaning_problems
+from .event_time_validation import event_time_problems
 from .landing_validation import landing_problems
 from .modification_times import instant
 from .problems import near_name, problem_of
@@ -286,6 +287,7 @@ def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[st
         yield str(error)
         return
     yield from _time_problems(options)
+    yield from event_time_problems(options, options.time_zone)
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
     yield from landing_problems(options, options.path)

@@ -1,4 +1,4 @@
-"""The moments that `modifiedAfter` and `modifiedBefore` name.
+"""The moments that `modifiedAfter`, `modifiedBefore`, `startAt`, `endAt` and paths name.
 
 Not here: comparing files with them (`enumerator/files/discovery/selection/criteria.py`).
 """
@@ -35,3 +35,10 @@ def instant(text: str, time_zone: str) -> int | None:
         )
         raise ValueError(message)
     return int(found.value)
+
+
+def instant_in(time_zone: str, text: str) -> int:
+    """Like `instant`, of a text that is not empty."""
+    found = instant(text, time_zone)
+    assert found is not None
+    return found

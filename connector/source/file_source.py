@@ -41,6 +41,7 @@ from ..options.model import SluiceOptions
 from ..options.modification_times import instant
 from .api import Source
 from .cleanup import make_cleaner
+from .event_time import order_of, place_bounds
 
 _TARGET_BYTES = 128 * 1024 * 1024
 """What one reader is meant to read in one batch (Spark's maxPartitionBytes)."""
@@ -81,14 +82,16 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         """When to list, what counts as a new file, and in which order files are read."""
         options = self.options
         grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
+        order, event_time = order_of(options)
         return FilePolicy(
             options.discovery_interval / 1000,
             options.discovery_attempts,
             max_pending=options.max_pending_files,
             include_existing=options.include_existing_files,
             fresh_share=options.fresh_share,
+            event_time=event_time,
             ledger=LedgerPolicy(
-                options.file_order, options.on_overwrite, self._whole_records if grows else None
+                order, options.on_overwrite, self._whole_records if grows else None
             ),
         )
 
@@ -207,6 +210,7 @@ def _choice(options: SluiceOptions) -> Choice:
             modified_before=instant(options.modified_before, options.time_zone),
             max_age=None if age is None else age * 1000,
             settle_time=options.settle_time * 1000,
+            place=place_bounds(options),
         ),
         ready_marker=options.ready_marker,
     )

@@ -19,6 +19,7 @@ from ...errors import ProtocolError
 from ..api import SplitEnumeratorContext, SplitT
 from ..journal import Journal
 from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent
+from .returned_splits import SentBackSplits
 from .threads import Threads
 
 ResultT = TypeVar("ResultT")
@@ -69,12 +70,14 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         threads: Threads,
         readers: Readers,
         bounded: bool,
+        sent_back: SentBackSplits,
     ) -> None:
         self._flight = flight
         self._serializer = serializer
         self._threads = threads
         self._readers = readers
         self._bounded = bounded
+        self._sent_back = sent_back
         self._no_more: set[int] = set()
 
     @property
@@ -175,6 +178,12 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
                 else "not registered",
                 f"one of the registered readers 0 to {self._readers.count - 1}",
             )
+
+    @override
+    def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
+        for split_id, reason in reasons.items():
+            self._sent_back.give_up(split_id, reason, self._flight.newest.checkpoint)
+        self.request_planning()
 
     @override
     def signal_no_more_splits(self, reader: int) -> None:

@@ -69,7 +69,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self._announce,
         )
         self.context: CoordinatorContext[SplitT] = CoordinatorContext(
-            flight, source.split_serializer, threads, self.readers, parts.bounded
+            flight, source.split_serializer, threads, self.readers, parts.bounded, self.sent_back
         )
         self.enumerator: SplitEnumerator[SplitT, StateT] = source.create_enumerator(
             self.context, restored.state
@@ -201,7 +201,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         deadline = time.monotonic() + self.settings.discovery_timeout
         with self._lock:
             if unlimited:
-                self.flight.open.room.lift(UNLIMITED)
+                self.flight.open.room.lift(UNLIMITED, everything=True)
             while not self.enumerator.has_discovered and self.threads.failure is None:
                 # Also so that discovery need not rest because too much is pending.
                 self._plan()

@@ -26,6 +26,7 @@ from ..batch_budget import BatchRoom
 from .backlog import Outstanding, Passes
 from .cutting import SplitCutter, wanted_split_bytes
 from .discovery.api import CHUNK, Discovery, FoundFiles
+from .event_time_batches import BatchPace, EventTimeBatches, EventTimePolicy
 from .ledger.file_state import FileState
 from .ledger.fresh_share import FreshShare
 from .ledger.ledger import Ledger, LedgerPolicy, Sifted
@@ -77,6 +78,9 @@ class FilePolicy:
     fresh_share: float = 0.0
     """The part of each batch that is taken from the end of the order."""
 
+    event_time: EventTimePolicy | None = None
+    """For batches in the order of event time; `ledger` has that order, too."""
+
     ledger: LedgerPolicy = field(default_factory=LedgerPolicy)
 
 
@@ -114,6 +118,9 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._clock = clock
         self.ledger = Ledger(policy.ledger, state)
         self._share = FreshShare(policy.fresh_share)
+        self._pace = BatchPace()
+        if policy.event_time is not None:
+            self._pace = EventTimeBatches(policy.event_time, context)
         self._passes = Passes(context.journal, clock)
         self._outstanding = Outstanding(self.ledger.pending, clock)
         self._pass: Iterator[FoundFiles] | None = None
@@ -176,12 +183,13 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._passes.found(portion.sifted.new)
         self._pass_seconds += portion.seconds
         self._pass_new += portion.sifted.new
-        self.ledger.enter(portion.sifted)
+        had_to_wait = self._pace.waits
+        self.ledger.enter(self._pace.judged(portion.sifted, ended=portion.ended))
         # Not before its files are in the ledger: a checkpoint between would skip them.
         self._discovery.notify_entered()
         if not portion.sifted.wanted:
             self._passed_over += portion.sifted.new
-        if portion.sifted.ranges.num_rows:
+        if portion.sifted.ranges.num_rows or had_to_wait:
             self._context.request_planning()
         if portion.error is not None:
             self._retry_or_raise(portion.error)
@@ -215,7 +223,9 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     def _go_on(self, delay: float) -> None:
         """With this pass or the next one, unless there is enough to do: then once there is not."""
-        self._is_paused = len(self.ledger.pending) >= self._policy.max_pending
+        # While nothing may be planned no pause would end.
+        is_full = len(self.ledger.pending) >= self._policy.max_pending
+        self._is_paused = is_full and not self._pace.waits
         self._delay = delay
         if not self._is_paused:
             self._schedule(delay)
@@ -250,7 +260,7 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def plan_batch(self, room: BatchRoom) -> None:
-        if self._is_baseline and not self._has_discovered:
+        if self._pace.waits or (self._is_baseline and not self._has_discovered):
             # A checkpoint of a part of what was there would count the rest as new.
             return
         pending, chosen = self.ledger.pending, []
@@ -262,6 +272,8 @@ class FileSplitEnumerator(LedgerEnumerator):
             split = pending.last() if last else pending.first()
             if split is None or not room.takes_more_of(split.file.path):
                 break
+            if not self._pace.admits(split, room):
+                break
             came_back = pending.is_returned(last=last)
             if came_back and not _fits_whole(split, room):
                 break
@@ -272,6 +284,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             pending.take(taken.remainder, last=last)
             goes_on = taken.remainder is not None
             room.take(split.file.path, taken.split.length, taken.rows)
+            self._pace.took(taken.split)
             if last:
                 self._share.took(taken.split)
             chosen.append(taken.split)
@@ -317,6 +330,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         """The ranges that became pending since the snapshot before and still are."""
         self._spreader.start_batch()
         self._share.start_batch()
+        self._pace.cut(checkpoint_id)
         self._wants_checkpoint = False
         self._discovery.notify_cut(checkpoint_id, self.ledger.seen)
         return self.ledger.snapshot(checkpoint_id)
@@ -324,19 +338,22 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self._discovery.notify_complete(checkpoint_id)
+        self._pace.completed(checkpoint_id)
 
     @override
     def cursors(self) -> Mapping[str, Any]:
-        position = self._discovery.position()
-        return {"discovery": position} if position else {}
+        told = {"discovery": self._discovery.position(), "eventTime": self._pace.cursors()}
+        return {name: cursors for name, cursors in told.items() if cursors}
 
     @override
     def go_on_from(self, cursors: Mapping[str, Any]) -> None:
         self._discovery.resume(cursors.get("discovery", {}))
+        self._pace.go_on_from(cursors.get("eventTime", {}))
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         self.ledger.aborted(checkpoint_id)
+        self._pace.aborted(checkpoint_id)
         self._discovery.notify_aborted(checkpoint_id)
 
     @property
@@ -364,6 +381,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         return {
             **self._outstanding.report(),
             **self._passes.report(),
+            **self._pace.report(),
             "filesSeen": len(self.ledger.seen),
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.units import ByteSize
 from .discovery.discovery_options import DiscoveryOptions, named
+from .event_time_options import EventTimeOptions
 from .ledger.changes import OnOverwrite
 from .ledger.pending import FileOrder
 
@@ -25,8 +26,9 @@ class LedgerOptions(BaseModel):
     file_order: FileOrder = Field(
         FileOrder.MTIME,
         description=(
-            "Which files come first: mtime (the oldest), name, or newestFirst. It orders the "
-            "files found so far; the first batch can start before all files are found."
+            "Which files come first: mtime (the oldest), name, newestFirst, or eventTime (the "
+            "earliest time in its path, see eventTimePattern). It orders the files found so far; "
+            "except with eventTime, the first batch can start before all files are found."
         ),
         json_schema_extra=named("latestFirst"),
     )
@@ -74,6 +76,9 @@ class LedgerOptions(BaseModel):
                 "them, since the newest files come first anyway"
             )
             raise ValueError(message)
+        if self.fresh_share and self.file_order is FileOrder.EVENT_TIME:
+            message = "freshShare: with fileOrder=eventTime no file comes before an earlier one"
+            raise ValueError(message)
         return self
 
 
@@ -87,7 +92,7 @@ def _auto(value: object) -> object:
 Parallelism = Annotated[Annotated[int, Field(gt=0)] | None, BeforeValidator(_auto)]
 
 
-class EnumeratorOptions(DiscoveryOptions, LedgerOptions):
+class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
     """What is found, how much of it a batch takes, and over how many readers it is spread."""
 
     model_config = ConfigDict(

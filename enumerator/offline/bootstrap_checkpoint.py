@@ -59,11 +59,11 @@ def standing_state(
     threads = Threads(600.0, source.name, AsyncCalls)
     flight = CheckpointsInFlight(NO_IDENTITY, 0, UNLIMITED)
     readers = Readers(None, 1, lambda _: None)
-    context: CoordinatorContext[SplitT] = CoordinatorContext(
-        flight, source.split_serializer, threads, readers, bounded=True
-    )
     # Whether it was tried often enough is for the query to say, which has the option.
     sent_back = SentBackSplits(sys.maxsize, restored.attempts, restored.quarantined)
+    context: CoordinatorContext[SplitT] = CoordinatorContext(
+        flight, source.split_serializer, threads, readers, bounded=True, sent_back=sent_back
+    )
     enumerator = source.create_enumerator(context, restored.state)
     counter = CommitCounter(source, enumerator, sent_back, threads.journal)
     state = StandingState(source, enumerator, sent_back, flight, counter)

@@ -43,6 +43,24 @@ def requeue(  # noqa: PLR0913, PLR0917
     in_state: Annotated[
         str, typer.Option("--in-state", "--state", help="Only files in this state: read, ...")
     ] = "",
+    event_time: Annotated[
+        str,
+        typer.Option(
+            "--event-time",
+            help="Only files whose path names a time in START..END, the end not included: "
+            "2026-01-02..2026-01-09. All of them are listed.",
+        ),
+    ] = "",
+    event_time_pattern: Annotated[
+        str,
+        typer.Option(
+            "--event-time-pattern",
+            help="Where the path names it, such as {yyyy}/{MM}/{dd}/{HH}; else Hive partitions.",
+        ),
+    ] = "",
+    time_zone: Annotated[
+        str, typer.Option("--time-zone", help="Of the times in paths; UTC by default.")
+    ] = "",
     skip_missing: SkipMissing = False,
     reason: Reason = "",
     yes: Yes = False,
@@ -52,14 +70,20 @@ def requeue(  # noqa: PLR0913, PLR0917
     as_json: Json = False,
 ) -> None:
     """Read files again when the query starts: the quarantined ones, or those that match."""
+    from ..reprocess.event_time_range import in_event_time
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import requeued
 
-    def choose(view: StateView) -> Chosen:
-        return requeued(view, matching, in_state, quarantined=quarantined)
-
-    said = Asked("requeue", matching, reason, skip_missing, yes, force, as_json)
     with plainly():
+        in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
+
+        def choose(view: StateView) -> Chosen:
+            return requeued(view, matching, in_state, in_range, quarantined=quarantined)
+
+        chosen_by = " ".join(filter(None, [matching, event_time and f"event time {event_time}"]))
+        said = Asked(
+            "requeue", chosen_by, reason, skip_missing, yes, force, as_json, in_range is not None
+        )
         carry_out(find_state(state, source_name, storage_options), storage_options, choose, said)
 
 

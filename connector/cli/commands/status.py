@@ -17,6 +17,7 @@ from ....checkpoint_meta.documents.layout import BASES, INDEX
 from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
+from ....enumerator.files.event_time_batches import said_event_time
 from ....enumerator.files.ledger.state_files import FilesAsOf
 from ...views.checkpoints_in_flight import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
@@ -53,6 +54,7 @@ def _status(view: StateView, now: float) -> dict[str, Any]:
         "inFlight": checkpoints_in_flight(links),
         "files_seen": files and files["seen"],
         "pending": files and files["pending"],
+        "event_time": _event_time(links),
         "rate": _rate(links),
         "quarantined": quarantined,
         "orders_waiting": _orders_waiting(view),
@@ -116,6 +118,12 @@ def _newest(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
         "readers": len(readers_of(link.checkpoint)),
         "acknowledged": len(link.commits),
     }
+
+
+def _event_time(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
+    """How far a query has come whose files are in the order of event time; None for another."""
+    cursors = links[0].checkpoint.header.cursors.get("eventTime") if links else None
+    return None if cursors is None else said_event_time(cursors)
 
 
 def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
@@ -187,6 +195,7 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
         if pending["oldest_modified_seconds"] is not None:
             age = said_duration(pending["oldest_modified_seconds"])
             lines.append(("oldest pending", f"written {age} ago"))
+    lines += _event_time_lines(status["event_time"])
     if rate is not None and rate["bytes_per_second"]:
         lines.append(
             (
@@ -203,4 +212,14 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
     lines.append(("quarantined", f"{status['quarantined']:,} splits"))
     if status["orders_waiting"]:
         lines.append(("orders", f"{status['orders_waiting']:,} are done at the next start"))
+    return lines
+
+
+def _event_time_lines(told: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if told is None:
+        return []
+    lines = [("event time", f"reached {told['reached']}")]
+    if told["lateFiles"]:
+        names = "; ".join(told["newestLateFiles"])
+        lines.append(("late files", f"{told['lateFiles']:,}, the newest: {names}"))
     return lines

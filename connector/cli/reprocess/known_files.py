@@ -41,12 +41,18 @@ def path_filter(pattern: str) -> Callable[[str], bool]:
 class KnownFiles:
     """As of the newest checkpoint of one look; only paths that are of interest."""
 
-    def __init__(self, view: StateView, pattern: str = "") -> None:
-        """`pattern` is a shell pattern over whole paths; empty: all."""
+    def __init__(
+        self, view: StateView, pattern: str = "", chosen: Callable[[str], bool] | None = None
+    ) -> None:
+        """`pattern` is a shell pattern over whole paths, empty for all; `chosen` asks for more."""
         self.view = view
         self._pattern = pattern
-        self._is_wanted = path_filter(pattern)
+        self._matches = path_filter(pattern)
+        self._chosen = chosen
         self._known = files_as_of_head(view, details=True)
+
+    def _is_wanted(self, path: str) -> bool:
+        return self._matches(path) and (self._chosen is None or self._chosen(path))
 
     def _of_interest(self, splits: Iterable[FileSplit]) -> list[FileSplit]:
         return [split for split in splits if self._is_wanted(split.file.path)]
@@ -133,7 +139,8 @@ class KnownFiles:
             names = ("path", "size", "modified", "etag", "end")
             chosen = self._filtered(batch, paths)
             for *file, end in zip(*(chosen.column(n).to_pylist() for n in names), strict=True):
-                found[file[0]] = FileVersion._make(file), end
+                if self._chosen is None or self._chosen(file[0]):
+                    found[file[0]] = FileVersion._make(file), end
         return found
 
     def _filtered(self, batch: pa.RecordBatch, paths: Collection[str] | None) -> pa.RecordBatch:

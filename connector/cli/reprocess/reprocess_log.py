@@ -77,6 +77,8 @@ class Asked:
     yes: bool
     force: bool
     as_json: bool
+    lists_all: bool = False
+    """True: every range that is chosen is shown, and not only the first."""
 
 
 def carry_out(
@@ -146,10 +148,10 @@ def _written(store: StateStore, view: StateView, chosen: Chosen, asked: Asked) -
 def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) -> None:
     files = len({split.file.path for split in chosen.splits})
     size = sum(split.length for split in chosen.splits)
-    rows = [
-        {"path": split.file.path, "start": split.start, "end": split.end}
-        for split in chosen.splits[:_SHOWN]
-    ]
+    shown = chosen.splits[:_SHOWN]
+    if asked.lists_all:
+        shown = sorted(chosen.splits, key=lambda split: (split.file.path, split.start))
+    rows = [{"path": split.file.path, "start": split.start, "end": split.end} for split in shown]
     if asked.as_json:
         print_json(
             {
@@ -171,8 +173,8 @@ def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) 
         typer.echo("nothing was selected, and nothing is written")
         return
     print_table(rows, ("path", "start", "end"))
-    if len(chosen.splits) > _SHOWN:
-        typer.echo(f"and {len(chosen.splits) - _SHOWN:,} ranges more")
+    if len(chosen.splits) > len(shown):
+        typer.echo(f"and {len(chosen.splits) - len(shown):,} ranges more")
     what = f"{files:,} files, {len(chosen.splits):,} ranges, {said_bytes(size)}"
     typer.echo(f"{_WORDS[asked.action]}: {what}")
     if chosen.released:

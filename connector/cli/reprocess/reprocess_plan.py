@@ -8,7 +8,7 @@ Not here: what a state says of its files (`known_files.py`), and whether they ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -51,21 +51,35 @@ class Chosen:
         return bool(self.splits or self.released)
 
 
-def requeued(view: StateView, pattern: str, in_state: str, *, quarantined: bool) -> Chosen:
+def requeued(
+    view: StateView,
+    pattern: str,
+    in_state: str,
+    in_range: Callable[[str], bool] | None = None,
+    *,
+    quarantined: bool,
+) -> Chosen:
     """Quarantined splits, or files as far as they were taken: what of it is not pending anyway.
+
+    Args:
+        view: the state.
+        pattern: a shell pattern over whole paths; empty: all.
+        in_state: as the view `files` has it; empty: any.
+        in_range: for a path whether it is wanted; None: all.
+        quarantined: only what was given up on.
 
     Raises:
         OptionError: nothing says which, or the state is of a source without files.
         StateError: it is damaged.
     """
-    if not (pattern or in_state or quarantined):
+    if not (pattern or in_state or in_range or quarantined):
         raise OptionError(
             "requeue: which files?",
             view.store.location,
             "no choice",
-            "--quarantined, --matching, --in-state, or several of them",
+            "--quarantined, --matching, --in-state, --event-time, or several of them",
         )
-    known = KnownFiles(view, pattern)
+    known = KnownFiles(view, pattern, in_range)
     if quarantined and not in_state:
         # A version that was found later is read by itself.
         newest = known.newest_versions({s.file.path for s in known.quarantined.values()})

@@ -46,7 +46,7 @@ from .file_state import FileState
 from .found_columns import etags_of, once, version_rows, where
 from .freed_memory import give_back
 from .index_merge import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
-from .pending import FileOrder, PendingRanges
+from .pending import FileOrder, PendingRanges, RangeOrder
 from .seen_files import Piece, SeenFiles
 
 WholeRecords: TypeAlias = Callable[[str, int, int, np.uint64], GrowingMark]
@@ -62,7 +62,7 @@ _SECOND = 1_000_000
 class LedgerPolicy:
     """What counts as a new file, and in which order files are read."""
 
-    order: FileOrder = FileOrder.MTIME
+    order: RangeOrder = FileOrder.MTIME
     on_overwrite: OnOverwrite = OnOverwrite.IGNORE
     whole_records: WholeRecords | None = None
     """For `APPEND_TAIL`: how far they reach."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -29,21 +29,39 @@ _SMALL = 20_000
 """Rows up to which sorting objects is cheaper than loading what sorts columns."""
 
 
+class RangeOrder(Protocol):
+    """A total order of ranges: of equal ranges it is the same in every run."""
+
+    @property
+    def key(self) -> Callable[[FileSplit], Any]:
+        """What ranges are compared by."""
+
+    def indices(self, ranges: pa.RecordBatch) -> pa.Array:
+        """The rows of `ranges` in order, by columns."""
+
+
 class FileOrder(Enum):
     """In which order files are read."""
 
     MTIME = "mtime"
     NAME = "name"
     NEWEST_FIRST = "newestFirst"
+    EVENT_TIME = "eventTime"
+    """Needs the options that say where the time is: `EventTimeOrder` is this order."""
 
     @property
     def key(self) -> Callable[[FileSplit], Any]:
         """What ranges are compared by."""
         return _KEYS[self]
 
+    def indices(self, ranges: pa.RecordBatch) -> pa.Array:
+        """The rows of `ranges` in order, by columns."""
+        import pyarrow.compute as pc
+
+        return pc.sort_indices(ranges, sort_keys=self._columns)
+
     @property
-    def columns(self) -> list[tuple[str, str]]:
-        """The same, for columns."""
+    def _columns(self) -> list[tuple[str, str]]:
         path, start = ("path", "ascending"), ("start", "ascending")
         if self is FileOrder.NAME:
             return [path, ("modified", "ascending"), start]
@@ -96,7 +114,7 @@ class _Chunk:
 class PendingRanges:
     """All that is pending. Under the coordinator's lock."""
 
-    def __init__(self, order: FileOrder = FileOrder.MTIME) -> None:
+    def __init__(self, order: RangeOrder = FileOrder.MTIME) -> None:
         self._order = order
         self._chunks: list[_Chunk] = []
         self._heap: list[tuple[Any, int, _Chunk]] = []
@@ -133,9 +151,7 @@ class PendingRanges:
             if order == list(range(len(keys))):
                 return ranges
             return ranges.take(pa.array(order, pa.int64()))
-        import pyarrow.compute as pc
-
-        return ranges.take(pc.sort_indices(ranges, sort_keys=self._order.columns))
+        return ranges.take(self._order.indices(ranges))
 
     def _insert(self, chunk: _Chunk) -> None:
         self._chunks.append(chunk)

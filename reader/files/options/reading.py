@@ -233,7 +233,7 @@ class CsvOptions(JsonOptions):
         0,
         ge=0,
         description="CSV: so many lines at the beginning of each file are left out, before the "
-        "header, whatever they hold; comments and blank lines count.",
+        "header; comments and blank lines count.",
     )
     header: bool = Field(False, description="CSV: the first line of each file contains the names.")
     enforce_schema: bool = Field(

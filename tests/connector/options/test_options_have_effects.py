@@ -277,6 +277,36 @@ def test_a_batch_is_of_so_many_files_in_this_order(begin, options, first):
     assert len(stream.until(6 - len(first))) == 6 - len(first)
 
 
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        ({"maxEventTimeSkew": "0"}, [3]),
+        ({"maxEventTimeSkew": "1h"}, [2, 3]),
+        ({"maxEventTimeSkew": "1d"}, [0, 1, 2, 3]),
+        ({"maxEventTimeSkew": "0", "eventTimePattern": "{yyyy}-{MM}-{dd}"}, [0, 1, 2, 3]),
+        ({"maxEventTimeSkew": "1h", "startAt": "2026-01-02T02"}, [1, 2]),
+        ({"maxEventTimeSkew": "1d", "endAt": "2026-01-02T03"}, [2, 3]),
+        ({"maxEventTimeSkew": "1d", "endAt": "path:date=2026-01-02/hour=02"}, [3]),
+    ],
+)
+def test_a_batch_is_of_such_event_times(begin, options, first):
+    stream = begin(fileOrder="eventTime", **options)
+    stream.land(*(f"date=2026-01-02/hour={hour:02}/a.json" for hour in (4, 3, 2, 1)))
+    assert sorted(stream.batch()) == first
+
+
+@pytest.mark.parametrize(("policy", "read"), [("read", [1]), ("quarantine", [])])
+def test_a_late_file_is_read_or_goes_into_quarantine(begin, policy, read):
+    stream = begin(fileOrder="eventTime", onLateFile=policy)
+    stream.land("date=2026-01-02/a.json")
+    assert stream.until(1) == [0]
+    stream.land("date=2026-01-01/late.json")
+    stream.land("date=2026-01-03/b.json")
+    assert stream.until(len(read) + 1) == [*read, 2]
+    quarantined = stream.reader.reportLatestOffset()["quarantinedSplits"]
+    assert quarantined == (policy == "quarantine")
+
+
 @pytest.mark.parametrize("readers", [1, 3])
 def test_a_batch_has_so_many_tasks(begin, readers):
     stream = begin(parallelism=str(readers))

@@ -173,7 +173,8 @@ class LocalFiles:
         sizes = np.fromiter((one.status.st_size for one in found), np.int64, len(found))
         modified = np.fromiter((one.status.st_mtime_ns // 1000 for one in found), np.int64)
         now = time.time_ns()
-        codes = self._criteria.judged(sizes, modified, now // 1000)
+        paths = [one.path for one in found]
+        codes = self._criteria.judged(paths, sizes, modified, now // 1000)
         keep: list[int] = []
         for at, (one, code) in enumerate(zip(found, codes.tolist(), strict=True)):
             if one.is_known and code != SETTLING:

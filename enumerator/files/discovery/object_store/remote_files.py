@@ -74,7 +74,8 @@ class RemoteFiles:
         )
         sizes = np.array(page.sizes, np.int64)[at]
         modified = np.array(page.modified, np.int64)[at]
-        codes = self._criteria.judged(sizes, modified, time.time_ns() // 1000)
+        asked = [paths[one] for one in at.tolist()]
+        codes = self._criteria.judged(asked, sizes, modified, time.time_ns() // 1000)
         codes[mask[at] & (codes != SETTLING)] = 0
         self._judge_markers(page, at, mask[at], codes)
         for one, code in zip(at[codes > 0].tolist(), codes[codes > 0].tolist(), strict=True):

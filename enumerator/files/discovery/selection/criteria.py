@@ -1,16 +1,19 @@
-"""Which files are taken by their size and times; a column of them at a time.
+"""Which files are taken by their size, times and place; a column of them at a time.
 
-Not here: names (`scope.py`), and markers that say a file is finished (`ready_marker.py`).
+Not here: names (`scope.py`), places (`place_bounds.py`), and markers that say a file is finished
+(`ready_marker.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .....errors import SourceUnavailable
+from .place_bounds import PlaceBounds
 
 REASONS = (
     "",
@@ -21,6 +24,8 @@ REASONS = (
     "maxFileAge",
     "settleTime",
     "readyMarker",
+    "startAt",
+    "endAt",
 )
 """By code; 0 is taken."""
 
@@ -40,13 +45,20 @@ class Criteria:
     settle_time: int = 0
     """Age at which a file is believed to be finished."""
 
+    place: PlaceBounds | None = None
+    """Files between these bounds are taken."""
+
     def judged(
-        self, sizes: NDArray[np.int64], modified: NDArray[np.int64], now: int
+        self,
+        paths: Sequence[str],
+        sizes: NDArray[np.int64],
+        modified: NDArray[np.int64],
+        now: int,
     ) -> NDArray[np.uint8]:
         """For each file the code of the first reason to leave it out.
 
         Raises:
-            SourceUnavailable: times are asked for that the file system does not have.
+            SourceUnavailable: times are asked for that the file system or a path does not have.
         """
         if self._asks_time and bool((modified < 0).any()):
             raise SourceUnavailable(
@@ -63,6 +75,9 @@ class Criteria:
             rules.append((modified <= self.modified_after, REASONS.index("modifiedAfter")))
         if self.modified_before is not None:
             rules.append((modified >= self.modified_before, REASONS.index("modifiedBefore")))
+        if self.place is not None:
+            before, after = self.place.judged(paths)
+            rules += [(before, REASONS.index("startAt")), (after, REASONS.index("endAt"))]
         if self.max_age is not None:
             rules.append((now - modified > self.max_age, REASONS.index("maxFileAge")))
         if self.settle_time:

@@ -15,6 +15,7 @@ from pyspark_sluice.checkpoint_meta.index.fingerprints import Names, SeenKeys, n
 from pyspark_sluice.checkpoint_meta.index.run import join_files, read_files, read_keys, write_keys
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
+from pyspark_sluice.enumerator.files.ledger.event_time_order import EventTimeOrder
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
@@ -22,6 +23,7 @@ from pyspark_sluice.enumerator.files.ledger.pending import FileOrder, PendingRan
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
 from pyspark_sluice.errors import FileChangedError
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
+from pyspark_sluice.tests.enumerator.files.in_event_time import times
 from pyspark_sluice.tests.enumerator.files.listed import found
 
 pytestmark = pytest.mark.slow
@@ -92,15 +94,25 @@ def test_a_column_of_paths_has_the_fingerprints_of_its_texts():
 
 
 SPLITS = st.builds(
-    lambda name, modified, start: FileSplit(file(f"f{name}", 9, modified), start, 9),
+    lambda name, modified, start: FileSplit(
+        file(f"date=2026-01-{31 - name:02}/f{name}", 9, modified), start, 9
+    ),
     st.integers(0, 30),
     st.integers(0, 3),
     st.integers(0, 8),
 )
 
 
+ORDERS = [
+    FileOrder.MTIME,
+    FileOrder.NAME,
+    FileOrder.NEWEST_FIRST,
+    EventTimeOrder(times()),
+]
+
+
 @given(
-    order=st.sampled_from(FileOrder),
+    order=st.sampled_from(ORDERS),
     groups=st.lists(st.lists(SPLITS, max_size=6), max_size=12),
     lasts=st.lists(st.booleans(), max_size=80),
 )

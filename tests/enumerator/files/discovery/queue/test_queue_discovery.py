@@ -523,3 +523,22 @@ def test_messages_are_not_received_without_end(
 def test_options_that_do_not_fit_are_refused_by_name(options, told):
     with pytest.raises(OptionError, match=told):
         parse_options({"path": "s3://b/in", **options}, streaming=False)
+
+
+def test_a_message_of_a_file_outside_of_the_bounds_is_done_with_and_the_file_left_out(
+    server, bucket, sqs, make_queue, open_stream
+):
+    queue = make_queue()
+    stream = open_stream(queue, startAt="2026-01-02", endAt="2026-01-04")
+    _put(server, bucket, "in/date=2026-01-01/listed", "in/date=2026-01-02/listed")
+    assert stream.found() == ["in/date=2026-01-02/listed"]
+    keys = [f"in/date=2026-01-0{day}/told" for day in (1, 3, 4)]
+    _put(server, bucket, *keys)
+    for key in keys:
+        sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, key)))
+    assert stream.found_within() == ["in/date=2026-01-03/told"]
+    stream.receive_all(3)
+    stream.found()
+    stream.checkpoint(1)
+    stream.until_deleted(3)
+    assert stream.discovery.skipped.counts == {"endAt": 1, "startAt": 2}

@@ -197,9 +197,9 @@ def test_a_file_system_without_times_is_refused_where_times_are_asked_for():
     from pyspark_sluice.enumerator.files.discovery.selection.criteria import Criteria
 
     unknown = np.array([-1])
-    assert Criteria().judged(np.array([1]), unknown, 0).tolist() == [0]
+    assert Criteria().judged(["a"], np.array([1]), unknown, 0).tolist() == [0]
     with pytest.raises(SourceUnavailable, match="without modification times"):
-        Criteria(settle_time=1).judged(np.array([1]), unknown, 0)
+        Criteria(settle_time=1).judged(["a"], np.array([1]), unknown, 0)
 
 
 # Markers ------------------------------------------------------------------------------------

@@ -1,0 +1,236 @@
+"""Batches in the order of event time: when one may be planned, what it spans, who comes too late.
+
+The first batch waits for the end of the first listing, and each later one for the end of a listing
+that has found something: a listing brings files in the order of their names, and the earliest may
+come last.
+
+Not here: the order itself (`ledger/event_time_order.py`), and the time of a file
+(`discovery/selection/event_times.py`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.file_columns import splits_in
+from ...checkpoint_meta.documents.file_split import FileSplit
+from ...errors import SourceUnavailable
+from ..api import SplitEnumeratorContext
+from ..batch_budget import BatchRoom
+from .discovery.selection.event_times import EventTimes
+from .ledger.ledger import Sifted
+
+_NAMED: Final = 10
+"""Late files that are named in the progress and in the state: the newest."""
+
+
+class OnLateFile(Enum):
+    """What becomes of a file that is found when its place in the order has passed."""
+
+    READ = "read"
+    """It comes next, in a batch of its own time."""
+
+    QUARANTINE = "quarantine"
+    """It is not read until a person orders it."""
+
+    FAIL = "fail"
+    """An error."""
+
+
+@dataclass(frozen=True)
+class EventTimePolicy:
+    """Where times are, and what they decide."""
+
+    times: EventTimes
+    skew: int
+    """Most microseconds between the first and the last file of a batch."""
+
+    on_late: OnLateFile = OnLateFile.READ
+
+
+class BatchPace:
+    """For orders that may begin with whatever has been found; the base of the one that may not."""
+
+    waits = False
+    """True while nothing may be planned, since something earlier may still be found."""
+
+    def judged(self, found: Sifted, *, ended: bool) -> Sifted:
+        """Called with all that a listing finds, before it becomes pending; what of it does.
+
+        Args:
+            found: one portion.
+            ended: it is the last one of its listing.
+        """
+        return found
+
+    def admits(self, split: FileSplit, room: BatchRoom) -> bool:
+        """True if `split`, the next in order, may be in the batch that is being planned."""
+        return True
+
+    def took(self, split: FileSplit) -> None:
+        """`split` is in the batch that is being planned."""
+        return
+
+    def cut(self, checkpoint_id: int) -> None:
+        """What was planned is in this checkpoint; another batch begins."""
+        return
+
+    def aborted(self, checkpoint_id: int) -> None:
+        """What was in this checkpoint, the newest, is in the batch that is being planned."""
+        return
+
+    def completed(self, checkpoint_id: int) -> None:
+        """This checkpoint and those before it are never taken back."""
+        return
+
+    def cursors(self) -> Mapping[str, Any]:
+        """What has to survive a restart, as JSON values; may be empty."""
+        return {}
+
+    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+        """What `cursors` gave at the checkpoint that was restored."""
+        return
+
+    def report(self) -> Mapping[str, Any]:
+        """For Spark's progress, as JSON values."""
+        return {}
+
+
+class EventTimeBatches(BatchPace):
+    """Under the coordinator's lock."""
+
+    def __init__(self, policy: EventTimePolicy, context: SplitEnumeratorContext[FileSplit]) -> None:
+        self._policy = policy
+        self._context = context
+        self.waits = True
+        self._span: tuple[int, int] | None = None
+        """First and last event time of the batch that is being planned."""
+        self._spans: dict[int, tuple[int, int] | None] = {}
+        """Of checkpoints that may be taken back."""
+        self._reached: int | None = None
+        """The latest event time that was ever taken."""
+        self._late = 0
+        self._late_names: deque[str] = deque(maxlen=_NAMED)
+
+    @override
+    def judged(self, found: Sifted, *, ended: bool) -> Sifted:
+        if ended:
+            self.waits = False
+        elif found.ranges.num_rows:
+            self.waits = True
+        late = self._late_in(found)
+        if not late:
+            return found
+        self._late += len(late)
+        self._late_names.extend(split.file.path for split in late)
+        self._context.journal.warning(
+            "discovery", "%d files came too late for their place: %s",
+            len(late), "; ".join(map(self._said, late[:_NAMED])),
+        )  # fmt: skip
+        if self._policy.on_late is OnLateFile.FAIL:
+            raise self._too_late(late[0])
+        if self._policy.on_late is OnLateFile.READ:
+            return found
+        self._context.quarantine_splits({split.split_id: self._said(split) for split in late})
+        return replace(found, ranges=found.ranges.slice(len(late)))
+
+    def _late_in(self, found: Sifted) -> Sequence[FileSplit]:
+        """Those of `found`, which is in order, that would have been in an earlier batch."""
+        if self._reached is None:
+            return ()
+        late: list[FileSplit] = []
+        for at in range(found.ranges.num_rows):
+            (split,) = splits_in(found.ranges.slice(at, 1))
+            if self._time(split) >= self._reached - self._policy.skew:
+                break
+            late.append(split)
+        return late
+
+    def _said(self, split: FileSplit) -> str:
+        assert self._reached is not None
+        return (
+            f"a file of {_shown(self._time(split))} came after files of "
+            f"{_shown(self._reached)} were taken: {split.file.path}"
+        )
+
+    def _too_late(self, split: FileSplit) -> SourceUnavailable:
+        assert self._reached is not None
+        return SourceUnavailable(
+            "a file came too late for its place in the order of event time",
+            split.file.path,
+            f"a file of {_shown(self._time(split))}",
+            f"none before {_shown(self._reached - self._policy.skew)}: files of "
+            f"{_shown(self._reached)} were taken",
+            "Move the file away, or set onLateFile to read (it comes next) or quarantine.",
+        )
+
+    def _time(self, split: FileSplit) -> int:
+        return self._policy.times.of(split.file.path)
+
+    @override
+    def admits(self, split: FileSplit, room: BatchRoom) -> bool:
+        if self._span is None or room.takes_everything:
+            return True
+        first, last = _widened(self._span, self._time(split))
+        return last - first <= self._policy.skew
+
+    @override
+    def took(self, split: FileSplit) -> None:
+        time = self._time(split)
+        self._span = _widened(self._span, time)
+        self._reached = time if self._reached is None else max(self._reached, time)
+
+    @override
+    def cut(self, checkpoint_id: int) -> None:
+        self._spans[checkpoint_id], self._span = self._span, None
+
+    @override
+    def aborted(self, checkpoint_id: int) -> None:
+        for time in self._spans.pop(checkpoint_id, None) or ():
+            self._span = _widened(self._span, time)
+
+    @override
+    def completed(self, checkpoint_id: int) -> None:
+        self._spans = {at: span for at, span in self._spans.items() if at > checkpoint_id}
+
+    @override
+    def cursors(self) -> Mapping[str, Any]:
+        if self._reached is None:
+            return {}
+        return {"reached": self._reached, "late": self._late, "lateFiles": list(self._late_names)}
+
+    @override
+    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+        if cursors:
+            self._reached, self._late = cursors["reached"], cursors["late"]
+            self._late_names.extend(cursors["lateFiles"])
+
+    @override
+    def report(self) -> Mapping[str, Any]:
+        if self._reached is None:
+            return {}
+        return {"eventTime": said_event_time(self.cursors())}
+
+
+def said_event_time(cursors: Mapping[str, Any]) -> dict[str, Any]:
+    """How far a query has come, from what its checkpoints say."""
+    return {
+        "reached": _shown(cursors["reached"]),
+        "lateFiles": cursors["late"],
+        "newestLateFiles": list(cursors["lateFiles"]),
+    }
+
+
+def _widened(span: tuple[int, int] | None, time: int) -> tuple[int, int]:
+    return (time, time) if span is None else (min(span[0], time), max(span[1], time))
+
+
+def _shown(time: int) -> str:
+    return f"{np.datetime_as_string(np.datetime64(time, 'us'), unit='s')}Z"

@@ -1,0 +1,56 @@
+"""What of the options of event time does not fit is told with its option."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"maxEventTimeSkew": "1h"}, "maxEventTimeSkew: found with fileOrder=mtime"),
+        ({"onLateFile": "fail"}, "onLateFile: found with fileOrder=mtime"),
+        ({"eventTimePattern": "{yyyy}"}, "eventTimePattern: found, but nothing asks for a time"),
+        ({"fileOrder": "eventTime", "eventTimePattern": "{MM}"}, "does not name a time"),
+        ({"fileOrder": "eventTime", "freshShare": "0.5"}, "no file comes before an earlier one"),
+        ({"startAt": "yesterday"}, "startAt: found 'yesterday'; expected a time such as"),
+        ({"startAt": "yesterday"}, "or a name after path:"),
+        ({"startAt": "2026-01-02", "endAt": "2026-01-02"}, "between which there is nothing"),
+        ({"startAt": "path:b", "endAt": "path:a"}, "between which there is nothing"),
+    ],
+)
+def test_each_problem_is_told_with_its_option(options, problem):
+    with pytest.raises(OptionError, match=re.escape(problem)):
+        parse_options({"path": "/in", **options}, streaming=False)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"fileOrder": "eventTime", "eventTimePattern": "{yyyy}/{MM}", "maxEventTimeSkew": "0"},
+        {"startAt": "2026-01-02", "eventTimePattern": "{yyyy}/{MM}/{dd}"},
+        {"startAt": "2026-01-02T00:00:00+02:00", "endAt": "2026-01-02T00:00:00Z"},
+        {"startAt": "path:2026/01/02/", "endAt": "path:2026/01/09"},
+    ],
+)
+def test_what_fits_is_taken(options):
+    parse_options({"path": "/in", **options}, streaming=False)
+
+
+def test_times_in_paths_are_in_the_zone_of_the_option_and_so_are_bounds():
+    from pyspark_sluice.connector.source.event_time import event_times, place_bounds
+
+    path = "/in/date=2026-07-01/hour=10/a"
+    given = {"path": "/in", "startAt": "2026-07-01T10:00"}
+    utc = parse_options(given, streaming=False)
+    berlin = parse_options({**given, "timeZone": "Europe/Berlin"}, streaming=False)
+    assert event_times(utc).of(path) - event_times(berlin).of(path) == 2 * 3_600_000_000
+    for options in (utc, berlin):
+        bounds = place_bounds(options)
+        assert bounds is not None
+        assert bounds.start == event_times(options).of(path)

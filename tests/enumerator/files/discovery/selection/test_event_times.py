@@ -1,0 +1,129 @@
+"""Where a path names the time of its file, and which files lie between two bounds."""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+import fsspec
+import pytest
+
+from pyspark_sluice.enumerator.files.discovery.selection.place_bounds import PlaceBounds
+from pyspark_sluice.errors import SourceUnavailable
+from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
+from pyspark_sluice.tests.enumerator.files.in_event_time import moment, times
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("", "date=2026-01-02/a", "2026-01-02T00:00:00"),
+        ("", "region=eu/dt=20260102/hour=3/a", "2026-01-02T03:00:00"),
+        ("", "Day=2026-01-02/hr=03/minute=30/a", "2026-01-02T03:30:00"),
+        ("", "ds=2026-01-02 03%3A15%3A07/a", "2026-01-02T03:15:07"),
+        ("", "year=2026/month=1/day=2/hour=23/a", "2026-01-02T23:00:00"),
+        ("", "year=2026/month=2/a", "2026-02-01T00:00:00"),
+        ("", "year=2026/a", "2026-01-01T00:00:00"),
+        ("{yyyy}/{MM}/{dd}/{HH}", "2026/01/02/03/a", "2026-01-02T03:00:00"),
+        ("{yyyy}/{MM}/{dd}", "deep/in/2026/01/02/03/a", "2026-01-02T00:00:00"),
+        (
+            "events-{yyyy}{MM}{dd}T{HH}{mm}{ss}",
+            "x/events-20260102T030405.json",
+            "2026-01-02T03:04:05",
+        ),
+        ("d={dd}.{MM}.{yyyy}", "d=02.01.2026/a", "2026-01-02T00:00:00"),
+        ("{yyyy}-{MM}-{dd}/*-{HH}.json", "2026-01-02/host-7-04.json", "2026-01-02T04:00:00"),
+        ("{yyyy}{MM}{dd}", "99202601023/20260102/a", "2026-01-02T00:00:00"),
+        ("{yyyy}.{MM}.{dd}", "2025x12x31/2026.01.02/a", "2026-01-02T00:00:00"),
+    ],
+)
+def test_a_path_names_the_time_of_its_file(pattern, path, expected):
+    assert times(pattern, "/in").of(f"/in/{path}") == moment(expected)
+    assert times(pattern, "s3://bucket/in").of(f"s3://bucket/in/{path}") == moment(expected)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("", "a"),
+        ("", "date=yesterday/a"),
+        ("", "date=2026-02-30/a"),
+        ("", "hour=03/a"),
+        ("", "load=2026-01-02/a"),
+        ("", "date=2026-01-02"),
+        ("", "year=2026/month=one/a"),
+        ("{yyyy}/{MM}/{dd}", "2026/13/02/a"),
+        ("{yyyy}/{MM}/{dd}", "2026-01-02/a"),
+        ("{yyyy}/{MM}/{dd}", "12026/01/02/a"),
+    ],
+)
+def test_a_path_without_a_time_is_an_error_that_names_it(pattern, path):
+    with pytest.raises(SourceUnavailable, match="names no event time") as failed:
+        times(pattern, "/in").of(f"/in/{path}")
+    assert failed.value.where == f"/in/{path}"
+
+
+def test_only_what_is_below_the_outermost_loaded_path_counts():
+    path = "/lake/2025/01/01/in/2026/01/02/a"
+    pattern = "{yyyy}/{MM}/{dd}"
+    assert times(pattern, "/lake/2025/01/01/in").of(path) == moment("2026-01-02T00:00:00")
+    both = times(pattern, "/lake/2025/01/01/in", "/lake")
+    assert both.of(path) == moment("2025-01-01T00:00:00")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "{MM}/{dd}", "{yyyy}/{dd}", "{yyyy}/{yyyy}", "{yyyy}/{week}", "date", "{yyyy"]
+)
+def test_a_pattern_that_names_no_time_is_refused(pattern):
+    from pyspark_sluice.enumerator.files.discovery.selection.event_times import pattern_expression
+
+    with pytest.raises(ValueError, match="expected"):
+        pattern_expression(pattern)
+
+
+# Bounds ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["local", "remote"])
+def tree(request, tmp_path):
+    """Where files land, and how."""
+    if request.param == "local":
+        return str(tmp_path), lambda name: land(tmp_path, name)
+    root = f"memory://{uuid.uuid4().hex}"
+    files = fsspec.filesystem("memory")
+    return root, lambda name: files.pipe_file(f"{root}/{name}", b"x")
+
+
+def taken(root, start, end):
+    base = root.replace("memory://", "memory:///")
+    discovery = make_discovery(root, place=PlaceBounds(start, end, times("", base, root)))
+    found = [path.rpartition("date=2026-01-")[2] for path in Ledger().take(discovery)]
+    return found, dict(discovery.skipped.counts)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (moment("2026-01-02T00:00:00"), moment("2026-01-04T00:00:00")),
+        ("date=2026-01-02", "date=2026-01-04"),
+        (moment("2026-01-02T00:00:00"), "date=2026-01-04"),
+    ],
+)
+def test_files_from_the_start_to_before_the_end_are_taken_and_the_others_counted(tree, start, end):
+    root, put = tree
+    for day in range(1, 6):
+        put(f"date=2026-01-0{day}/a")
+    assert taken(root, start, end) == (["02/a", "03/a"], {"startAt": 1, "endAt": 2})
+    assert taken(root, start, None) == (["02/a", "03/a", "04/a", "05/a"], {"startAt": 1})
+    assert taken(root, None, end) == (["01/a", "02/a", "03/a"], {"endAt": 2})
+
+
+def test_a_file_outside_of_the_bounds_is_not_looked_at_again(tmp_path):
+    bounds = PlaceBounds(moment("2026-01-02T00:00:00"), None, times("", str(tmp_path)))
+    discovery, ledger = make_discovery(tmp_path, place=bounds), Ledger()
+    old = land(tmp_path, "date=2026-01-01/old")
+    os.utime(old, (1, 1))
+    assert ledger.take(discovery) == []
+    land(tmp_path, "date=2026-01-02/new")
+    assert [os.path.basename(path) for path in ledger.take(discovery)] == ["new"]
+    assert discovery.skipped.counts == {"startAt": 1}
