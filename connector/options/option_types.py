@@ -72,15 +72,19 @@ class OptionTypes(TypedDict, total=False):
     emptyValue: str
     empty_value: str
     encoding: str
+    endAt: str
+    end_at: str
     enforceSchema: bool
     enforce_schema: bool
     escape: str
+    eventTimePattern: str
+    event_time_pattern: str
     failOnMissingPath: bool
     fail_on_missing_path: bool
     fileFormat: str
-    fileOrder: Literal["mtime", "name", "newestFirst"]
+    fileOrder: Literal["mtime", "name", "newestFirst", "eventTime"]
     file_format: str
-    file_order: Literal["mtime", "name", "newestFirst"]
+    file_order: Literal["mtime", "name", "newestFirst", "eventTime"]
     filter: str
     formatOptions: Mapping[str, object] | str
     format_options: Mapping[str, object] | str
@@ -140,6 +144,7 @@ class OptionTypes(TypedDict, total=False):
     logLevel: Literal["debug", "info", "warning", "error"]
     log_level: Literal["debug", "info", "warning", "error"]
     maxBytesPerTrigger: int | str
+    maxEventTimeSkew: int | str
     maxFileAge: int | str
     maxFilesPerTrigger: int
     maxPendingFiles: int
@@ -148,6 +153,7 @@ class OptionTypes(TypedDict, total=False):
     maxSplitAttempts: int
     maxSplitBytes: int | str
     max_bytes_per_trigger: int | str
+    max_event_time_skew: int | str
     max_file_age: int | str
     max_files_per_trigger: int
     max_pending_files: int
@@ -172,8 +178,10 @@ class OptionTypes(TypedDict, total=False):
     negative_inf: str
     nullValue: str
     null_value: str
+    onLateFile: Literal["read", "quarantine", "fail"]
     onOverwrite: Literal["ignore", "reprocess", "fail", "appendTail"]
     onSplitError: Literal["fail", "return"]
+    on_late_file: Literal["read", "quarantine", "fail"]
     on_overwrite: Literal["ignore", "reprocess", "fail", "appendTail"]
     on_split_error: Literal["fail", "return"]
     openCostBytes: int | str
@@ -230,6 +238,8 @@ class OptionTypes(TypedDict, total=False):
     source_archive_dir: str
     source_name: str
     source_options: Mapping[str, object] | str
+    startAt: str
+    start_at: str
     startingState: str
     starting_state: str
     stateLocation: str

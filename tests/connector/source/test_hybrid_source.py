@@ -137,12 +137,8 @@ def test_kills_at_each_operation_meet_a_switch_that_is_not_durable(tmp_path):
         (tmp_path / str(after)).mkdir()
         logs = Logs(tmp_path / str(after))
         landed = [row for part in range(2) for row in logs.land(part, 3)]
-        fault = Fault("crash before", after)
-        trial = Noted(
-            partial(ArchivedLog, logs.options(), LINES),
-            limits=BatchLimits(files=2),
-            fault=fault,
-        )
+        make = partial(ArchivedLog, logs.options(), LINES)
+        trial = Noted(make, limits=BatchLimits(files=2), fault=Fault("crash before", after))
         trial.run_to_end()
         trial.check(landed)
         if not trial.kills:
