@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from typing_extensions import override
@@ -21,10 +21,10 @@ from ...checkpoint_meta.documents.file_events import FIGURES
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.storage.retries import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
-from ..api import SplitEnumeratorContext
+from ..api import SplitEnumeratorContext, SplitFigures
 from ..batch_budget import BatchRoom
 from .backlog import Outstanding, Passes
-from .cutting import SplitCutter, wanted_split_bytes
+from .cutting import Slice, SplitCutter, bytes_for_work, wanted_split_bytes
 from .discovery.api import CHUNK, Discovery, FoundFiles
 from .ledger.file_state import FileState
 from .ledger.fresh_share import FreshShare
@@ -106,6 +106,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         state: FileState | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._costs = spreader.costs
+        """Learned, and said of each split that is taken; None for a spreader that goes by bytes."""
         self._context = context
         self._discovery = discovery
         self._cutter = cutter
@@ -263,15 +265,12 @@ class FileSplitEnumerator(LedgerEnumerator):
             if split is None or not room.takes_more_of(split.file.path):
                 break
             came_back = pending.is_returned(last=last)
-            if came_back and not _fits_whole(split, room):
-                break
-            least = split.length if came_back else 0
-            taken = self._cutter.cut(split, room, max(wanted, least))
+            taken = self._slice(split, room, wanted, came_back=came_back)
             if taken is None:
                 break
             pending.take(taken.remainder, last=last)
             goes_on = taken.remainder is not None
-            room.take(split.file.path, taken.split.length, taken.rows)
+            room.take(split.file.path, taken.split.length, taken.rows, taken.work)
             if last:
                 self._share.took(taken.split)
             chosen.append(taken.split)
@@ -281,9 +280,27 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._is_paused:
             self._go_on(self._delay)
 
+    def _slice(
+        self, split: FileSplit, room: BatchRoom, wanted: int, *, came_back: bool
+    ) -> Slice | None:
+        """What of `split` comes next, all of one that came back; None if it does not fit."""
+        if came_back and not _fits_whole(split, room):
+            return None
+        if self._costs is not None:
+            wanted = bytes_for_work(split, room, wanted, self._costs)
+        taken = self._cutter.cut(split, room, max(wanted, split.length if came_back else 0))
+        if taken is None or self._costs is None:
+            return taken
+        work = self._costs.seconds(taken.split)
+        return replace(taken, work=work) if room.is_nearer_with(work) else None
+
     def _wanted_bytes(self, room: BatchRoom) -> int:
-        left, pending = room.bytes_left, self.ledger.pending.bytes
-        total = pending if left is None else min(left, pending)
+        left, total = room.bytes_left, self.ledger.pending.bytes
+        if left is not None:
+            total = min(left, total)
+        first, work = self.ledger.pending.first(), room.work_left
+        if self._costs is not None and first is not None and work is not None:
+            total = min(self._costs.bytes_within(first, work), total)
         return wanted_split_bytes(total, self._spreader.cores)
 
     @override
@@ -323,16 +340,21 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        if self._costs is not None:
+            self._costs.end_batch()
         self._discovery.notify_complete(checkpoint_id)
 
     @override
     def cursors(self) -> Mapping[str, Any]:
         position = self._discovery.position()
-        return {"discovery": position} if position else {}
+        costs = {} if self._costs is None else {"costs": self._costs.to_json()}
+        return {"discovery": position, **costs} if position else costs
 
     @override
     def go_on_from(self, cursors: Mapping[str, Any]) -> None:
         self._discovery.resume(cursors.get("discovery", {}))
+        if self._costs is not None:
+            self._costs.restore(cursors.get("costs", {}))
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
@@ -347,6 +369,16 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def attachments_in_use(self) -> Collection[str]:
         return self.ledger.attachments()
+
+    @property
+    @override
+    def wants_figures(self) -> bool:
+        return self._costs is not None
+
+    @override
+    def handle_figures(self, figures: Sequence[SplitFigures[FileSplit]]) -> None:
+        if self._costs is not None:
+            self._costs.learn(figures)
 
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
@@ -368,6 +400,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),
             "read": dict(self._figures),
+            **({"readingSpeeds": self._costs.report()} if self._costs else {}),
             **self._discovery.report(),
         }
 
