@@ -79,6 +79,9 @@ class BatchDuration:
         if self.batches:
             of_fixed += (_FIXED_DRIFT * self.target) ** 2
             of_rate += (_DRIFT * self.rate) ** 2
+        else:
+            # The guess may be off by any factor: the first batch says which size it is of.
+            of_rate = max(of_rate, (seconds / work) ** 2)
         of_fixed = min(of_fixed, (_FIXED_SPREAD * self.target) ** 2)
         expected = self.expected(work)
         towards_fixed, towards_rate = of_fixed + both * work, both + of_rate * work

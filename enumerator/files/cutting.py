@@ -36,6 +36,14 @@ def bytes_for_work(split: FileSplit, room: BatchRoom, wanted: int, costs: SplitC
     return min(wanted, max(_LEAST_SPLIT_BYTES, costs.bytes_within(split, room.work_left)))
 
 
+def fits_whole(split: FileSplit, room: BatchRoom) -> bool:
+    """True if a split that has come back may be taken, which is not cut again."""
+    # It fitted an empty room once, so it will again.
+    if room.is_empty:
+        return True
+    return room.rows_left is None and (room.bytes_left is None or split.length <= room.bytes_left)
+
+
 class Border(Protocol):
     """One indivisible block of a file."""
 

@@ -24,7 +24,7 @@ from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext, SplitFigures
 from ..batch_budget import BatchRoom
 from .backlog import Outstanding, Passes
-from .cutting import Slice, SplitCutter, bytes_for_work, wanted_split_bytes
+from .cutting import Slice, SplitCutter, bytes_for_work, fits_whole, wanted_split_bytes
 from .discovery.api import CHUNK, Discovery, FoundFiles
 from .ledger.file_state import FileState
 from .ledger.fresh_share import FreshShare
@@ -46,13 +46,6 @@ _SEALING = 0.2
 
 _PATIENCE = 0.5
 """Seconds after which what a pass has found is handed over, however little it is."""
-
-
-def _fits_whole(split: FileSplit, room: BatchRoom) -> bool:
-    # It fitted an empty room once, so it will again.
-    if room.is_empty:
-        return True
-    return room.rows_left is None and (room.bytes_left is None or split.length <= room.bytes_left)
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,6 @@ class FileSplitEnumerator(LedgerEnumerator):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._costs = spreader.costs
-        """Learned, and said of each split that is taken; None for a spreader that goes by bytes."""
         self._context = context
         self._discovery = discovery
         self._cutter = cutter
@@ -284,15 +276,15 @@ class FileSplitEnumerator(LedgerEnumerator):
         self, split: FileSplit, room: BatchRoom, wanted: int, *, came_back: bool
     ) -> Slice | None:
         """What of `split` comes next, all of one that came back; None if it does not fit."""
-        if came_back and not _fits_whole(split, room):
+        if came_back and not fits_whole(split, room):
             return None
         if self._costs is not None:
             wanted = bytes_for_work(split, room, wanted, self._costs)
         taken = self._cutter.cut(split, room, max(wanted, split.length if came_back else 0))
         if taken is None or self._costs is None:
             return taken
-        work = self._costs.seconds(taken.split)
-        return replace(taken, work=work) if room.is_nearer_with(work) else None
+        taken = replace(taken, work=self._costs.seconds(taken.split))
+        return taken if room.is_nearer_with(taken.work or 0.0) else None
 
     def _wanted_bytes(self, room: BatchRoom) -> int:
         left, total = room.bytes_left, self.ledger.pending.bytes
@@ -377,8 +369,8 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def handle_figures(self, figures: Sequence[SplitFigures[FileSplit]]) -> None:
-        if self._costs is not None:
-            self._costs.learn(figures)
+        assert self._costs is not None
+        self._costs.learn(figures)
 
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:

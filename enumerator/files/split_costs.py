@@ -27,7 +27,7 @@ _MOST_KINDS = 64
 
 _NUMBER = re.compile(
     r"(?<![0-9A-Za-z])[0-9a-f]{4,}(?![0-9A-Za-z])"  # a word of hexadecimal digits
-    r"|[0-9][0-9A-Za-z]*"
+    r"|(?<!^s)[0-9][0-9A-Za-z]*"
 )
 _NUMBERS = re.compile(r"#(?:[-_.:]?#)+")
 

@@ -67,7 +67,8 @@ class SplitSpreader:
             heapq.heapreplace(heap, (load + costs[index], reader))
             shares.setdefault(reader, []).append(index)
         self._loads.update({reader: load for load, reader in heap})
-        self._total += sum(map(self._cost, splits))
+        sizes = costs if self.costs is None else map(self._cost, splits)
+        self._total += int(sum(sizes))
         self._splits += len(splits)
         return {r: [splits[i] for i in sorted(shares[r])] for r in sorted(shares)}
 
