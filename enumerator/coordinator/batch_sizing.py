@@ -45,7 +45,8 @@ class BatchSizing:
         self._last: Mapping[str, float] = {}
         target = settings.limits.seconds
         if target is not None:
-            guess = BatchDuration.guess(target, settings.at_least_readers)
+            readers = settings.parallelism or settings.at_least_readers
+            guess = BatchDuration.guess(target, readers)
             self._duration = BatchDuration.from_json(target, learned) if learned else guess
 
     def to_json(self) -> dict[str, Any]:
@@ -53,9 +54,10 @@ class BatchSizing:
         return {} if self._duration is None else self._duration.to_json()
 
     @property
-    def has_measured(self) -> bool:
-        """False as long as the size of a batch would be a mere guess."""
-        return self._duration is None or self._duration.batches > 0
+    def may_plan(self) -> bool:
+        """False while the first batch runs, whose figures the second one waits for."""
+        has_measured = self._duration is None or self._duration.batches > 0
+        return has_measured or self._flight.running is None
 
     def limit(self, room: BatchRoom) -> None:
         """Say how much work the batch that is being planned may hold, by what is known now."""

@@ -291,7 +291,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         # As far as batches may wait, and one more, but not before the orders are carried out: what
         # they withdraw must not be planned.
         may_wait = max(1, self.settings.checkpoints_ahead)
-        if len(self.flight.ahead) < may_wait and not self.orders.are_waiting:
+        may_plan = self.sizing.may_plan and not self.orders.are_waiting
+        if may_plan and len(self.flight.ahead) < may_wait:
             room = self.flight.open.room
             self.sizing.limit(room)
             if not room.is_full:
@@ -372,7 +373,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             and not self.orders.are_waiting
             and self.flight.running is not None
             and len(self.flight.ahead) < self.settings.checkpoints_ahead
-            and self.sizing.has_measured
             and bool(self.flight.open.readers)
             and self.enumerator.is_decided(self.flight.open.room)
         )
