@@ -13,9 +13,15 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import splits_of
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.enumerator.api import SplitFigures
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
 from pyspark_sluice.enumerator.files.split_costs import SplitCosts, kind_of
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
+from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.enumerator.files.bench import AnyByte
+from pyspark_sluice.tests.enumerator.files.listed import Listed
 
 
 def split(path, size=1000):
@@ -152,3 +158,70 @@ def test_ten_slow_files_among_ninety_quick_ones_make_the_longest_task_a_third_sh
         query.coordinator.close()
     # Before the first batch nothing is known.
     assert sum(learned[1:]) <= 2 / 3 * sum(by_bytes[1:])
+
+
+def enumerator_of(*files, seconds_a_byte):
+    costs = SplitCosts("json", 0)
+    costs.learn([took("/in/known.json", 1000 * seconds_a_byte)])
+    costs.end_batch()
+    made = FileSplitEnumerator(
+        HandCrankedContext(2, False, False),
+        Listed(lambda: files, chunk=100),
+        SplitCutter(AnyByte(), 128 * 2**20),
+        SplitSpreader(128 * 2**20, 0, 2, costs),
+        FilePolicy(interval=7.0),
+        None,
+    )
+    made.start()
+    made._context.run_calls()
+    return made
+
+
+def planned(enumerator, work, limits=UNLIMITED):
+    """What one batch of so many seconds of reading takes: splits and their seconds."""
+    before = len(enumerator._context.assigned)
+    room = BatchRoom(limits)
+    room.work_limit = work
+    enumerator.plan_batch(room)
+    enumerator.snapshot_state(1)
+    splits = [split for _, split in enumerator._context.assigned[before:]]
+    assert room.work == pytest.approx(sum(map(enumerator._costs.seconds, splits)))
+    return splits, room.work
+
+
+def test_a_large_file_is_cut_so_that_a_batch_has_its_work():
+    enumerator = enumerator_of(FileVersion("/in/1.json", 10**9, 1), seconds_a_byte=1e-7)
+    at = 0
+    for work in (10.0, 10.0, 30.0):
+        splits, found = planned(enumerator, work)
+        assert found == pytest.approx(work, rel=0.02)
+        for split in sorted(splits, key=lambda split: split.start):
+            assert split.start == at, "nothing is left out, and nothing comes twice"
+            at = split.end
+
+
+def test_a_batch_of_little_work_has_one_split_that_is_not_cut_smaller_than_worth_it():
+    enumerator = enumerator_of(FileVersion("/in/1.json", 10**9, 1), seconds_a_byte=1e-7)
+    splits, _ = planned(enumerator, 0.001)
+    assert [split.length for split in splits] == [4 * 2**20]
+
+
+def test_whole_files_are_taken_to_what_is_nearest_and_hard_limits_hold():
+    files = [FileVersion(f"/in/{number}.json", 1000, number) for number in range(50)]
+    enumerator = enumerator_of(*files, seconds_a_byte=0.001)
+    assert len(planned(enumerator, 7.4)[0]) == 7
+    assert len(planned(enumerator, 7.6)[0]) == 8
+    assert len(planned(enumerator, 7.6, BatchLimits(files=3))[0]) == 3
+    by_bytes, _ = planned(enumerator, 7.6, BatchLimits(bytes=4500))
+    assert sum(split.length for split in by_bytes) == 4500
+
+
+def test_what_was_learned_goes_with_the_checkpoint():
+    enumerator = enumerator_of(FileVersion("/in/1.json", 10**9, 1), seconds_a_byte=1e-5)
+    cursors = json.loads(json.dumps(enumerator.cursors()))
+    other = enumerator_of(FileVersion("/in/1.json", 10**9, 1), seconds_a_byte=1.0)
+    other.go_on_from(cursors)
+    assert other._costs.seconds(split("/in/2.json")) == pytest.approx(0.01)
+    assert other.backlog()["readingSpeeds"] == [
+        {"files": "json:/in/known.json", "megabytesPerSecond": 0.1}
+    ]
