@@ -239,6 +239,13 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """
         return
 
+    def completed_work(self) -> float | None:
+        """The work of the checkpoint that was completed last, by what is known since.
+
+        As in `BatchRoom.take`. None, the default: what was taken for it is as right as ever.
+        """
+        return None
+
     def add_events_back(self, events: Sequence[Any], reader: int) -> None:
         """Take back events for a reader that no longer exists: fewer readers are configured.
 

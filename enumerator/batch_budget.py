@@ -22,9 +22,6 @@ class BatchLimits:
 
 UNLIMITED = BatchLimits()
 
-_NOMINAL_SPEED = 10_000_000
-"""Bytes a second, for sources that do not say what a split costs."""
-
 _ENOUGH = 0.99
 """A batch that has this part of its work has all of it: the rest would be a split of its own."""
 
@@ -40,11 +37,9 @@ class BatchRoom:
         """Rows taken so far, where they are known before reading."""
         self._files: set[str] = set()
         self.work = 0.0
-        """Seconds of reading taken so far, as they are estimated."""
+        """What was taken so far: bytes, weighted by what they cost where the source knows."""
         self.work_limit: float | None = None
-        """How many there may be by `limits.seconds`; None without a target, or before planning."""
-        self.knows_work = True
-        """False once something was taken of which the source did not say what it costs."""
+        """How much it may be by `limits.seconds`; None without a target, or before planning."""
 
     @property
     def files(self) -> int:
@@ -93,11 +88,11 @@ class BatchRoom:
 
     @property
     def work_left(self) -> float | None:
-        """Seconds of reading that still fit, None without a target."""
+        """Work that still fits, None without a target."""
         return None if self.work_limit is None else max(0.0, self.work_limit - self.work)
 
     def is_nearer_with(self, work: float) -> bool:
-        """True unless `work` seconds more lead further beyond the target than it is away now.
+        """True unless `work` more leads further beyond the target than it is away now.
 
         The first split of a batch always comes.
         """
@@ -111,13 +106,12 @@ class BatchRoom:
             file: what the limit on files counts.
             length: bytes.
             rows: where they are known before reading, else 0.
-            work: seconds that reading it takes one reader; None if the source has no estimate.
+            work: bytes, weighted by what they cost to read; `length` if the source does not say.
         """
         self._files.add(file)
         self.bytes += length
         self.rows += rows
-        self.work += length / _NOMINAL_SPEED if work is None else work
-        self.knows_work &= work is not None
+        self.work += length if work is None else work
 
     def add(self, other: BatchRoom) -> None:
         """Account for all that `other` has taken, too."""
@@ -125,7 +119,6 @@ class BatchRoom:
         self.bytes += other.bytes
         self.rows += other.rows
         self.work += other.work
-        self.knows_work &= other.knows_work
 
     def lift(self, limits: BatchLimits) -> None:
         """Change the limits, keeping what has been taken (Trigger.Once ignores every limit)."""

@@ -175,8 +175,8 @@ class Acknowledgements(Generic[SplitT]):
         with self._lock:
             if not self._flight.remove(ref):
                 return  # The other thread was faster.
-            self._sizing.learn(record)
             self.counter.enumerator.notify_checkpoint_complete(ref.checkpoint)
+            self._sizing.learn(record, self.counter.enumerator.completed_work())
         self._journal.info(
             "checkpoint", "%s is complete: %d rows of %d bytes", ref, record.rows, record.bytes
         )
@@ -233,7 +233,6 @@ class Acknowledgements(Generic[SplitT]):
                 return
             record.rows += sum(commit.rows)
             record.bytes += sum(commit.input_bytes)
-            record.microseconds += sum(commit.microseconds)
             record.is_read &= not commit.abandoned
             continued = self._flight.continued(commit.ref, commit.reader)
             self.counter.count(commit, part, continued)

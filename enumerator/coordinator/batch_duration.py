@@ -1,7 +1,7 @@
 """How long a batch takes: learned from batches that Spark has completed.
 
-A batch takes a fixed time, and so much for each second of reading work in it. The second figure
-contains everything that grows with the rows: how many cores read at once, and what the sink costs.
+A batch takes a fixed time, and so much for each byte of work in it. The second figure contains
+everything that grows with the rows: what reading costs, how many cores do it at once, and the sink.
 Both are estimated with a Kalman filter (R. E. Kalman, "A new approach to linear filtering and
 prediction problems", 1960): the size of a batch is known when it has ended, so nothing is fed back,
 and a delay between a batch and the size that follows from it cannot make sizes swing.
@@ -19,7 +19,7 @@ _NOISE = 0.15
 """How far durations of equal batches are apart, as a part of them."""
 
 _DRIFT = 0.12
-"""How far the time for a second of work changes from one batch to the next, as a part of it."""
+"""How far the time for a byte changes from one batch to the next, as a part of it."""
 
 _FIXED_DRIFT = 0.02
 """The same for the fixed time, as a part of the target."""
@@ -31,7 +31,11 @@ _FIXED_SPREAD = 0.35
 """How uncertain the fixed time is at most, as a part of the target."""
 
 _RATE_SPREAD = 10.0
-"""How uncertain the time for a second of work is at first, as a multiple of it."""
+"""How uncertain the time for a byte is at first, as a multiple of it."""
+
+_FIRST_SPEED = 10_000_000
+"""Bytes a second and reader: slower than nearly everything, so that a first batch is rather too
+short."""
 
 _LEAST_SHARE = 0.1
 """The part of the target that is left for work, however long the fixed time is."""
@@ -48,7 +52,7 @@ class BatchDuration:
     """Seconds that a batch takes however little is in it."""
 
     rate: float
-    """Seconds for each second of reading work, all readers together."""
+    """Seconds for each byte of work, all readers together."""
 
     fixed_variance: float
     covariance: float
@@ -59,22 +63,22 @@ class BatchDuration:
     @classmethod
     def guess(cls, target: float, readers: int) -> BatchDuration:
         """Before anything was measured: `readers` work at once, and the sink costs nothing."""
-        rate = 1 / max(1, readers)
+        rate = 1 / max(1, readers) / _FIRST_SPEED
         spread = (_FIXED_SPREAD * target) ** 2
         fixed = min(_FIRST_FIXED, _LEAST_SHARE * target)
         return cls(target, fixed, rate, spread, 0.0, (_RATE_SPREAD * rate) ** 2)
 
     def expected(self, work: float) -> float:
-        """Seconds that a batch with so many seconds of work takes."""
+        """Seconds that a batch with so much work takes."""
         return self.fixed + self.rate * work
 
     @property
     def work(self) -> float:
-        """Seconds of work that a batch is to hold, so that it takes as long as the target."""
+        """How much work a batch is to hold, so that it takes as long as the target."""
         return max(self.target - self.fixed, _LEAST_SHARE * self.target) / self.rate
 
     def observed(self, work: float, seconds: float) -> BatchDuration:
-        """The estimate after a batch with `work` seconds of work has taken `seconds`."""
+        """The estimate after a batch with so much `work` has taken `seconds`."""
         of_fixed, both, of_rate = self.fixed_variance, self.covariance, self.rate_variance
         if self.batches:
             of_fixed += (_FIXED_DRIFT * self.target) ** 2

@@ -27,7 +27,7 @@ _NEAR = 0.67
 class BatchSizing:
     """Does nothing without a target. Under the coordinator's lock, but for `ended`.
 
-    The work of a batch is the reading time that the source expects of its splits.
+    The work of a batch is in bytes, which the source may have weighted by what they cost.
     """
 
     def __init__(
@@ -82,12 +82,14 @@ class BatchSizing:
             measured = self._measured()
             record.seconds = asked if measured is None else min(asked, measured)
 
-    def learn(self, record: CheckpointRecord) -> None:
-        """All commits of a batch that has ended are counted."""
+    def learn(self, record: CheckpointRecord, completed_work: float | None) -> None:
+        """All commits of a batch that has ended are counted.
+
+        `completed_work` is what the source knows of it since; None: nothing new.
+        """
         if self._duration is None or record.seconds is None or not record.is_read:
             return
-        # What a source does not estimate is counted in bytes at a nominal speed, here as there.
-        work = record.microseconds / 1_000_000 if record.room.knows_work else record.room.work
+        work = record.room.work if completed_work is None else completed_work
         if work <= 0:
             return
         self._duration = self._duration.observed(work, record.seconds)
@@ -103,10 +105,10 @@ class BatchSizing:
         found: dict[str, Any] = {"targetSeconds": duration.target, **self._last}
         if running is not None and running.expected_seconds is not None:
             found["expectedSeconds"] = round(running.expected_seconds, 3)
-            found["expectedReadingSeconds"] = round(running.room.work, 3)
+            found["expectedWeightedBytes"] = round(running.room.work)
             found["limitedBy"] = _reason(running.room)
         found["fixedSeconds"] = round(duration.fixed, 3)
-        found["secondsPerReadingSecond"] = round(duration.rate, 6)
+        found["secondsPerWeightedGigabyte"] = round(duration.rate * 1e9, 3)
         found["batchesMeasured"] = duration.batches
         return {"batchDuration": found}
 

@@ -83,9 +83,6 @@ class CheckpointRecord:
     """Rows of the commits counted so far."""
 
     bytes: int = 0
-    microseconds: int = 0
-    """Reading time in them, over all readers."""
-
     is_read: bool = True
     """False if a reader has abandoned its part."""
 

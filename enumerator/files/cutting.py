@@ -83,7 +83,7 @@ class Slice:
 
     remainder: FileSplit | None
     work: float | None = None
-    """Seconds that reading it takes, where that is estimated."""
+    """Weighted bytes, where costs are learned."""
 
 
 class SplitCutter:

@@ -21,7 +21,7 @@ from ...checkpoint_meta.documents.file_events import FIGURES
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.storage.retries import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
-from ..api import SplitEnumeratorContext, SplitFigures
+from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchRoom
 from .backlog import Outstanding, Passes
 from .cutting import Slice, SplitCutter, bytes_for_work, fits_whole, wanted_split_bytes
@@ -99,7 +99,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         state: FileState | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._costs = spreader.costs
+        self.costs = spreader.costs
         self._context = context
         self._discovery = discovery
         self._cutter = cutter
@@ -278,12 +278,12 @@ class FileSplitEnumerator(LedgerEnumerator):
         """What of `split` comes next, all of one that came back; None if it does not fit."""
         if came_back and not fits_whole(split, room):
             return None
-        if self._costs is not None:
-            wanted = bytes_for_work(split, room, wanted, self._costs)
+        if self.costs is not None:
+            wanted = bytes_for_work(split, room, wanted, self.costs)
         taken = self._cutter.cut(split, room, max(wanted, split.length if came_back else 0))
-        if taken is None or self._costs is None:
+        if taken is None or self.costs is None:
             return taken
-        taken = replace(taken, work=self._costs.seconds(taken.split))
+        taken = replace(taken, work=self.costs.work(taken.split))
         return taken if room.is_nearer_with(taken.work or 0.0) else None
 
     def _wanted_bytes(self, room: BatchRoom) -> int:
@@ -291,8 +291,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         if left is not None:
             total = min(left, total)
         first, work = self.ledger.pending.first(), room.work_left
-        if self._costs is not None and first is not None and work is not None:
-            total = min(self._costs.bytes_within(first, work), total)
+        if self.costs is not None and first is not None and work is not None:
+            total = min(self.costs.bytes_within(first, work), total)
         return wanted_split_bytes(total, self._spreader.cores)
 
     @override
@@ -332,21 +332,21 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        if self._costs is not None:
-            self._costs.end_batch()
+        if self.costs is not None:
+            self.costs.end_batch()
         self._discovery.notify_complete(checkpoint_id)
 
     @override
     def cursors(self) -> Mapping[str, Any]:
         position = self._discovery.position()
-        costs = {} if self._costs is None else {"costs": self._costs.to_json()}
+        costs = {} if self.costs is None else {"costs": self.costs.to_json()}
         return {"discovery": position, **costs} if position else costs
 
     @override
     def go_on_from(self, cursors: Mapping[str, Any]) -> None:
         self._discovery.resume(cursors.get("discovery", {}))
-        if self._costs is not None:
-            self._costs.restore(cursors.get("costs", {}))
+        if self.costs is not None:
+            self.costs.restore(cursors.get("costs", {}))
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
@@ -361,16 +361,6 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def attachments_in_use(self) -> Collection[str]:
         return self.ledger.attachments()
-
-    @property
-    @override
-    def wants_figures(self) -> bool:
-        return self._costs is not None
-
-    @override
-    def handle_figures(self, figures: Sequence[SplitFigures[FileSplit]]) -> None:
-        assert self._costs is not None
-        self._costs.learn(figures)
 
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
@@ -392,7 +382,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),
             "read": dict(self._figures),
-            **({"readingSpeeds": self._costs.report()} if self._costs else {}),
+            **({"readingSpeeds": self.costs.report()} if self.costs else {}),
             **self._discovery.report(),
         }
 

@@ -1,6 +1,6 @@
 """Spreads splits over readers so that the largest share is near the mean.
 
-A share is measured in bytes, or in seconds once it was learned what splits cost.
+A share is measured in bytes; in weighted ones where it is learned what splits cost.
 
 Longest processing time first (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969):
 costly splits first, each to the reader with the least so far.
@@ -35,7 +35,7 @@ class SplitSpreader:
         self._open_cost = open_cost_bytes
         self.cores = cores
         self.costs = costs
-        self._share: Callable[[FileSplit], float] = self._cost if costs is None else costs.seconds
+        self._share: Callable[[FileSplit], float] = self._cost if costs is None else costs.work
         self._loads: dict[int, float] = {}
         self._total = 0
         self._splits = 0

@@ -16,12 +16,13 @@ from pyspark_sluice.enumerator.coordinator.batch_duration import BatchDuration
 
 TARGET = 60.0
 READERS = 2
+GUESS = BatchDuration.guess(TARGET, READERS).rate
 
 
 class Trigger:
     """A query whose true costs are known; each batch is cut while the one before it runs."""
 
-    def __init__(self, fixed=0.0, rate=1 / READERS, noise=0.0, seed=0):
+    def __init__(self, fixed=0.0, rate=GUESS, noise=0.0, seed=0):
         self.fixed, self.rate, self.noise = fixed, rate, noise
         self.random = random.Random(seed)
         self.estimate = BatchDuration.guess(TARGET, READERS)
@@ -55,7 +56,7 @@ def within_a_quarter(seconds):
     fixed=st.floats(0.0, TARGET / 5),
 )
 def test_an_estimate_ten_times_wrong_is_right_after_three_batches(factor, fixed):
-    trigger = Trigger(fixed, factor / READERS)
+    trigger = Trigger(fixed, factor * GUESS)
     trigger.run(3)
     assert within_a_quarter(trigger.run(20))
 

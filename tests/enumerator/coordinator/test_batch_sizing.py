@@ -142,7 +142,7 @@ def test_a_batch_that_readers_have_abandoned_teaches_nothing():
     assert timed.query.abandoned()
     assert after["batchesMeasured"] == before["batchesMeasured"] + 1, "the one before it counts"
     timed.done = timed.query.coordinator.latest(ref)
-    assert timed.report()["secondsPerReadingSecond"] == after["secondsPerReadingSecond"]
+    assert timed.report()["secondsPerWeightedGigabyte"] == after["secondsPerWeightedGigabyte"]
 
 
 def test_without_a_target_nothing_is_learned_and_nothing_is_written():
