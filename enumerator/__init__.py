@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
+    from .api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext, SplitFigures
     from .batch_budget import BatchLimits, BatchRoom
     from .coordinator.coordinator import Coordinator
     from .settings import CoordinatorSettings, StartingState
@@ -19,11 +19,12 @@ __all__ = [
     "EnumeratorSource",
     "SplitEnumerator",
     "SplitEnumeratorContext",
+    "SplitFigures",
     "StartingState",
 ]
 
 _HOMES = {
-    "api": ("EnumeratorSource", "SplitEnumerator", "SplitEnumeratorContext"),
+    "api": ("EnumeratorSource", "SplitEnumerator", "SplitEnumeratorContext", "SplitFigures"),
     "coordinator.coordinator": ("Coordinator",),
     "batch_budget": ("BatchLimits", "BatchRoom"),
     "settings": ("CoordinatorSettings", "StartingState"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ..checkpoint_meta.documents.attachments import Attachment, Attachments
@@ -29,6 +30,17 @@ from .large_state import FrozenState, StateDocument
 SplitT = TypeVar("SplitT", bound=Split)
 StateT = TypeVar("StateT")
 ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFigures(Generic[SplitT]):
+    """What a reader has measured of a split that it read to its end."""
+
+    split: SplitT
+    rows: int
+    bytes: int
+    seconds: float
+    """Wall time spent on reading it."""
 
 
 class SplitEnumeratorContext(ABC, Generic[SplitT]):
@@ -232,6 +244,26 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         """An event of a reader, exactly once: with its commit, in the checkpoint after it."""
         return
+
+    @property
+    def wants_figures(self) -> bool:
+        """True to have `handle_figures` called, which costs a look at every split."""
+        return False
+
+    def handle_figures(self, figures: Sequence[SplitFigures[SplitT]]) -> None:
+        """What one reader's commit says of the splits that it read to their end.
+
+        Called before `notify_checkpoint_complete` for their checkpoint. To learn what splits cost:
+        see `BatchRoom.take`.
+        """
+        return
+
+    def completed_work(self) -> float | None:
+        """The work of the checkpoint that was completed last, by what is known since.
+
+        As in `BatchRoom.take`. None, the default: what was taken for it is as right as ever.
+        """
+        return None
 
     def add_events_back(self, events: Sequence[Any], reader: int) -> None:
         """Take back events for a reader that no longer exists, after `parallelism` was reduced.

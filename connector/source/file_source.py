@@ -31,6 +31,7 @@ from ...enumerator.files.ledger.file_state import FileState
 from ...enumerator.files.ledger.folding import fold
 from ...enumerator.files.ledger.ledger import LedgerPolicy
 from ...enumerator.files.ledger_source import FilesSource
+from ...enumerator.files.split_costs import SplitCosts
 from ...enumerator.files.spreading import SplitSpreader
 from ...enumerator.large_state import StateDocument
 from ...errors import FileChangedError, OptionError, SplitReadError
@@ -117,12 +118,14 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return SplitCutter(_FormatBorders(self), self.options.max_split_bytes)
 
     def spreader(self) -> SplitSpreader:
-        """Spreads splits over readers."""
+        """Spreads splits over readers; by learned costs if batches have a target duration."""
         cost = self.options.open_cost_bytes
         if cost is None:
             paths = loaded_paths(self.options.path)
             cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
-        return SplitSpreader(_TARGET_BYTES, cost, driver_cores())
+        learns = self.options.target_batch_duration is not None
+        costs = SplitCosts(self.options.file_format, cost) if learns else None
+        return SplitSpreader(_TARGET_BYTES, cost, driver_cores(), costs)
 
     @cached_property
     def file_format(self) -> FileFormat:

@@ -40,6 +40,7 @@ from ..source.arrow_schema import arrow_schema
 from ..source.evolution_mode import resolved
 from ..source.file_source import driver_cores
 from ..source.loading import load_source
+from ..source.spark_batches import SparkBatches
 from ..source.state_location import open_state, spark_query_id, starting_state
 from .offsets import Offsets
 from .partitions import partitions_of
@@ -120,8 +121,12 @@ def _background_interval(options: SluiceOptions) -> float:
 
 
 def _settings(options: SluiceOptions) -> CoordinatorSettings:
+    target = options.target_batch_duration
     limits = BatchLimits(
-        options.max_files_per_trigger, options.max_bytes_per_trigger, options.max_rows_per_trigger
+        options.max_files_per_trigger,
+        options.max_bytes_per_trigger,
+        options.max_rows_per_trigger,
+        None if target is None else target / 1000,
     )
     return CoordinatorSettings(
         limits=limits,
@@ -134,6 +139,7 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         retained_seconds=options.retain_checkpoints_for / 1000,
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,
+        batch_seconds=SparkBatches(options).seconds_of_newest,
         clean_after=options.clean_source_retention / 1000,
         clean_while_retained=options.clean_source_while_retained,
         discovery_timeout=options.discovery_timeout / 1000,

@@ -21,8 +21,9 @@ from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import part_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, UnfinishedSplit
 from ...errors import ProtocolError
-from ..api import EnumeratorSource, SplitEnumerator, SplitT
+from ..api import EnumeratorSource, SplitEnumerator, SplitFigures, SplitT
 from ..journal import Journal
+from .batch_sizing import BatchSizing
 from .commit_search import CommitSearch
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .returned_splits import SentBackSplits
@@ -83,13 +84,16 @@ class CommitCounter(Generic[SplitT]):
                 reader, len(reasons), commit.ref, given_up, reason,
             )  # fmt: skip
         left = commit.remainders(self.source.split_serializer)
+        if self.enumerator.wants_figures and not commit.abandoned:
+            self.enumerator.handle_figures(_figures(commit, part, {*reasons, *left}))
         again += [split for index, split in left.items() if index not in continued]
         if again:
             self.enumerator.add_splits_back(again, reader)
 
     def needs_part(self, commit: ReaderCommit) -> bool:
         """True if counting `commit` takes the splits that its reader had."""
-        return bool(commit.returned or self._sent_back.attempts)
+        figures = self.enumerator.wants_figures and not commit.abandoned
+        return bool(commit.returned or self._sent_back.attempts or figures)
 
     def gave_up(self, reader: int, ref: CheckpointRef, splits: int) -> None:
         """Spark completed `ref` without this reader's rows."""
@@ -113,6 +117,17 @@ class CommitCounter(Generic[SplitT]):
             )
 
 
+def _figures(
+    commit: ReaderCommit, part: Sequence[SplitT | None], not_finished: set[int]
+) -> list[SplitFigures[SplitT]]:
+    columns = zip(part, commit.rows, commit.input_bytes, commit.microseconds, strict=True)
+    return [
+        SplitFigures(split, rows, size, microseconds / 1_000_000)
+        for index, (split, rows, size, microseconds) in enumerate(columns)
+        if split is not None and index not in not_finished and index not in commit.skipped
+    ]
+
+
 class Acknowledgements(Generic[SplitT]):
     """Finds the commits of the checkpoints in flight, and has each of them counted once."""
 
@@ -121,12 +136,14 @@ class Acknowledgements(Generic[SplitT]):
         flight: CheckpointsInFlight,
         search: CommitSearch,
         counter: CommitCounter[SplitT],
+        sizing: BatchSizing,
         threads: Threads,
     ) -> None:
         self._flight = flight
         self._search = search
         self.counter = counter
         self._source = counter.source
+        self._sizing = sizing
         self._lock = threads.lock
         self._journal = threads.journal
 
@@ -163,6 +180,7 @@ class Acknowledgements(Generic[SplitT]):
             if not self._flight.remove(ref):
                 return  # The other thread was faster.
             self.counter.enumerator.notify_checkpoint_complete(ref.checkpoint)
+            self._sizing.learn(record, self.counter.enumerator.completed_work())
         self._journal.info(
             "checkpoint", "%s is complete: %d rows of %d bytes", ref, record.rows, record.bytes
         )
@@ -219,6 +237,7 @@ class Acknowledgements(Generic[SplitT]):
                 return
             record.rows += sum(commit.rows)
             record.bytes += sum(commit.input_bytes)
+            record.is_read &= not commit.abandoned
             continued = self._flight.continued(commit.ref, commit.reader)
             self.counter.count(commit, part, continued)
 

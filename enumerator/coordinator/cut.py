@@ -20,6 +20,7 @@ from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ..api import EnumeratorSource, SplitEnumerator, SplitT, StateT
 from .applied_orders import AppliedOrders
+from .batch_sizing import BatchSizing
 from .in_flight import CheckpointRecord, CheckpointsInFlight
 from .restore import RestoredState
 from .returned_splits import SentBackSplits
@@ -35,12 +36,14 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         enumerator: SplitEnumerator[SplitT, StateT],
         sent_back: SentBackSplits,
         orders: AppliedOrders,
+        sizing: BatchSizing,
     ) -> None:
         self._flight = flight
         self._source = source
         self._enumerator = enumerator
         self._sent_back = sent_back
         self._orders = orders
+        self._sizing = sizing
         self._split_schema = source.split_serializer.serialize([]).schema
         self._carried: list[pa.RecordBatch] = []
         """State rows that belong into the next checkpoint besides its own snapshot."""
@@ -77,6 +80,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             }
         )
         checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
+        self._sizing.cut(record)
         # Here, under the lock, since the next cut names this one by its checksum.
         return self._flight.cut(checkpoint.signed())
 
@@ -107,6 +111,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             },
             counted=dict(self._flight.counted),
             cursors=dict(self._enumerator.cursors()),
+            batch_duration=self._sizing.to_json(),
             orders=self._orders.take(),
             released=list(self._sent_back.take_released()),
         )

@@ -83,6 +83,17 @@ class CheckpointRecord:
     """Rows of the commits counted so far."""
 
     bytes: int = 0
+    is_read: bool = True
+    """False if a reader has abandoned its part."""
+
+    expected_seconds: float | None = None
+    """How long it was expected to take when it was cut; None without `BatchLimits.seconds`."""
+
+    handed_out_at: float | None = None
+    """Monotonic; None for what an earlier incarnation has handed out."""
+
+    seconds: float | None = None
+    """How long it took, once Spark has asked for the next one; None if that is not known."""
 
     @classmethod
     def restored(
@@ -240,6 +251,13 @@ class CheckpointsInFlight:
             for reader in record.sent:
                 if self.held_under(reader, record) is not None:
                     yield record, reader
+
+    def held_counts(self) -> dict[str, int]:
+        """How many splits and events are held."""
+        held = list(self.held())
+        splits = sum(record.split_count(reader) for record, reader in held)
+        events = sum(len(record.events(reader)) for record, reader in held)
+        return {"heldSplits": splits, "heldEvents": events}
 
     def continued(self, ref: CheckpointRef, reader: int) -> set[int]:
         """Indexes of that part whose remainder belongs to a continuation sent later."""

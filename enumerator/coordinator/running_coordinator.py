@@ -29,6 +29,7 @@ from ..batch_budget import UNLIMITED
 from ..settings import StartingState
 from .acknowledgements import Acknowledgements, CommitCounter
 from .applied_orders import AppliedOrders
+from .batch_sizing import BatchSizing
 from .commit_search import CommitSearch
 from .components import CoordinatorParts, StateDirectory
 from .context import CoordinatorContext, Readers
@@ -78,11 +79,15 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         self.orders = AppliedOrders(source, self.enumerator, self.sent_back, threads.journal)
         waiting = Orders(self.store).after(restored.orders)
         self.orders.begin(restored.orders, waiting)
-        self.cutter = CheckpointCutter(flight, source, self.enumerator, self.sent_back, self.orders)
+        self.sizing = BatchSizing(settings, flight, restored.batch_duration)
+        self.cutter = CheckpointCutter(
+            flight, source, self.enumerator, self.sent_back, self.orders, self.sizing
+        )
         self.acknowledgements = Acknowledgements(
             flight,
             CommitSearch(ReaderCommits(self.store), settings.commit_patience),
             CommitCounter(source, self.enumerator, self.sent_back, threads.journal),
+            self.sizing,
             threads,
         )
         self.cleaning = self._cleaning(parts, directory, restored.orders, waiting)
@@ -136,6 +141,9 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def latest(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
         """See `Coordinator.latest`."""
+        with self._lock:
+            ended = self.flight.find(start)
+        self.sizing.ended(ended)
         with self._lock:
             self.threads.raise_failure()
             running = self.flight.running
@@ -257,7 +265,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             return {
                 "checkpoint": self.flight.newest.checkpoint,
                 "epoch": self.flight.epoch,
-                **self._held(),
+                **self.flight.held_counts(),
+                **self.sizing.report(),
                 "quarantinedSplits": self.sent_back.quarantined_total,
                 "abandonedReaders": self.acknowledgements.counter.abandoned_readers,
                 "abandonedSplits": self.acknowledgements.counter.abandoned_splits,
@@ -276,21 +285,16 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             if held:
                 self._lock.release()
 
-    def _held(self) -> dict[str, int]:
-        splits = events = 0
-        for record, reader in self.flight.held():
-            splits += record.split_count(reader)
-            events += len(record.events(reader))
-        return {"heldSplits": splits, "heldEvents": events}
-
     # The life of a checkpoint ---------------------------------------------------------------
 
     def _plan(self) -> None:
         # As far as batches may wait, and one more, but not before the orders are carried out: what
         # they withdraw must not be planned.
         may_wait = max(1, self.settings.checkpoints_ahead)
-        if len(self.flight.ahead) < may_wait and not self.orders.are_waiting:
+        may_plan = self.sizing.may_plan and not self.orders.are_waiting
+        if may_plan and len(self.flight.ahead) < may_wait:
             room = self.flight.open.room
+            self.sizing.limit(room)
             if not room.is_full:
                 self.enumerator.plan_batch(room)
 
@@ -335,6 +339,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         assert record.stage is Stage.PUBLISHED
         assert record.checkpoint is not None
         record.stage = Stage.HANDED_OUT
+        self.sizing.handed_out(record)
         self.orders.handed_out(record.checkpoint.header.orders)
         self.upkeep.handed_out(record.checkpoint)
         self.threads.wake.set()

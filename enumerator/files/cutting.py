@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ..batch_budget import BatchRoom
+from .split_costs import SplitCosts
 
 _LEAST_SPLIT_BYTES = 4 * 1024 * 1024
 """Below this a split is not worth a reader of its own (Spark's openCostInBytes)."""
@@ -23,6 +24,24 @@ def wanted_split_bytes(total: int, cores: int) -> int:
     As in Spark, a batch that is small for the cores is cut finer, so that all of them work.
     """
     return max(_LEAST_SPLIT_BYTES, -(-total // cores))
+
+
+def bytes_for_work(split: FileSplit, room: BatchRoom, wanted: int, costs: SplitCosts) -> int:
+    """At most `wanted` bytes, and what of `split` the room has work left for.
+
+    Not less than a split is worth: whether such a one is still taken is for the room to say.
+    """
+    if room.work_left is None:
+        return wanted
+    return min(wanted, max(_LEAST_SPLIT_BYTES, costs.bytes_within(split, room.work_left)))
+
+
+def fits_whole(split: FileSplit, room: BatchRoom) -> bool:
+    """True if a split that has come back may be taken, which is not cut again."""
+    # It fitted an empty room once, so it will again.
+    if room.is_empty:
+        return True
+    return room.rows_left is None and (room.bytes_left is None or split.length <= room.bytes_left)
 
 
 class Border(Protocol):
@@ -63,6 +82,8 @@ class Slice:
     """Rows in it where they are known before reading, else 0."""
 
     remainder: FileSplit | None
+    work: float | None = None
+    """Weighted bytes, where costs are learned."""
 
 
 class SplitCutter:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from typing_extensions import override
@@ -24,7 +24,7 @@ from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchRoom
 from .backlog import Outstanding, Passes
-from .cutting import SplitCutter, wanted_split_bytes
+from .cutting import Slice, SplitCutter, bytes_for_work, fits_whole, wanted_split_bytes
 from .discovery.api import CHUNK, Discovery, FoundFiles
 from .event_time_batches import BatchPace, EventTimeBatches, EventTimePolicy
 from .ledger.file_state import FileState
@@ -47,13 +47,6 @@ _SEALING = 0.2
 
 _PATIENCE = 0.5
 """Seconds after which what a pass has found is handed over, however little it is."""
-
-
-def _fits_whole(split: FileSplit, room: BatchRoom) -> bool:
-    # It fitted an empty room once, so it will again.
-    if room.is_empty:
-        return True
-    return room.rows_left is None and (room.bytes_left is None or split.length <= room.bytes_left)
 
 
 @dataclass(frozen=True)
@@ -110,6 +103,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         state: FileState | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self.costs = spreader.costs
         self._context = context
         self._discovery = discovery
         self._cutter = cutter
@@ -275,15 +269,12 @@ class FileSplitEnumerator(LedgerEnumerator):
             if not self._pace.admits(split, room):
                 break
             came_back = pending.is_returned(last=last)
-            if came_back and not _fits_whole(split, room):
-                break
-            least = split.length if came_back else 0
-            taken = self._cutter.cut(split, room, max(wanted, least))
+            taken = self._slice(split, room, wanted, came_back=came_back)
             if taken is None:
                 break
             pending.take(taken.remainder, last=last)
             goes_on = taken.remainder is not None
-            room.take(split.file.path, taken.split.length, taken.rows)
+            room.take(split.file.path, taken.split.length, taken.rows, taken.work)
             self._pace.took(taken.split)
             if last:
                 self._share.took(taken.split)
@@ -294,9 +285,27 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._is_paused:
             self._go_on(self._delay)
 
+    def _slice(
+        self, split: FileSplit, room: BatchRoom, wanted: int, *, came_back: bool
+    ) -> Slice | None:
+        """What of `split` comes next, all of one that came back; None if it does not fit."""
+        if came_back and not fits_whole(split, room):
+            return None
+        if self.costs is not None:
+            wanted = bytes_for_work(split, room, wanted, self.costs)
+        taken = self._cutter.cut(split, room, max(wanted, split.length if came_back else 0))
+        if taken is None or self.costs is None:
+            return taken
+        taken = replace(taken, work=self.costs.work(taken.split))
+        return taken if room.is_nearer_with(taken.work or 0.0) else None
+
     def _wanted_bytes(self, room: BatchRoom) -> int:
-        left, pending = room.bytes_left, self.ledger.pending.bytes
-        total = pending if left is None else min(left, pending)
+        left, total = room.bytes_left, self.ledger.pending.bytes
+        if left is not None:
+            total = min(left, total)
+        first, work = self.ledger.pending.first(), room.work_left
+        if self.costs is not None and first is not None and work is not None:
+            total = min(self.costs.bytes_within(first, work), total)
         return wanted_split_bytes(total, self._spreader.cores)
 
     @override
@@ -337,17 +346,25 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        if self.costs is not None:
+            self.costs.end_batch()
         self._discovery.notify_complete(checkpoint_id)
         self._pace.completed(checkpoint_id)
 
     @override
     def cursors(self) -> Mapping[str, Any]:
-        told = {"discovery": self._discovery.position(), "eventTime": self._pace.cursors()}
+        told = {
+            "discovery": self._discovery.position(),
+            "eventTime": self._pace.cursors(),
+            "costs": {} if self.costs is None else self.costs.to_json(),
+        }
         return {name: cursors for name, cursors in told.items() if cursors}
 
     @override
     def go_on_from(self, cursors: Mapping[str, Any]) -> None:
         self._discovery.resume(cursors.get("discovery", {}))
+        if self.costs is not None:
+            self.costs.restore(cursors.get("costs", {}))
         self._pace.go_on_from(cursors.get("eventTime", {}))
 
     @override
@@ -386,6 +403,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),
             "read": dict(self._figures),
+            **({"readingSpeeds": self.costs.report()} if self.costs else {}),
             **self._discovery.report(),
         }
 

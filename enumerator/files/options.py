@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic.alias_generators import to_camel
 
-from ...checkpoint_meta.storage.units import ByteSize
+from ...checkpoint_meta.storage.units import ByteSize, Milliseconds
 from .discovery.discovery_options import DiscoveryOptions, named
 from .event_time_options import EventTimeOptions
 from .ledger.changes import OnOverwrite
@@ -119,6 +119,14 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         gt=0,
         description="Most rows in one batch, for formats whose metadata counts rows (parquet, "
         "orc, avro, arrow); refused for the others. No limit by default.",
+    )
+    target_batch_duration: Milliseconds | None = Field(
+        None,
+        gt=0,
+        description="How long a batch is to take, such as 60s: its size follows from what earlier "
+        "batches took, and stays below the other limits. No target by default; see "
+        "[Sizing batches](sizing-batches.md).",
+        json_schema_extra={"unit": "milliseconds"},
     )
     parallelism: Parallelism = Field(
         None,

@@ -1,5 +1,7 @@
 """Spreads splits over readers so that the largest share is near the mean.
 
+A share is measured in bytes; in weighted ones where it is learned what splits cost.
+
 Longest processing time first (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969):
 costly splits first, each to the reader with the least so far.
 
@@ -9,26 +11,39 @@ Not here: how many readers there are (`coordinator/context.py`, asked for throug
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ...checkpoint_meta.documents.file_split import FileSplit
+from .split_costs import SplitCosts
 
 
 class SplitSpreader:
     """Remembers what each reader of the checkpoint being planned has got so far."""
 
-    def __init__(self, target_bytes: int, open_cost_bytes: int, cores: int) -> None:
-        """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more."""
+    def __init__(
+        self,
+        target_bytes: int,
+        open_cost_bytes: int,
+        cores: int,
+        costs: SplitCosts | None = None,
+    ) -> None:
+        """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more.
+
+        With `costs` readers get equal shares of what that says of each split, not of bytes.
+        """
         self._target = target_bytes
         self._open_cost = open_cost_bytes
         self.cores = cores
-        self._loads: dict[int, int] = {}
+        self.costs = costs
+        self._share: Callable[[FileSplit], float] = self._cost if costs is None else costs.work
+        self._loads: dict[int, float] = {}
+        self._total = 0
         self._splits = 0
 
     def start_batch(self) -> None:
         """Forget the loads: a new checkpoint begins."""
         self._loads = {}
-        self._splits = 0
+        self._total = self._splits = 0
 
     def readers_wanted(self, splits: Sequence[FileSplit]) -> int:
         """Readers for what is assigned already and `splits`.
@@ -36,7 +51,7 @@ class SplitSpreader:
         By cost, but as many times the number of cores as it takes, while there are splits for them:
         of three equal shares on two cores the third would be read alone.
         """
-        cost = sum(self._loads.values()) + sum(map(self._cost, splits))
+        cost = self._total + sum(map(self._cost, splits))
         count = self._splits + len(splits)
         rounds = -(-max(cost, 1) // (self._target * self.cores))
         return max(min(rounds * self.cores, count), 1)
@@ -45,13 +60,15 @@ class SplitSpreader:
         """Reader -> splits, each reader's in the order given. Only readers that got any."""
         heap = [(self._loads.get(reader, 0), reader) for reader in range(readers)]
         heapq.heapify(heap)
-        costs = list(map(self._cost, splits))
+        costs = list(map(self._share, splits))
         shares: dict[int, list[int]] = {}
         for index in sorted(range(len(splits)), key=costs.__getitem__, reverse=True):
             load, reader = heap[0]
             heapq.heapreplace(heap, (load + costs[index], reader))
             shares.setdefault(reader, []).append(index)
         self._loads.update({reader: load for load, reader in heap})
+        sizes = costs if self.costs is None else map(self._cost, splits)
+        self._total += int(sum(sizes))
         self._splits += len(splits)
         return {r: [splits[i] for i in sorted(shares[r])] for r in sorted(shares)}
 

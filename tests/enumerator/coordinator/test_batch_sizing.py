@@ -1,0 +1,169 @@
+"""A coordinator sizes its batches by how long Spark took for earlier ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchRoom
+from pyspark_sluice.tests.protocol.numbers import Harness
+from pyspark_sluice.tests.protocol.opened import opened
+
+TARGET = 60.0
+
+
+class Clock:
+    """Stands still but for what batches take."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Timed:
+    """A query of numbers, of which each takes some seconds."""
+
+    def __init__(self, each, limit=100, ahead=1):
+        self.each = each
+        self.clock = Clock()
+        settings = CoordinatorSettings(
+            BatchLimits(files=limit, seconds=TARGET),
+            parallelism=2,
+            discovery_timeout=0.0,
+            checkpoints_ahead=ahead,
+        )
+        self.query = Harness(range(5000), settings)
+        self.done = NO_CHECKPOINT
+        self.begin()
+
+    def begin(self, **changes):
+        self.query.restart(**changes)
+        self.query.start(self.done)
+        opened(self.query.coordinator).sizing._clock = self.clock
+
+    def size_of(self, ref):
+        return self.query.coordinator.history.load(ref).header.assigned_splits
+
+    def batch(self):
+        """How many numbers the next batch has; it is through then."""
+        ref = self.query.coordinator.latest(self.done)
+        # While it runs, the next one is cut.
+        self.query.calls.tick()
+        self.clock.now += self.each * self.size_of(ref)
+        self.query.acknowledge_all(ref)
+        self.done = ref
+        return self.size_of(ref)
+
+    def batches(self, count):
+        return [self.batch() for _ in range(count)]
+
+    def report(self):
+        return self.query.coordinator.report()["batchDuration"]
+
+
+def near(sizes, expected):
+    return all(0.75 * expected <= size <= 1.25 * expected for size in sizes)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_batches_come_to_take_as_long_as_the_target(ahead):
+    timed = Timed(each=2.0, ahead=ahead)
+    found = timed.batches(12)
+    assert found[0] == 100, "the hard limit holds whatever is guessed"
+    # Each batch ahead is cut before the figures of one batch more are there.
+    assert near(found[3 + ahead :], TARGET / 2.0), found
+
+
+def test_the_second_batch_waits_for_the_figures_of_the_first():
+    timed = Timed(each=2.0, ahead=3)
+    first, second = timed.batches(2)
+    assert (first, second) == (100, pytest.approx(30, rel=0.25))
+
+
+def test_a_cluster_that_doubles_is_used_after_three_batches():
+    timed = Timed(each=2.0)
+    timed.batches(15)
+    timed.each = 1.0
+    timed.batches(3)
+    assert near(timed.batches(10), TARGET)
+
+
+def test_what_was_learned_is_in_the_checkpoint_and_serves_the_next_incarnation():
+    timed = Timed(each=2.0)
+    timed.batches(8)
+    timed.begin()
+    assert near(timed.batches(3), TARGET / 2.0)
+
+
+def test_the_hard_limits_hold_and_a_batch_is_never_empty():
+    quick = Timed(each=0.01, limit=20)
+    assert quick.batches(8) == [20] * 8
+    slow = Timed(each=500.0, limit=20)
+    assert slow.batches(8)[2:] == [1] * 6
+
+
+def test_progress_says_what_a_batch_is_expected_to_take_and_why():
+    timed = Timed(each=2.0)
+    assert timed.report()["batchesMeasured"] == 0
+    timed.batches(8)
+    timed.query.coordinator.latest(timed.done)
+    timed.query.calls.tick()
+    report = timed.report()
+    assert (report["targetSeconds"], report["limitedBy"]) == (TARGET, "duration")
+    assert report["expectedSeconds"] == pytest.approx(TARGET, rel=0.1)
+    assert report["lastSeconds"] == pytest.approx(TARGET, rel=0.25)
+    assert report["lastExpectedSeconds"] == pytest.approx(TARGET, rel=0.25)
+    quick = Timed(each=0.01, limit=20)
+    quick.batches(3)
+    quick.query.coordinator.latest(quick.done)
+    assert quick.report()["limitedBy"] == "files"
+
+
+def test_time_that_spark_has_waited_is_not_counted_where_its_log_says_so():
+    timed = Timed(each=2.0)
+    timed.begin(batch_seconds=lambda: TARGET)
+    first = timed.batch()
+    timed.clock.now += 10_000.0
+    assert timed.batch() == pytest.approx(first, rel=0.25)
+
+
+def test_a_batch_that_readers_have_abandoned_teaches_nothing():
+    timed = Timed(each=2.0)
+    timed.batches(5)
+    before = timed.report()
+    ref = timed.query.coordinator.latest(timed.done)
+    timed.clock.now += 1.0
+    timed.done = ref
+    timed.query.coordinator.latest(ref)
+    timed.query.calls.tick()
+    after = timed.report()
+    assert timed.query.abandoned()
+    assert after["batchesMeasured"] == before["batchesMeasured"] + 1, "the one before it counts"
+    timed.done = timed.query.coordinator.latest(ref)
+    assert timed.report()["secondsPerWeightedGigabyte"] == after["secondsPerWeightedGigabyte"]
+
+
+def test_without_a_target_nothing_is_learned_and_nothing_is_written():
+    query = Harness(range(10))
+    ref = query.coordinator.latest(NO_CHECKPOINT)
+    query.acknowledge_all(ref)
+    query.coordinator.latest(ref)
+    assert query.coordinator.history.load(ref).header.batch_duration == {}
+    assert "batchDuration" not in query.coordinator.report()
+    assert opened(query.coordinator).flight.open.room.work_limit is None
+
+
+def test_a_split_is_taken_if_that_comes_nearer_to_the_target():
+    room = BatchRoom(BatchLimits(seconds=TARGET))
+    room.work_limit = 10.0
+    assert room.is_nearer_with(1000.0), "a batch has one split at least"
+    room.take("a", 1, work=6.0)
+    assert room.work_left == pytest.approx(4.0)
+    assert room.is_nearer_with(7.9)
+    assert not room.is_nearer_with(8.1)
+    room.take("b", 1, work=3.95)
+    assert room.is_full, "what is left is not worth a split"
+    room.lift(UNLIMITED)
+    assert not room.is_full
