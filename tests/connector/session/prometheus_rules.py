@@ -6,6 +6,7 @@ test compares its answers with promtool's where that is installed.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -100,7 +101,7 @@ def _called(node: Any, scrapes: Scrapes, now: float) -> Vector | float:
 
 def _growth(values: list[float]) -> float:
     # A counter that is smaller than before has begun again at 0.
-    pairs = zip(values, values[1:], strict=False)
+    pairs = itertools.pairwise(values)
     return sum(after - before if after >= before else after for before, after in pairs)
 
 

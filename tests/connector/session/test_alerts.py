@@ -36,7 +36,7 @@ def monitored(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
 
     def begun(settings: Mapping[str, Any], **options: str) -> MonitoredQuery:
         made = MonitoredQuery(tmp_path, alerts_of(RULES), settings, **options)
-        request.addfinalizer(lambda: made.query.coordinator.close())
+        request.addfinalizer(made.close)
         made.land()
         made.batch()
         return made
@@ -117,10 +117,7 @@ def a_listing_that_fails_while_batches_run(query: MonitoredQuery) -> None:
 def a_listing_that_fails_while_idle(query: MonitoredQuery) -> None:
     query.query.data.rename(query.query.data.with_name("away"))
     with pytest.raises(SourceUnavailable) as died:
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            query.query.coordinator.latest(query.query.done)
-            time.sleep(0.01)
+        query.query.plan()
     query.wait(TICK)
     query.end(died.value)
     query.wait(10 * 60)
