@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from .arguments import Json, SourceName, State, StorageOptions
-from .commands import bootstrap, compact, doctor, reprocess, sweep
+from .commands import bootstrap, compact, doctor, queue_setup, reprocess, sweep
 from .output import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
 from .state_argument import find_state
 
@@ -231,6 +231,7 @@ bootstrap.add_commands(app)
 reprocess.register(app)
 compact.add_commands(app)
 sweep.add_commands(app)
+queue_setup.add_commands(app)
 doctor.register(app)
 
 
