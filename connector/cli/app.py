@@ -75,12 +75,16 @@ def watch(
     count: Annotated[int, typer.Option(help="Looks; 0 is for ever.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
-    """The same, live, with the progress of the backlog and an estimated end."""
+    """The same, live, with the backlog's progress, trend and end; waits for a state."""
     with plainly():
         from .commands.watch import watch_state
 
-        store = find_state(state, source_name, storage_options)
-        watch_state(store, interval, count, as_json=as_json)
+        watch_state(
+            lambda: find_state(state, source_name, storage_options),
+            interval,
+            count,
+            as_json=as_json,
+        )
 
 
 @app.command()
