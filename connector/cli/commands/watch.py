@@ -100,16 +100,13 @@ def _looks(
     store: StateStore | None = None
     looked = 0
     while True:
-        missing: StateMissingError | None = None
-        if store is None:
-            try:
-                store = find()
-            except StateMissingError as error:
-                missing = error
-        if store is not None:
+        try:
+            store = store or find()
             yield time.monotonic(), status_of(store), store
-        elif missing is not None:
-            yield missing
+        except StateMissingError as error:
+            if store is not None:
+                raise
+            yield error
         looked += 1
         if looked == count:
             return
