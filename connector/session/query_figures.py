@@ -76,18 +76,26 @@ class QueryFigures:
 
     def progressed(self, progress: Mapping[str, Any], now: float) -> bool:
         """Take over a progress event; False if the query has no source of this package."""
-        found: dict[str, Mapping[str, Any]] = {
-            str(number): {**report, **_of_spark(source, progress)}
+        own = {
+            str(number): source
             for number, source in enumerate(progress["sources"])
-            if (report := _report_of(source)) is not None
+            if any(_names_checkpoint(source.get(key)) for key in ("latestOffset", "endOffset"))
         }
-        if found:
-            self.sources, self.reported, self.last_success, self.last_batch = found, now, now, now
-            self.batches += 1
-            for number in found:
-                taken = progress["sources"][int(number)].get("numInputRows") or 0
-                self.rows[number] = self.rows.get(number, 0) + max(0, taken)
-        return bool(found)
+        if not own:
+            return False
+        self.last_success = self.last_batch = now
+        self.batches += 1
+        for number, source in own.items():
+            self.rows[number] = self.rows.get(number, 0) + max(0, source.get("numInputRows") or 0)
+        # A batch that is repeated after a restart comes without a report.
+        reports = {
+            number: {**report, **_of_spark(source, progress)}
+            for number, source in own.items()
+            if (report := _names_checkpoint(source.get("latestOffset")))
+        }
+        if reports:
+            self.sources, self.reported = reports, now
+        return True
 
     def terminated(self, exception: str | None, now: float) -> None:
         """The run has ended; with an exception it has failed."""
@@ -125,12 +133,10 @@ def error_name(exception: str) -> str:
     return str(found[-1]) if found else "other"
 
 
-def _report_of(source: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a source of this package reports; None for any other source."""
-    report = source.get("latestOffset")
-    if isinstance(report, str):
-        report = _parsed(report)
-    return report if isinstance(report, dict) and {"checkpoint", "epoch"} <= set(report) else None
+def _names_checkpoint(told: Any) -> Mapping[str, Any] | None:
+    """An offset or a report of this package; None for those of any other source."""
+    found = _parsed(told) if isinstance(told, str) else told
+    return found if isinstance(found, dict) and {"checkpoint", "epoch"} <= set(found) else None
 
 
 def _parsed(text: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -59,6 +60,12 @@ def test_a_running_query_s_figures_are_scraped_and_stay_when_it_has_ended(lake, 
         # What a batch has read is counted with the next one, or with the one after that.
         assert found[f"sluice_read_rows_total{at}"] in (20, 40)
         assert found[f"sluice_up{of}"] == 1
+        source = json.loads(query.lastProgress.json)["sources"][0]
+        assert source["latestOffset"]["path"] == str(lake.source)
+        assert source["latestOffset"]["state"] == str(lake.state)
+        # If this fails, Spark asks a Python source for its description now: give it one.
+        assert ".PythonMicroBatchStream" in source["description"]
+        assert "@" in source["description"]
     finally:
         query.stop()
     until(lambda: _scraped(port)[f"sluice_up{of}"] == 0, "the end")

@@ -96,10 +96,10 @@ class MonitoredQuery:
         self.wait(seconds)
         self.progress(report)
 
-    def progress(self, report: dict[str, Any]) -> None:
+    def progress(self, report: Any, end: Any = None) -> None:
         """A batch has ended, whose source reported this."""
         self._batch += 1
-        event = {"progress": self._progress(report)}
+        event = {"progress": self._progress(report, end)}
         self.listener.onQueryProgress(QueryProgressEvent.fromJson(event))
 
     def idle(self, seconds: float) -> None:
@@ -147,12 +147,12 @@ class MonitoredQuery:
         """The alerts that have ever fired."""
         return {name for name, _ in self.fired}
 
-    def _progress(self, report: dict[str, Any]) -> dict[str, Any]:
+    def _progress(self, report: Any, end: Any) -> dict[str, Any]:
         rates = {"inputRowsPerSecond": 1.0, "processedRowsPerSecond": 1.0}
         source = {
             "description": "",
             "startOffset": None,
-            "endOffset": None,
+            "endOffset": end,
             "latestOffset": report,
             "numInputRows": 3,
             "metrics": {},

@@ -70,12 +70,27 @@ def test_a_query_that_is_started_again_keeps_its_counters(monitored):
 
 def test_a_query_without_a_source_of_sluice_goes_with_its_first_batch(monitored):
     assert UP in shown(monitored)
-    monitored.progress({"endOffset": 3})
+    monitored.progress(None, {"t": {"0": 3}})
     assert shown(monitored) == {}
-    monitored.progress({"endOffset": 4})
+    monitored.progress({"t": {"0": 4}})
     monitored.idle(TICK)
     monitored.end()
     assert shown(monitored) == {}
+
+
+def test_a_batch_that_is_repeated_after_a_restart_has_no_report_and_keeps_the_figures(monitored):
+    monitored.land()
+    monitored.batch()
+    before = shown(monitored)
+    monitored.end()
+    monitored.begin()
+    offset = {"checkpoint": 1, "epoch": 1, "state": "k3x9", "version": 1}
+    monitored.progress(None, offset)
+    found = shown(monitored)
+    assert found[UP] == 1
+    assert found['sluice_batches_total{query="orders"}'] == 2
+    files = 'sluice_files_seen{query="orders",source="0"}'
+    assert found[files] == before[files]
 
 
 def test_an_error_is_named_by_its_class():
