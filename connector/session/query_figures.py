@@ -88,7 +88,7 @@ class QueryFigures:
         for number, source in own.items():
             self.rows[number] = self.rows.get(number, 0) + max(0, source.get("numInputRows") or 0)
         # A batch that is repeated after a restart comes without a report.
-        reports = {
+        reports: dict[str, Mapping[str, Any]] = {
             number: {**report, **_of_spark(source, progress)}
             for number, source in own.items()
             if (report := _names_checkpoint(source.get("latestOffset")))
