@@ -25,6 +25,8 @@ from pyspark_sluice.tests.connector.session.prometheus_rules import (
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.test_packaging import ROOT
 
+pytestmark = pytest.mark.slow
+
 RULES = ROOT / "examples" / "monitoring" / "alerts.yml"
 DASHBOARD = ROOT / "examples" / "monitoring" / "dashboard.json"
 HOUR = 3600.0

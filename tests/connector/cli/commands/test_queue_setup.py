@@ -23,6 +23,8 @@ from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import even
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.test_packaging import ROOT
 
+pytestmark = pytest.mark.slow
+
 POLICY = ROOT / "examples" / "permissions" / "aws-policy.json"
 SHIPPED = (
     "s3://DATA-BUCKET/events", "--state", "s3://STATE-BUCKET/checkpoints/events",
