@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from .arguments import Json, SourceName, State, StorageOptions
-from .commands import bootstrap, compact, doctor, reprocess, sweep
+from .commands import bootstrap, compact, doctor, queue_setup, reprocess, sweep
 from .output import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
 from .state_argument import find_state
 
@@ -75,12 +75,16 @@ def watch(
     count: Annotated[int, typer.Option(help="Number of updates; 0 means no limit.", min=0)] = 0,
     as_json: Json = False,
 ) -> None:
-    """The same, live, with the progress of the backlog and an estimated end."""
+    """The same, live, with the backlog's progress, trend and end; waits for a state."""
     with plainly():
         from .commands.watch import watch_state
 
-        store = find_state(state, source_name, storage_options)
-        watch_state(store, interval, count, as_json=as_json)
+        watch_state(
+            lambda: find_state(state, source_name, storage_options),
+            interval,
+            count,
+            as_json=as_json,
+        )
 
 
 @app.command()
@@ -234,6 +238,7 @@ bootstrap.add_commands(app)
 reprocess.register(app)
 compact.add_commands(app)
 sweep.add_commands(app)
+queue_setup.add_commands(app)
 doctor.register(app)
 
 

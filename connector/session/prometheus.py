@@ -1,25 +1,30 @@
-"""Hands the figures of running queries to Prometheus.
+"""Hands the figures of queries to Prometheus.
 
     listener = PrometheusListener()
     spark.streams.addListener(listener)
     prometheus_client.start_http_server(9100)
 
-Every number in a source's part of the progress event becomes a gauge: `splitsOutstanding` becomes
-`sluice_splits_outstanding`, `read.rows` `sluice_read_rows`, and counts by reason
-(`filesSkipped`) one gauge with the label `reason`. Labels are the query's name (its id, where it
-has no name) and the number of the source within the query. A query that has ended is no longer
-shown.
+Add it before the queries start. Every number in a source's part of the progress event becomes a
+metric: `splitsOutstanding` becomes the gauge `sluice_splits_outstanding`, what only grows becomes a
+counter (`read.rows` is `sluice_read_rows_total`), and counts by reason (`filesSkipped`) one gauge
+with the label `reason`. To these come metrics of the query as a whole: `sluice_up`, the times of
+its last success and last error, and how often it failed.
 
-Not here: who computes the figures (the enumerator and its coordinator).
+Labels are the query's name (its id, where it has no name) and, for what a source reports, its
+number within the query. The series of a query that has ended stay for `keep_seconds`, with
+`sluice_up` 0, so that an alert can fire.
+
+Not here: what the series are (`query_figures.py`), and who computes the figures (the enumerator and
+its coordinator).
 """
 
 from __future__ import annotations
 
 import json
-import re
 import threading
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -31,26 +36,37 @@ from pyspark.sql.streaming.listener import (
 from typing_extensions import override
 
 from ...errors import OptionError
+from .query_figures import QueryFigures
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
-    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client.core import Metric
 
-_LABELS = ("query", "source")
-_BY_REASON = ("filesSkipped",)
-"""Figures that are counts by reason."""
-
-_OF_SPARK = ("inputRowsPerSecond", "processedRowsPerSecond", "numInputRows")
+KEEP_SECONDS = 3600.0
+"""How long the series of a query that has ended are shown."""
 
 
 class PrometheusListener(StreamingQueryListener):
-    """Keeps the newest figures of each query for whoever scrapes them.
+    """Keeps the newest figures of each query for scrapes.
 
-    Add it with `spark.streams.addListener`; it is safe for several queries and threads.
+    Add it with `spark.streams.addListener`; it is safe for several queries and threads. Spark does
+    not say at the start whether a query reads with this package, so every query is shown until its
+    first batch shows that it does not.
     """
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry | None = None,
+        *,
+        keep_seconds: float = KEEP_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         """Registers with `registry`, or with the client's own.
+
+        Args:
+            registry: of the Prometheus client.
+            keep_seconds: how long the series of a query that has ended are shown.
+            clock: seconds since 1970.
 
         Raises:
             OptionError: the package `prometheus-client` is not there.
@@ -66,74 +82,84 @@ class PrometheusListener(StreamingQueryListener):
                 "Install it: pip install 'pyspark-sluice[prometheus]'",
             ) from error
         self._lock = threading.Lock()
-        self._figures: dict[str, dict[tuple[str, str], Mapping[str, Any]]] = {}
-        """Run of a query -> (its name, number of the source) -> the newest figures."""
+        self._keep_seconds = keep_seconds
+        self._clock = clock
+        self._queries: dict[str, QueryFigures] = {}
+        """By the name of the query."""
+        self._foreign: set[str] = set()
+        """Runs of queries that do not read with this package."""
         (registry or REGISTRY).register(self)
 
     @override
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing is known yet."""
+        """A query runs; one of the same name that has ended is continued by it."""
+        with self._lock:
+            self._begin(event.name or str(event.id), str(event.runId))
 
     @override
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Takes the figures of the sources that are Sluice's."""
+        """A batch has ended: take the figures of the sources that are Sluice's."""
         progress = json.loads(event.progress.json)
-        name = progress.get("name") or progress["id"]
-        found: dict[tuple[str, str], Mapping[str, Any]] = {}
-        for number, source in enumerate(progress["sources"]):
-            report = _report_of(source)
-            if report is not None:
-                of_spark = {key: source[key] for key in _OF_SPARK if key in source}
-                durations = {"batchMs": progress.get("durationMs", {}).get("triggerExecution", 0)}
-                found[name, str(number)] = {**report, **of_spark, **durations}
+        run = progress["runId"]
         with self._lock:
-            self._figures[progress["runId"]] = found
+            if run in self._foreign:
+                return
+            # A query that was started before the listener was added begins with its first batch.
+            query = self._of_run(run) or self._begin(progress.get("name") or progress["id"], run)
+            if not query.progressed(progress, self._clock()):
+                self._foreign.add(run)
+                del self._queries[query.name]
 
     @override
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """The figures stay as they were."""
+        """The query has looked and found nothing; its figures stay as they were."""
+        with self._lock:
+            query = self._of_run(str(event.runId))
+            if query is not None:
+                query.last_success = self._clock()
 
     @override
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """What has ended has no figures."""
+        """The query has ended; its series stay for a while."""
+        run = str(event.runId)
         with self._lock:
-            self._figures.pop(str(event.runId), None)
+            self._foreign.discard(run)
+            query = self._of_run(run)
+            if query is not None:
+                query.terminated(event.exception, self._clock())
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """What Prometheus' client calls for each scrape."""
-        from prometheus_client.core import GaugeMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+        now = self._clock()
         with self._lock:
-            kept = [one for queries in self._figures.values() for one in queries.items()]
-        families: dict[str, GaugeMetricFamily] = {}
-        for labels, figures in kept:
-            for name, more, value in _numbers(figures):
-                family = families.get(name)
-                if family is None:
-                    text = f"{name.removeprefix('sluice_').replace('_', ' ')}, from the progress"
-                    family = GaugeMetricFamily(name, text, labels=[*_LABELS, *more])
-                    families[name] = family
-                family.add_metric([*labels, *more.values()], value)
+            for query in list(self._queries.values()):
+                if query.ended is not None and now - query.ended > self._keep_seconds:
+                    del self._queries[query.name]
+            samples = [one for query in self._queries.values() for one in query.samples(now)]
+        families: dict[str, Metric] = {}
+        for metric, labels, value, kind in samples:
+            family = families.get(metric)
+            if family is None:
+                family_of = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+                family = family_of(metric, _help(metric), labels=list(labels))
+                families[metric] = family
+            family.add_metric(list(labels.values()), value)  # type: ignore[attr-defined]
         yield from families.values()
 
+    def _of_run(self, run: str) -> QueryFigures | None:
+        return next((one for one in self._queries.values() if one.run == run), None)
 
-def _report_of(source: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a source of ours reports; None for any other source."""
-    report = source.get("latestOffset")
-    if isinstance(report, str):
-        report = json.loads(report)
-    return report if isinstance(report, dict) and {"checkpoint", "epoch"} <= set(report) else None
+    def _begin(self, name: str, run: str) -> QueryFigures:
+        query = self._queries.get(name)
+        if query is None:
+            query = self._queries[name] = QueryFigures(name, run, self._clock())
+        else:
+            query.run, query.ended, query.last_success = run, None, self._clock()
+        return query
 
 
-def _numbers(
-    figures: Mapping[str, Any], above: str = "sluice"
-) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    """(metric, further labels, value) of every number in a report, however deep."""
-    for key, value in figures.items():
-        name = f"{above}_{re.sub(r'(?<!^)(?=[A-Z])', '_', key).lower()}"
-        if isinstance(value, dict) and key in _BY_REASON:
-            yield from ((name, {"reason": reason}, count) for reason, count in value.items())
-        elif isinstance(value, dict):
-            yield from _numbers(value, name)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield name, {}, value
+def _help(metric: str) -> str:
+    words = metric.removeprefix("sluice_").removesuffix("_total").replace("_", " ")
+    return f"{words} of a streaming query that reads with pyspark-sluice"

@@ -90,6 +90,13 @@ class StreamDriver:
             sweep(place, self._store, refs, delete=True)
         return refs
 
+    def report(self) -> dict[str, Any]:
+        """For Spark's progress events: see `Coordinator.report`; and which source it is."""
+        report = self.coordinator.report()
+        if not report:
+            return report
+        return {"path": self._options.path, "state": self._store.location, **report}
+
     def initial_offset(self) -> dict[str, Any]:
         """Before the first checkpoint."""
         return self._offsets.offset(NO_CHECKPOINT)

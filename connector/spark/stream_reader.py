@@ -88,8 +88,13 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @plainly_told()
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The backlog, for Spark's progress events."""
-        return self._opened().coordinator.report()
+        """The backlog, for Spark's progress events.
+
+        Spark describes the source there as `PythonMicroBatchStream...@1a2b3c`: the class has no
+        `toString` and asks Python for none. So the report says what is read, and where the state
+        is.
+        """
+        return self._opened().report()
 
     @plainly_told()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

@@ -77,6 +77,7 @@ class Passes:
         self._new = 0
         self._last: Mapping[str, Any] = {}
         self._failed = ""
+        self._failures = 0
 
     def found(self, new: int) -> None:
         """A part of a pass has brought so many files that were not known."""
@@ -95,6 +96,7 @@ class Passes:
     def failed(self, error: BaseException | None, delay: float) -> None:
         """The pass failed and is tried again."""
         self._new = 0
+        self._failures += 1
         self._failed = f"{type(error).__name__}: {error}"
         self._journal.warning(
             "discovery", "a listing failed and will be retried in %.1f s: %s", delay, self._failed
@@ -102,5 +104,7 @@ class Passes:
 
     def report(self) -> Mapping[str, Any]:
         """For Spark's progress."""
-        found = {"lastListing": dict(self._last)} if self._last else {}
-        return {**found, **({"listingError": self._failed} if self._failed else {})}
+        found: dict[str, Any] = {"lastListing": dict(self._last)} if self._last else {}
+        if self._failed:
+            found["listingError"] = self._failed
+        return {**found, "failedListings": self._failures}

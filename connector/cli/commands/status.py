@@ -148,8 +148,18 @@ def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
     }
 
 
+def is_dead(status: dict[str, Any]) -> bool:
+    """True if it is known that no query runs on this state."""
+    return status["owner"]["runs"] in ("gone", "nobody")
+
+
 def time_left(status: dict[str, Any]) -> float | None:
-    """Seconds until the backlog is read at the present rate; None where neither is known."""
+    """Seconds until the backlog is read at the present rate.
+
+    None where either is unknown, or no query reads it.
+    """
+    if is_dead(status):
+        return None
     rate = (status["rate"] or {}).get("bytes_per_second")
     pending = status["pending"]
     return pending["bytes"] / rate if rate and pending else None
@@ -207,7 +217,7 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
                 ),
             )
         )
-        if pending is not None and pending["bytes"]:
+        if pending is not None and pending["bytes"] and not is_dead(status):
             lines.append(("backlog read in", said_duration(time_left(status))))
     lines.append(("quarantined", f"{status['quarantined']:,} splits"))
     if status["orders_waiting"]:

@@ -1,4 +1,4 @@
-"""`sluice watch`: the status again and again, with the progress of the backlog.
+"""`sluice watch`: the status again and again, with the progress of the backlog and its trend.
 
 Not here: the status itself (`status.py`).
 """
@@ -6,18 +6,50 @@ Not here: the status itself (`status.py`).
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from ....checkpoint_meta.stores.contract import StateStore
+from ....errors import StateMissingError
 from ..output import OUT, print_json, said_bytes, said_duration
 from ..owner import owner_of
-from .status import status_lines, status_of, time_left
+from .status import is_dead, status_lines, status_of, time_left
+
+_LOOKS: Final = 31
+"""Looks that a trend is taken of: a minute with the usual interval."""
+
+_OLD: Final = 1800
+"""Seconds after which a file that waits is shown as a problem; alerts.yml has the same."""
+
+Look = tuple[float, dict[str, Any], StateStore]
+"""When, the status, and of which state."""
+
+
+class Trend:
+    """Whether the backlog grows, over the last looks."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
+
+    def add(self, when: float, pending: int) -> Text:
+        """Say how the backlog has changed, up to this look."""
+        self._seen.append((when, pending))
+        began, before = self._seen[0]
+        if when <= began:
+            return Text("")
+        change = (pending - before) / (when - began)
+        over = f"over {said_duration(when - began)}"
+        if not round(change):
+            return Text(f"unchanged {over}", style="dim")
+        word, style = ("↑ grows", "yellow") if change > 0 else ("↓ shrinks", "green")
+        return Text(f"{word} by {said_bytes(abs(change))} a second {over}", style=style)
 
 
 class Backlog:
@@ -32,42 +64,84 @@ class Backlog:
         return 1.0 if not pending else 1.0 - pending / self.largest
 
 
-def watch_state(store: StateStore, interval: float, count: int, *, as_json: bool) -> None:
-    """Until the user has seen enough, or `count` looks.
+def watch_state(
+    find: Callable[[], StateStore], interval: float, count: int, *, as_json: bool
+) -> None:
+    """Until the user has seen enough, or after `count` looks.
+
+    A state that is not there yet is waited for, and each time that it is missed counts as a look.
+
+    Args:
+        find: looks for the state; raises StateMissingError where it is not there yet.
+        interval: seconds between two looks.
+        count: looks; 0 is no limit.
+        as_json: one document a look, instead of the live view.
 
     Raises:
-        StateError: the state is gone or damaged.
+        StateError: the state was there and is gone, or is damaged.
     """
     if as_json:
-        for found in _looks(store, interval, count):
-            print_json(found)
+        for look in _looks(find, interval, count):
+            print_json({"waiting": str(look)} if isinstance(look, StateMissingError) else look[1])
         return
-    backlog = Backlog()
+    backlog, trend = Backlog(), Trend()
     with Live(console=OUT, auto_refresh=False) as live:
-        for found in _looks(store, interval, count):
-            live.update(_shown(found, str(owner_of(store)), backlog), refresh=True)
+        for look in _looks(find, interval, count):
+            if isinstance(look, StateMissingError):
+                live.update(Text(f"waiting for a state: {look}", style="yellow"), refresh=True)
+                continue
+            when, found, store = look
+            live.update(_shown(when, found, str(owner_of(store)), backlog, trend), refresh=True)
 
 
-def _looks(store: StateStore, interval: float, count: int) -> Any:
+def _looks(
+    find: Callable[[], StateStore], interval: float, count: int
+) -> Iterator[Look | StateMissingError]:
+    store: StateStore | None = None
     looked = 0
     while True:
-        yield status_of(store)
+        try:
+            store = store or find()
+            yield time.monotonic(), status_of(store), store
+        except StateMissingError as error:
+            if store is not None:
+                raise
+            yield error
         looked += 1
         if looked == count:
             return
         time.sleep(interval)
 
 
-def _shown(status: dict[str, Any], owner: str, backlog: Backlog) -> Group:
+def _shown(
+    when: float, status: dict[str, Any], owner: str, backlog: Backlog, trend: Trend
+) -> RenderableType:
     lines = Table.grid(padding=(0, 2))
+    problems = _problems(status)
     for name, value in status_lines(status, owner):
-        lines.add_row(Text(name, style="bold"), Text(value))
+        lines.add_row(Text(name, style="bold"), Text(value, style=problems.get(name, "")))
     pending = status["pending"]
     if pending is None:
         return Group(lines)
     done = backlog.done(pending["bytes"])
-    left = said_duration(time_left(status)) if pending["bytes"] else "0 s"
     bar = Table.grid(padding=(0, 2))
-    text = f"{done:.0%}  {said_bytes(pending['bytes'])} left, {left}"
+    text = f"{done:.0%}  {said_bytes(pending['bytes'])} left"
+    if is_dead(status):
+        text += ", and no query runs"
+    else:
+        text += f", {said_duration(time_left(status)) if pending['bytes'] else '0 s'}"
     bar.add_row(ProgressBar(total=1.0, completed=done, width=40), Text(text))
-    return Group(lines, Text(""), bar)
+    return Group(lines, Text(""), bar, trend.add(when, pending["bytes"]))
+
+
+def _problems(status: dict[str, Any]) -> dict[str, str]:
+    """Line -> style, of what a person has to look at."""
+    found = {}
+    if is_dead(status):
+        found["owner"] = "red"
+    if status["quarantined"]:
+        found["quarantined"] = "red"
+    age = (status["pending"] or {}).get("oldest_modified_seconds")
+    if age is not None and age > _OLD:
+        found["oldest pending"] = "yellow"
+    return found

@@ -1,0 +1,129 @@
+"""The command that prints what SQS needs, so that it learns of new objects in a bucket.
+
+It prints commands and changes nothing: who may create queues is seldom who writes queries. Not
+here: the policies (`aws_policies.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Annotated, Any
+
+import typer
+
+from ..arguments import Json
+from ..output import plainly, print_json
+
+_RETENTION = str(14 * 24 * 3600)
+"""Seconds that a message waits for a query that is down: the most that SQS allows."""
+
+_VISIBILITY = "120"
+"""Seconds. A query asks for its own time; this one counts for other receivers."""
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Register it."""
+    app.command("queue-setup")(queue_setup)
+
+
+def queue_setup(  # noqa: PLR0913, PLR0917
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="What the query loads: s3://bucket/prefix.")
+    ],
+    state: Annotated[
+        str, typer.Option("--state", help="The query's checkpointLocation, if it is in S3.")
+    ] = "",
+    queue: Annotated[str, typer.Option("--queue", help="The name of the new queue.")] = "sluice",
+    region: Annotated[str, typer.Option("--region", help="Of the bucket.")] = "REGION",
+    account: Annotated[
+        str, typer.Option("--account", help="The AWS account that owns the bucket and the queue.")
+    ] = "ACCOUNT",
+    cleans: Annotated[
+        bool,
+        typer.Option("--clean-source", help="The query deletes or archives what it has read."),
+    ] = False,
+    archive: Annotated[
+        str, typer.Option("--archive", help="The query's sourceArchiveDir, if it has one.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Print the commands and policies that discoveryMode=notifications needs; changes nothing."""
+    with plainly():
+        from ..aws_policies import place_of, query_policy, queue_policy
+
+        data = place_of(path, "PATH")
+        names = {"queue": queue, "dead letters": f"{queue}-dead-letters"}
+        arns = {of: f"arn:aws:sqs:{region}:{account}:{name}" for of, name in names.items()}
+        urls = {
+            of: f"https://sqs.{region}.amazonaws.com/{account}/{name}" for of, name in names.items()
+        }
+        found = {
+            "options": {
+                "discoveryMode": "notifications",
+                "queueUrl": urls["queue"],
+                "deadLetterQueueUrl": urls["dead letters"],
+            },
+            "deadLetterQueueAttributes": {"MessageRetentionPeriod": _RETENTION},
+            "queueAttributes": {
+                "MessageRetentionPeriod": _RETENTION,
+                "VisibilityTimeout": _VISIBILITY,
+                "Policy": json.dumps(queue_policy(arns["queue"], data.bucket, account)),
+            },
+            "bucketNotifications": _notifications(arns["queue"], data.prefix),
+            "queryPolicy": query_policy(
+                data,
+                place_of(state, "--state") if state else None,
+                queue=arns["queue"],
+                dead_letters=arns["dead letters"],
+                cleans=cleans or bool(archive),
+                archive=place_of(archive, "--archive") if archive else None,
+            ),
+        }
+        if as_json:
+            print_json(found)
+        else:
+            typer.echo(_script(found, names, data.bucket, region))
+
+
+def _notifications(queue: str, prefix: str) -> dict[str, Any]:
+    to_queue: dict[str, Any] = {
+        "Id": "sluice",
+        "QueueArn": queue,
+        "Events": ["s3:ObjectCreated:*"],
+    }
+    if prefix:
+        rules = [{"Name": "prefix", "Value": f"{prefix}/"}]
+        to_queue["Filter"] = {"Key": {"FilterRules": rules}}
+    return {"QueueConfigurations": [to_queue]}
+
+
+def _script(found: dict[str, Any], names: dict[str, str], bucket: str, region: str) -> str:
+    queue, dead_letters, place = (
+        shlex.quote(text) for text in (names["queue"], names["dead letters"], bucket)
+    )
+    at = f"--region {shlex.quote(region)}"
+    options = "\n".join(f"#   .option({k!r}, {v!r})" for k, v in found["options"].items())
+    return f"""\
+# 1. The queue for messages that are no events of S3, and the queue for events.
+aws sqs create-queue {at} --queue-name {dead_letters} \\
+  --attributes {_quoted(found["deadLetterQueueAttributes"])}
+aws sqs create-queue {at} --queue-name {queue} \\
+  --attributes {_quoted(found["queueAttributes"])}
+
+# 2. The bucket's events. This REPLACES what the bucket has: if the first command prints anything,
+#    merge it into the second one.
+aws s3api get-bucket-notification-configuration {at} --bucket {place}
+aws s3api put-bucket-notification-configuration {at} --bucket {place} \\
+  --notification-configuration {_quoted(found["bucketNotifications"])}
+
+# 3. The policy of the role of the query's driver and executors.
+aws iam create-policy --policy-name {queue}-query \\
+  --policy-document {_quoted(found["queryPolicy"])}
+
+# 4. The options of the query.
+{options}"""
+
+
+def _quoted(document: dict[str, Any]) -> str:
+    return shlex.quote(json.dumps(document, indent=2))

@@ -1,0 +1,215 @@
+"""What the command prints is what a query on S3 and SQS asks for: all of it, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents import heartbeat
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.enumerator.files.discovery.queue.sqs import Queue
+from pyspark_sluice.tests.connector.stream import Stream
+from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import event, record
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.test_packaging import ROOT
+
+pytestmark = pytest.mark.slow
+
+POLICY = ROOT / "examples" / "permissions" / "aws-policy.json"
+SHIPPED = (
+    "s3://DATA-BUCKET/events", "--state", "s3://STATE-BUCKET/checkpoints/events",
+    "--clean-source", "--archive", "s3://DATA-BUCKET/archive",
+)  # fmt: skip
+IAM = {
+    "LIST": "s3:ListBucket",
+    "GET": "s3:GetObject",
+    "HEAD": "s3:GetObject",
+    "PUT": "s3:PutObject",
+    "DELETE": "s3:DeleteObject",
+    "ReceiveMessage": "sqs:ReceiveMessage",
+    "DeleteMessageBatch": "sqs:DeleteMessage",
+    "ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+    "SendMessage": "sqs:SendMessage",
+}
+
+
+def printed(capsys: Any, *arguments: str) -> Any:
+    assert main(["queue-setup", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def actions_of(policy: dict[str, Any]) -> dict[str, set[str]]:
+    """Name of the place -> actions."""
+    found: dict[str, set[str]] = {}
+    for statement in policy["Statement"]:
+        place = re.match("[A-Z][a-z]+", statement["Sid"]).group()
+        found.setdefault(place, set()).update(statement["Action"])
+    return found
+
+
+def places_of(requests: list[str]) -> dict[str, set[str]]:
+    """Name of the place -> what requests ask of IAM there."""
+    places = {"in": "Data", "state": "State", "archive": "Archive"}
+    found: dict[str, set[str]] = {}
+    written: set[str] = set()
+    for name in requests:
+        kind, _, rest = name.partition(" ")
+        path, _, query = rest.partition("?")
+        if IAM[kind].startswith("sqs:"):
+            place = "Dead" if kind == "SendMessage" else "Queue"
+        else:
+            listed = re.search("prefix=([^&]*)", query)
+            key = listed.group(1) if kind == "LIST" else path.split("/", 2)[2]
+            place = places[re.split("/|%2F", key)[0]]
+            if kind == "PUT":
+                written.add(path)
+            elif kind == "HEAD" and place != "Data" and path not in written:
+                # Of an object that is not there S3 says so only to those who may list.
+                found.setdefault(place, set()).add("s3:ListBucket")
+        found.setdefault(place, set()).add(IAM[kind])
+    return found
+
+
+@pytest.fixture
+def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
+    """What a query asks for in a few batches with events, a dead letter and an archive."""
+    s3, sqs = (marked(server.client(service)) for service in ("s3", "sqs"))
+    name = uuid.uuid4().hex[:8]
+    urls = [sqs.create_queue(QueueName=of + name)["QueueUrl"] for of in ("events-", "dead-")]
+    opened = Queue.__init__
+
+    def short(self: Queue, url: str, options: Any, _: int) -> None:
+        opened(self, url, options, 3)
+
+    monkeypatch.setattr(Queue, "__init__", short)
+    monkeypatch.setattr(server, "longest_poll", 1)
+    # The heartbeat before is deleted.
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 1.0)
+    began = len(server.names)
+    options = {
+        "path": f"s3://{bucket}/in",
+        "stateLocation": f"s3://{bucket}/state",
+        "storageOptions": json.dumps(server.options),
+        "discoveryMode": "notifications",
+        "queueUrl": urls[0],
+        "deadLetterQueueUrl": urls[1],
+        "cleanSource": "archive",
+        "cleanSourceWhileRetained": "true",
+        "sourceArchiveDir": f"s3://{bucket}/archive",
+    }
+
+    deleted: list[str] = []
+
+    def look(environ: dict[str, Any], _: Any) -> None:
+        # Which objects are deleted at once is in the body.
+        if environ["REQUEST_METHOD"] == "POST" and environ.get("QUERY_STRING", "") == "delete":
+            body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+            environ["wsgi.input"] = io.BytesIO(body)
+            deleted.extend(re.findall("<Key>(.*?)</Key>", body.decode()))
+
+    server.fault = look
+
+    def asked() -> list[str]:
+        sent = zip(server.names[began:], server.headers[began:], strict=False)
+        own = [name for name, header in sent if "HTTP_X_TEST" not in header]
+        one_by_one = [name for name in own if not name.endswith("?delete")]
+        return one_by_one + [f"DELETE /{bucket}/{key}" for key in deleted]
+
+    def until(seen: Callable[[], bool], act: Callable[[], Any] = lambda: None) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not seen():
+            assert time.monotonic() < deadline, (asked()[-30:], stream.reader.reportLatestOffset())
+            act()
+            time.sleep(0.05)
+
+    def has(kind: str, of: str = "") -> Callable[[], bool]:
+        return lambda: any(name.startswith(kind) and of in name for name in asked())
+
+    s3.put_object(Bucket=bucket, Key="in/first.json", Body=b'{"id": 0}\n')
+    stream = Stream(tmp_path, options)
+    assert stream.until(1) == [0]
+    for number in range(1, 8):
+        key = f"in/{number}.json"
+        s3.put_object(Bucket=bucket, Key=key, Body=b'{"id": 1}\n')
+        sqs.send_message(QueueUrl=urls[0], MessageBody=event(record(bucket, key)))
+        if number == 1:
+            # Its message is held as long as no batch has its file.
+            until(has("ChangeMessageVisibilityBatch"))
+        assert stream.until(1) == [1]
+    sqs.send_message(QueueUrl=urls[0], MessageBody="no event")
+    until(has("SendMessage"), stream.batch)
+    until(has("DeleteMessageBatch"), stream.batch)
+    until(has("DELETE", "/in/"), stream.batch)
+    until(has("DELETE", "/state/"), stream.batch)
+    stream.reader.stop()
+    return places_of(asked())
+
+
+def marked(client: Any) -> Any:
+    """A client whose requests are known for those of the test."""
+    client.meta.events.register(
+        "before-send.*", lambda request, **_: request.headers.__setitem__("X-Test", "1")
+    )
+    return client
+
+
+def test_the_policy_has_every_action_that_a_query_asks_for_and_no_other(run, capsys):
+    assert actions_of(printed(capsys, *SHIPPED)["queryPolicy"]) == run
+
+
+def test_the_shipped_policy_is_what_the_command_prints(capsys):
+    assert (
+        json.loads(POLICY.read_text(encoding="utf-8")) == printed(capsys, *SHIPPED)["queryPolicy"]
+    )
+
+
+def test_without_an_archive_and_with_another_state_the_data_is_only_read(capsys):
+    policy = printed(capsys, "s3://lake/in/")["queryPolicy"]
+    found = actions_of(policy)
+    assert found["Data"] == {"s3:ListBucket", "s3:GetObject"}
+    assert set(found) == {"Data", "Queue", "Dead"}
+    assert policy["Statement"][1]["Resource"] == "arn:aws:s3:::lake/in/*"
+
+
+def test_the_commands_make_queues_that_a_query_can_use(server, bucket, capsys):
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    where = ("--region", "us-east-1", "--account", "123456789012", "--queue", queue)
+    assert main(["queue-setup", f"s3://{bucket}/in", *where]) == 0
+    script = capsys.readouterr().out
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    commands = shlex.split(script.replace("\\\n", " "), comments=True)
+    s3, sqs = server.client(), server.client("sqs")
+    for at in [i for i, word in enumerate(commands) if word == "create-queue"]:
+        named = dict(zip(commands[at + 1 : at + 7 : 2], commands[at + 2 : at + 8 : 2], strict=True))
+        attributes = json.loads(named["--attributes"])
+        sqs.create_queue(QueueName=named["--queue-name"], Attributes=attributes)
+    configuration = json.loads(commands[commands.index("--notification-configuration") + 1])
+    s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration=configuration)
+    url = sqs.get_queue_url(QueueName=queue)["QueueUrl"]
+    # moto sends a test event and the events themselves, as S3 does.
+    s3.put_object(Bucket=bucket, Key="in/a.json", Body=b"{}")
+    s3.put_object(Bucket=bucket, Key="elsewhere/b.json", Body=b"{}")
+    bodies: list[str] = []
+    deadline = time.monotonic() + PATIENCE
+    while not any("ObjectCreated" in body for body in bodies) and time.monotonic() < deadline:
+        answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+        bodies += [message["Body"] for message in answer.get("Messages", ())]
+    created = [body for body in bodies if "ObjectCreated" in body]
+    assert len(created) == 1
+    assert "in/a.json" in created[0] or "in%2Fa.json" in created[0]
+
+
+@pytest.mark.parametrize("path", ["/data/in", "gs://bucket/in", "s3://bucket/*.json", "s3://"])
+def test_a_place_that_is_not_a_prefix_of_a_bucket_is_refused(path, capsys):
+    assert main(["queue-setup", path]) == 2
+    assert "s3://bucket/prefix" in capsys.readouterr().err

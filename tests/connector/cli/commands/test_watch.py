@@ -1,0 +1,103 @@
+"""What `sluice watch` shows of a state that is not there yet, of a dead query, and over time."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+
+import pytest
+from rich.console import Console
+
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.commands import watch
+from pyspark_sluice.connector.cli.commands.status import status_lines, status_of
+from pyspark_sluice.connector.cli.owner import owner_of
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.errors import StateMissingError
+from pyspark_sluice.tests.connector.queries import Query
+
+
+def shown(query, trend=None, at=0.0):
+    """As a terminal with colours gets it."""
+    store = query.store
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=150)
+    looked = watch._shown(
+        at, status_of(store), str(owner_of(store)), watch.Backlog(), trend or watch.Trend()
+    )
+    console.print(looked)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def behind(query):
+    """Two files wait, and the process of the query has ended."""
+    query.settings["limits"] = BatchLimits(files=1)
+    query.restart()
+    query.land("a.json", "b.json", "c.json")
+    for name in ("a.json", "b.json", "c.json"):
+        os.utime(query.data / name, (1e9, 1e9))
+    query.plan()
+    query.coordinator.close()
+    return query
+
+
+def test_a_state_that_does_not_exist_yet_is_waited_for(tmp_path, capsys, monkeypatch):
+    made = []
+
+    def begin(_: float) -> None:
+        if not made:
+            query = Query(tmp_path)
+            made.append(query)
+            query.land("a.json")
+            query.batch()
+
+    monkeypatch.setattr(watch.time, "sleep", begin)
+    place = str(tmp_path / "ck")
+    # The query waits for its batch with the same `sleep`, which does nothing then.
+    assert main(["watch", place, "--count", "2", "--interval", "0.1", "--json"]) == 0
+    made[0].coordinator.close()
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "there is no state" in first["waiting"]
+    assert second["files_seen"] == 1
+    assert main(["watch", str(tmp_path / "never"), "--count", "1"]) == 0
+    assert "waiting for a state" in capsys.readouterr().out
+
+
+def test_a_state_that_disappears_is_an_error(query):
+    looks = watch._looks(lambda: query.store, 0.0, 2)
+    query.land("a.json")
+    query.batch()
+    next(looks)
+    query.coordinator.close()
+    for path in sorted((query.location / "sluice").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    with pytest.raises(StateMissingError):
+        next(looks)
+
+
+def test_no_end_is_estimated_of_a_query_that_does_not_run(behind):
+    text = shown(behind)
+    assert "left, and no query runs" in text
+    lines = dict(status_lines(status_of(behind.store), ""))
+    assert "backlog read in" not in lines
+
+
+def test_problems_are_coloured(behind):
+    lines, red, yellow = shown(behind).splitlines(), "\x1b[31m", "\x1b[33m"
+    assert red in next(line for line in lines if "does not run" in line)
+    assert yellow in next(line for line in lines if "oldest" in line)
+    assert red not in next(line for line in lines if "quarantined" in line)
+
+
+def test_the_trend_says_whether_the_backlog_grows():
+    def said(*sizes):
+        trend = watch.Trend()
+        return [trend.add(float(10 * at), size) for at, size in enumerate(sizes)][-1].plain
+
+    assert said(100) == ""
+    assert said(0, 10240) == "↑ grows by 1.0 KiB a second over 10 s"
+    assert said(10240, 5120, 0) == "↓ shrinks by 512 B a second over 20 s"
+    assert said(7, 7) == "unchanged over 10 s"
+    # Only the last minute counts.
+    assert said(*[9999] * 40, *[50] * 31) == "unchanged over 5 min 0 s"
