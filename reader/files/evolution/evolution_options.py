@@ -49,8 +49,8 @@ class SchemaOptions(BaseModel):
 
     infer_column_types: bool = Field(
         False,
-        description="Infer the types of values in JSON and CSV, and of partition columns beside "
-        "them; false makes them strings, nested ones within their structure.",
+        description="Infer the types of values in JSON, CSV and XML, and of partition columns "
+        "beside them; false makes them strings, nested ones within their structure.",
     )
     infer_sample_files: int = Field(
         1000, ge=1, description="Files that the schema is inferred from, at most."
@@ -58,8 +58,8 @@ class SchemaOptions(BaseModel):
     infer_sample_bytes: ByteSize = Field(
         32 * 1024 * 1024,
         ge=1024,
-        description="JSON and CSV that the schema is inferred from, at most, shared out between "
-        "the files; of other formats only the metadata is read.",
+        description="JSON, CSV and XML that the schema is inferred from, at most, shared out "
+        "between the files; of other formats only the metadata is read.",
         json_schema_extra=_BYTES,
     )
     schema_hints: str = Field(

@@ -1,6 +1,7 @@
 """The options of reading as one frozen model, with what is known besides them.
 
-First those of every format, then those of every format of lines, of JSON, CSV, dates and times.
+First those of every format, then those of every format of lines, of JSON, CSV, XML, dates and
+times.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class CommonOptions(SchemaOptions):
 
     file_format: FormatName = Field(
         FileFormatName.JSON.value,
-        description="Format of the files: json, csv, parquet, orc, avro, text, binaryFile, "
+        description="Format of the files: json, csv, xml, parquet, orc, avro, text, binaryFile, "
         "arrow (also called feather or ipc); or package.module:Class of one of your own, or the "
         "name of an entry point in the group pyspark_sluice.formats.",
     )
@@ -124,7 +125,8 @@ class CommonOptions(SchemaOptions):
         "utf-8",
         alias="encoding",
         validation_alias=AliasChoices("encoding", "charset"),
-        description="Character encoding of JSON, CSV and text files.",
+        description="Character encoding of JSON, CSV, XML and text files; XML may declare its own "
+        "where the option is not given.",
     )
     multi_line: bool = Field(
         False,
@@ -197,7 +199,11 @@ class CsvOptions(JsonOptions):
         description="CSV: columns go by position; false checks the header's names against the "
         "schema and goes by name. A header with too few columns is refused either way.",
     )
-    null_value: str = Field("", description="CSV: text that means null.")
+    null_value: str = Field(
+        "",
+        description="Text that means null, in CSV and XML; in XML there is no such text unless the "
+        "option is given.",
+    )
     empty_value: str = Field("", description="CSV: value of a quoted empty field.")
     nan_value: str = Field("NaN", description="CSV: text that means not-a-number.")
     positive_inf: str = Field("Inf", description="CSV: text that means positive infinity.")
@@ -213,7 +219,44 @@ class CsvOptions(JsonOptions):
     )
 
 
-class TimeOptions(CsvOptions):
+class XmlOptions(CsvOptions):
+    """What of XML is a record, and how its parts are called."""
+
+    row_tag: str = Field(
+        "ROW", min_length=1, description="XML: name of the elements that are records."
+    )
+    root_tag: str = Field(
+        "ROWS", description="XML: accepted for Spark's sake; it concerns writing only."
+    )
+    attribute_prefix: str = Field(
+        "_", description="XML: what stands before the names of attributes in names of fields."
+    )
+    value_tag: str = Field(
+        "_VALUE",
+        min_length=1,
+        description="XML: field for the text of an element that also has attributes or elements.",
+    )
+    exclude_attribute: bool = Field(False, description="XML: leave attributes out.")
+    ignore_namespace: bool = Field(
+        False, description="XML: leave prefixes out of the names of elements and attributes."
+    )
+    ignore_surrounding_spaces: bool = Field(
+        True, description="XML: drop white space around values."
+    )
+    wildcard_col_name: str = Field(
+        "xs_any",
+        description="XML: string column, or array of strings, that takes elements without a "
+        "column, wherever the schema has it.",
+    )
+    row_validation_xsd_path: str = Field(
+        "",
+        alias="rowValidationXSDPath",
+        description="XML: local path of an XML schema by which each record has to be valid; one "
+        "that is not is malformed. Needs the extra xml.",
+    )
+
+
+class TimeOptions(XmlOptions):
     """Patterns, zones and calendars of dates and timestamps."""
 
     date_format: str = Field("", description="Pattern of dates; empty for yyyy-MM-dd.")

@@ -43,6 +43,7 @@ class FileFormatName(NameInAnyCase):
     PARQUET = "parquet"
     ORC = "orc"
     AVRO = "avro"
+    XML = "xml"
     TEXT = "text"
     BINARY_FILE = "binaryFile"
     ARROW = "arrow"
