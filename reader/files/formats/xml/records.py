@@ -87,28 +87,28 @@ def starts(file: FileVersion, options: ReaderOptions, apart: int) -> list[int]:
 
 def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, None]:
     """The content of a split, cut anywhere, in UTF-8; a byte order mark stays where it is."""
-    file = split.file
+    file, step = split.file, min(_STEP, options.batch_bytes)
     if is_read_in_place(file, options):
-        pieces = _stored(split, options)
+        pieces = _stored(split, options, step)
     else:
-        pieces = content(file, options, _STEP, keeps_mark=True)
+        pieces = content(file, options, step, keeps_mark=True)
     first = next(pieces, b"")
     declared = options.encoding if split.start else _declared(first, file, options)
     if declared == options.encoding:
         yield from chain([first], pieces)
         return
     other = options.model_copy(update={"encoding": declared})
-    yield from content(file, other, _STEP, keeps_mark=True)
+    yield from content(file, other, step, keeps_mark=True)
 
 
-def _stored(split: FileSplit, options: ReaderOptions) -> Iterator[bytes]:
+def _stored(split: FileSplit, options: ReaderOptions, most: int) -> Iterator[bytes]:
     with open_file(split.file, options.storage_options) as source:
         at, step = split.start, _AT_FIRST
         while at < split.end:
             data = source.read_at(at, min(step, split.end - at))
             yield data
             at += len(data)
-            step = min(2 * step, _STEP)
+            step = min(2 * step, most)
 
 
 def _declared(head: bytes, file: FileVersion, options: ReaderOptions) -> str:
