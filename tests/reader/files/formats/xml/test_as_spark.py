@@ -14,6 +14,9 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.reader.files.testing import version
 from pyspark_sluice.tests.reader.files.formats.xml import documents
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
@@ -45,7 +48,9 @@ def arrow_schema(ddl: str) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    return to_arrow_schema(StructType.fromDDL(ddl), timezone="UTC")
+    kind = StructType.fromDDL(ddl)
+    assert isinstance(kind, StructType)
+    return to_arrow_schema(kind, timezone="UTC")
 
 
 def of_ours(path: Path, ddl: str, **options: str) -> list[dict[str, Any]]:
@@ -76,6 +81,50 @@ def plain(value: Any) -> Any:
 def judged(rows: list[dict[str, Any]]) -> list[Any]:
     """The rows of good records, and where there are bad ones."""
     return ["bad" if row[CORRUPT] is not None else plain(row) for row in rows]
+
+
+SAMPLES = [
+    b"<rs><r id='1'>t1<a>1</a>t2<b k='v'>7</b><b>8</b></r><r><c><d>2020-01-01</d><i/></c></r></rs>",
+    (
+        b"<rs><r><a>1</a><b>true</b><c>2020-01-01</c><d>+5</d><e>1e5</e><f>1d</f><g> 7 </g><h>NaN</h>"
+        b"<i>2020-01-01 10:00:00</i><j>2020</j><k>.5</k><m>-</m><n>1,000</n>"
+        b"<o>123456789012345678901</o></r></rs>"
+    ),
+    (
+        b"<rs><r><a>1</a><b>1</b><c>2020-01-01</c><d><x>1</x></d><f/><g>1</g><h k='1'/></r>"
+        b"<r><a>1.5</a><b>x</b><c>2020-01-01T00:00:00</c><d>5</d><f><z>1</z></f>"
+        b"<g k='1'>5</g></r></rs>"
+    ),
+    b"<rs><r><a/><b><c/></b><d>  </d><e k=''/></r></rs>",
+    b"<rs><r> <a> <b>1</b> </a> t </r><r><n:x u:v='1' xmlns:n='q'>1</n:x></r></rs>",
+    b"<rs><r><a><b>1</b><b>2</b></a><a><b>3</b></a></r><r><a><b>x</b></a></r></rs>",
+    b"<rs><r><A>1</A><a>2</a></r></rs>",
+    b"<rs><r><a>1<!-- -->2</a></r><r><a>&e;</a></r></rs>",
+]
+
+
+def _sorted(kind: pa.DataType) -> Any:
+    """A type without the order of its fields."""
+    if pa.types.is_struct(kind):
+        return {field.name: _sorted(field.type) for field in kind}
+    return [_sorted(kind.value_type)] if pa.types.is_list(kind) else str(kind)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_columns_are_inferred_as_spark_infers_them(spark, tmp_path, exact):
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    for path in written(tmp_path / "in", SAMPLES):
+        reader = spark.read.format("xml").options(
+            rowTag="r", inferSchema=str(exact), mode="DROPMALFORMED"
+        )
+        theirs = to_arrow_schema(reader.load(str(path)).schema, timezone="UTC")
+        options = ReaderOptions(
+            file_format="xml", row_tag="r", infer_column_types=exact, mode="DROPMALFORMED"
+        )
+        ours = inferred_schema([version(path)], options)
+        found = _sorted(pa.struct(list(ours)))
+        assert found == _sorted(pa.struct(list(theirs))), path.read_bytes()
 
 
 GENERATED: list[tuple[int, dict[str, str]]] = [

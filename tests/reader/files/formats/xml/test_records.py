@@ -23,7 +23,7 @@ from pyspark_sluice.reader.files.io.memory_bounds import held_at_most
 from pyspark_sluice.reader.files.io.whole_records import Limit
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
-from pyspark_sluice.reader.files.testing import version
+from pyspark_sluice.reader.files.testing import cut, version
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.files.formats.xml import documents
 from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
@@ -101,9 +101,8 @@ def test_a_large_file_is_cut_where_records_begin_and_no_record_is_lost_or_double
     assert made.splittability(file) is Splittability.BLOCKS
     blocks = made.blocks(file)
     assert len(blocks) >= file.size // (1024 * 1024) > 3
-    found = [
-        read([type(whole(path))(file, block.start, block.end)], A, **XML)[0] for block in blocks
-    ]
+    splits = cut(path, [block.start for block in blocks])
+    found = [read([split], A, file_format="xml", row_tag="r")[0] for split in splits]
     assert all(part.num_rows for part in found)
     assert pa.concat_tables(found)["a"].to_pylist() == list(range(20_000))
 
@@ -115,7 +114,7 @@ def test_what_a_malformed_record_does_is_as_the_mode_says(tmp_path):
     texts = [None, "<r><a>x</a></r>", "<r><a>&e;</a></r>", None]
     assert [row["_corrupt_record"] for row in rows] == texts
     path = tmp_path / "file.xml"
-    table, [report] = read([whole(path)], A, **XML, mode="DROPMALFORMED")
+    table, [report] = read([whole(path)], A, file_format="xml", row_tag="r", mode="DROPMALFORMED")
     assert isinstance(report, SplitFinished)
     assert (table["a"].to_pylist(), report.dropped_records) == ([1, 2], 2)
     expected = f"malformed record: {path}, byte 20; found a: 'x' where int32 is expected"
