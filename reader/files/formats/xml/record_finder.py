@@ -203,8 +203,7 @@ class RecordFinder:
     def _wait(self, begins: int) -> None:
         # Twice as much each time, so that no byte is looked at more than a few times.
         self._at = begins
-        held = len(self._data) - (begins if self._start < 0 else self._start)
-        self._wanted = 2 * held
+        self._wanted = 2 * len(self._data) - begins
 
     def _require(self, length: int, begins: int | None = None) -> None:
         if length > self._limit.bytes:
