@@ -125,8 +125,8 @@ class CommonOptions(SchemaOptions):
         "utf-8",
         alias="encoding",
         validation_alias=AliasChoices("encoding", "charset"),
-        description="Character encoding of JSON, CSV, XML and text files; XML may declare its own "
-        "where the option is not given.",
+        description="Character encoding of JSON, CSV, XML and text files; XML files "
+        "that declare another are read in that one, unless this is not UTF-8.",
     )
     multi_line: bool = Field(
         False,
@@ -199,10 +199,10 @@ class CsvOptions(JsonOptions):
         description="CSV: columns go by position; false checks the header's names against the "
         "schema and goes by name. A header with too few columns is refused either way.",
     )
-    null_value: str = Field(
-        "",
-        description="Text that means null, in CSV and XML; in XML there is no such text unless the "
-        "option is given.",
+    null_value: str | None = Field(
+        None,
+        description="Text that means null, in CSV and XML; by default the empty text in CSV, and "
+        "none in XML.",
     )
     empty_value: str = Field("", description="CSV: value of a quoted empty field.")
     nan_value: str = Field("NaN", description="CSV: text that means not-a-number.")

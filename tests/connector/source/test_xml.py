@@ -12,8 +12,8 @@ def test_a_large_file_comes_in_bounded_batches_with_each_row_once(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "large.xml").write_text(f"<rs>{''.join(rows)}</rs>")
     stream = Stream(tmp_path, options)
-    batches = []
-    while sum(map(len, batches)) < 20_000:
+    batches: list[list[int]] = []
+    while sum(len(batch) for batch in batches) < 20_000:
         batches.append(stream.batch())
     stream.reader.stop()
     assert [row for batch in batches for row in batch] == list(range(20_000))

@@ -139,11 +139,11 @@ class Names:
 
     @staticmethod
     def of(options: ReaderOptions) -> Names:
-        """As the options say. Text means null only if `nullValue` was given."""
+        """As the options say."""
         return Names(
             options.attribute_prefix,
             options.value_tag,
-            options.null_value if "null_value" in options.model_fields_set else None,
+            options.null_value,
             options.ignore_namespace,
             options.exclude_attribute,
             options.ignore_surrounding_spaces,

@@ -112,8 +112,8 @@ def _stored(split: FileSplit, options: ReaderOptions, most: int) -> Iterator[byt
 
 
 def _declared(head: bytes, file: FileVersion, options: ReaderOptions) -> str:
-    """The encoding that a file names, unless the option names one."""
-    if "encoding" in options.model_fields_set:
+    """The encoding that a file names, unless the option names another than UTF-8."""
+    if options.encoding != "utf-8":
         return options.encoding
     if head.startswith(_MARKS):
         return "utf-16"
