@@ -131,7 +131,7 @@ GENERATED: list[tuple[int, dict[str, str]]] = [
     (80, {}),
     (80, LEGACY),
     (40, {"ignoreSurroundingSpaces": "false", **LEGACY}),
-    (40, {"nullValue": "1"}),
+    (40, {"nullValue": "x"}),
     (40, {"nullValue": ""}),
     (40, {"ignoreNamespace": "true"}),
     (40, {"excludeAttribute": "true"}),

@@ -120,6 +120,14 @@ def test_an_encoding_that_is_given_counts_here_and_not_in_spark(spark, tmp_path)
     assert of_spark(spark, path.parent, ddl)[path.name] == of_ours(path, ddl)
 
 
+def test_a_number_with_a_sign_is_not_the_null_of_its_digits(spark, tmp_path):
+    [path] = written(tmp_path / "in", [b"<rs><r><a>-1</a></r></rs>"])
+    ddl = f"a int, {BAD} string"
+    [row] = of_spark(spark, path.parent, ddl, nullValue="1")[path.name]
+    assert row["a"] == 0
+    assert of_ours(path, ddl, nullValue="1") == [{"a": -1, BAD: None}]
+
+
 def _outcome(read):
     try:
         return read()
