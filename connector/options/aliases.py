@@ -129,7 +129,7 @@ SPARK: tuple[KnownName, ...] = (
 )
 
 AUTO_LOADER: tuple[KnownName, ...] = (
-    KnownName("cloudFiles.format", "fileFormat", "There is no XML here: see the recipe for it."),
+    KnownName("cloudFiles.format", "fileFormat"),
     KnownName("cloudFiles.maxFilesPerTrigger", "maxFilesPerTrigger", "No limit by default."),
     KnownName(
         "cloudFiles.maxBytesPerTrigger",

@@ -31,6 +31,8 @@ class OptionTypes(TypedDict, total=False):
     allow_unquoted_control_chars: bool
     allow_unquoted_field_names: bool
     allow_unread_first_batch: bool
+    attributePrefix: str
+    attribute_prefix: str
     basePath: str
     base_path: str
     batchBytes: int | str
@@ -79,6 +81,8 @@ class OptionTypes(TypedDict, total=False):
     escape: str
     eventTimePattern: str
     event_time_pattern: str
+    excludeAttribute: bool
+    exclude_attribute: bool
     failOnMissingPath: bool
     fail_on_missing_path: bool
     fileFormat: str
@@ -96,12 +100,16 @@ class OptionTypes(TypedDict, total=False):
     ignoreCorruptFiles: bool
     ignoreLeadingWhiteSpace: bool
     ignoreMissingFiles: bool
+    ignoreNamespace: bool
     ignoreNullFields: bool
+    ignoreSurroundingSpaces: bool
     ignoreTrailingWhiteSpace: bool
     ignore_corrupt_files: bool
     ignore_leading_white_space: bool
     ignore_missing_files: bool
+    ignore_namespace: bool
     ignore_null_fields: bool
+    ignore_surrounding_spaces: bool
     ignore_trailing_white_space: bool
     ignoredNamesRegex: str
     ignoredPathSegmentRegex: str
@@ -208,6 +216,12 @@ class OptionTypes(TypedDict, total=False):
     rescued_data_column: str
     retainCheckpointsFor: int | str
     retain_checkpoints_for: int | str
+    rootTag: str
+    root_tag: str
+    rowTag: str
+    rowValidationXSDPath: str
+    row_tag: str
+    row_validation_xsd_path: str
     schemaEvolutionMode: Literal[
         "addNewColumns",
         "addNewColumnsWithTypeWidening",
@@ -256,4 +270,8 @@ class OptionTypes(TypedDict, total=False):
     timestamp_ntz_format: str
     unescapedQuoteHandling: str
     unescaped_quote_handling: str
+    valueTag: str
+    value_tag: str
     wholetext: bool
+    wildcardColName: str
+    wildcard_col_name: str

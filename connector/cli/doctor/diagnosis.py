@@ -239,6 +239,8 @@ def extra_findings(places: Sequence[str], options: Mapping[str, str]) -> Iterato
     given = {name.lower().removeprefix("cloudfiles."): value for name, value in options.items()}
     if (given.get("fileformat") or given.get("format", "")).lower() == "avro":
         yield _needed("fileFormat=avro", ("fastavro",), "avro")
+    if given.get("rowvalidationxsdpath"):
+        yield _needed("rowValidationXSDPath", ("lxml",), "xml")
     if given.get("discoverymode") == "notifications":
         yield _needed("discoveryMode=notifications", ("boto3",), "s3")
 

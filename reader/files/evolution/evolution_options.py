@@ -50,7 +50,7 @@ class SchemaOptions(BaseModel):
     infer_column_types: bool = Field(
         False,
         description=(
-            "Infer the types of values in JSON and CSV, and of partition columns next to them; "
+            "Infer the types of values in JSON, CSV and XML, and of partition columns next to them; "
             "false makes them strings, nested values within their structure."
         ),
     )
@@ -61,7 +61,7 @@ class SchemaOptions(BaseModel):
         32 * 1024 * 1024,
         ge=1024,
         description=(
-            "JSON and CSV bytes that the schema is inferred from, at most, divided among the "
+            "JSON, CSV and XML bytes that the schema is inferred from, at most, divided among the "
             "files; of other formats only the metadata is read."
         ),
         json_schema_extra=_BYTES,

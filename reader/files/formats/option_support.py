@@ -16,6 +16,7 @@ __all__ = ["INERT", "counts_rows", "formats_of", "known_to", "own_options", "ref
 _EVERY = tuple(FileFormatName)
 _JSON, _CSV, _TEXT = (FileFormatName.JSON,), (FileFormatName.CSV,), (FileFormatName.TEXT,)
 _RECORDS = (*_JSON, *_CSV)
+_XML = (FileFormatName.XML,)
 _LINES = (*_RECORDS, *_TEXT)
 _MANY_ROWS = tuple(f for f in _EVERY if f is not FileFormatName.BINARY_FILE)
 _NAMED = tuple(f for f in _EVERY if f not in (FileFormatName.TEXT, FileFormatName.BINARY_FILE))
@@ -24,16 +25,21 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _EVERY: "file_format ignore_corrupt_files ignore_missing_files batch_bytes storage_options "
     "base_path recursive_file_lookup filter time_zone",
     _MANY_ROWS: "max_record_bytes",
-    _LINES: "compression line_sep encoding",
-    _RECORDS: "mode column_name_of_corrupt_record multi_line date_format "
-    "timestamp_format timestamp_ntz_format locale",
+    (*_LINES, *_XML): "compression encoding",
+    _LINES: "line_sep",
+    (*_RECORDS, *_XML): "mode column_name_of_corrupt_record date_format timestamp_format "
+    "timestamp_ntz_format locale",
+    _RECORDS: "multi_line",
+    _XML: "row_tag root_tag attribute_prefix value_tag exclude_attribute ignore_namespace "
+    "ignore_surrounding_spaces wildcard_col_name row_validation_xsd_path",
     _JSON: "single_variant_column allow_comments allow_unquoted_field_names allow_single_quotes "
     "allow_numeric_leading_zeros allow_backslash_escaping_any_character "
     "allow_unquoted_control_chars allow_non_numeric_numbers primitives_as_string prefers_decimal "
     "ignore_null_fields drop_field_if_all_null",
     _CSV: "sep quote escape char_to_escape_quote_escaping comment skip_rows header enforce_schema "
-    "null_value empty_value nan_value positive_inf negative_inf ignore_leading_white_space "
+    "empty_value nan_value positive_inf negative_inf ignore_leading_white_space "
     "ignore_trailing_white_space unescaped_quote_handling",
+    (*_CSV, *_XML): "null_value",
     _TEXT: "wholetext",
     (): "format_options",
     (FileFormatName.PARQUET, FileFormatName.AVRO): "datetime_rebase_mode",
@@ -48,6 +54,7 @@ INERT = {
     "prefers_decimal": "it concerns schema inference only",
     "drop_field_if_all_null": "it concerns schema inference only",
     "ignore_null_fields": "it concerns writing only",
+    "root_tag": "it concerns writing only",
     "locale": "only en-US is supported, and is the default",
     "unescaped_quote_handling": "only the default is supported",
 }

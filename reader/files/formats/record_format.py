@@ -94,7 +94,7 @@ class RecordFormat(FileFormat):
             self.spans_lines
             or overlaps_itself(separator_of(options))
             or not is_ascii_superset(options.encoding)
-            or _asks_row_index(self.schema)
+            or asks_row_index(self.schema)
         )
         codec = codec_of(file.path, options.compression)
         if not whole and (codec is Compression.NONE or anywhere(codec)):
@@ -163,7 +163,8 @@ class RecordFormat(FileFormat):
         """Parse whole records. With several files in `source`, `rows_of` has to be filled."""
 
 
-def _asks_row_index(schema: pa.Schema) -> bool:
+def asks_row_index(schema: pa.Schema) -> bool:
+    """True if rows are numbered through their file."""
     if METADATA not in schema.names:
         return False
     kind = schema.field(METADATA).type

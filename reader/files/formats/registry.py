@@ -17,6 +17,7 @@ from .api import FileFormat
 _CLASSES: Mapping[str, tuple[str, str]] = {
     FileFormatName.JSON: ("json", "JsonFormat"),
     FileFormatName.CSV: ("csv", "CsvFormat"),
+    FileFormatName.XML: ("xml", "XmlFormat"),
     FileFormatName.TEXT: ("text", "TextFormat"),
     FileFormatName.PARQUET: ("parquet", "ParquetFormat"),
     FileFormatName.ORC: ("orc", "OrcFormat"),

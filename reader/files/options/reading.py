@@ -1,6 +1,7 @@
 """The options of reading as one frozen model, with what is known besides them.
 
-First those of every format, then those of every format of lines, of JSON, CSV, dates and times.
+First those of every format, then those of every format of lines, of JSON, CSV, XML, dates and
+times.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class CommonOptions(SchemaOptions):
     file_format: FormatName = Field(
         FileFormatName.JSON.value,
         description=(
-            "Format of the files: json, csv, parquet, orc, avro, text, binaryFile, arrow (also "
+            "Format of the files: json, csv, xml, parquet, orc, avro, text, binaryFile, arrow (also "
             "called feather or ipc); or package.module:Class of your own format, or the name "
             "of an entry point in the group pyspark_sluice.formats."
         ),
@@ -145,7 +146,8 @@ class CommonOptions(SchemaOptions):
         "utf-8",
         alias="encoding",
         validation_alias=AliasChoices("encoding", "charset"),
-        description="Character encoding of JSON, CSV and text files.",
+        description="Character encoding of JSON, CSV, XML and text files; XML files "
+        "that declare another are read in that one, unless this is not UTF-8.",
     )
     multi_line: bool = Field(
         False,
@@ -244,7 +246,11 @@ class CsvOptions(JsonOptions):
             "cases."
         ),
     )
-    null_value: str = Field("", description="CSV: text that means null.")
+    null_value: str | None = Field(
+        None,
+        description="Text that means null, in CSV and XML; by default the empty text in CSV, and "
+        "none in XML.",
+    )
     empty_value: str = Field("", description="CSV: value of a quoted empty field.")
     nan_value: str = Field("NaN", description="CSV: text that means not-a-number.")
     positive_inf: str = Field("Inf", description="CSV: text that means positive infinity.")
@@ -260,7 +266,44 @@ class CsvOptions(JsonOptions):
     )
 
 
-class TimeOptions(CsvOptions):
+class XmlOptions(CsvOptions):
+    """What of XML is a record, and how its parts are called."""
+
+    row_tag: str = Field(
+        "ROW", min_length=1, description="XML: name of the elements that are records."
+    )
+    root_tag: str = Field(
+        "ROWS", description="XML: accepted for Spark's sake; it concerns writing only."
+    )
+    attribute_prefix: str = Field(
+        "_", description="XML: what stands before the names of attributes in names of fields."
+    )
+    value_tag: str = Field(
+        "_VALUE",
+        min_length=1,
+        description="XML: field for the text of an element that also has attributes or elements.",
+    )
+    exclude_attribute: bool = Field(False, description="XML: leave attributes out.")
+    ignore_namespace: bool = Field(
+        False, description="XML: leave prefixes out of the names of elements and attributes."
+    )
+    ignore_surrounding_spaces: bool = Field(
+        True, description="XML: drop white space around values."
+    )
+    wildcard_col_name: str = Field(
+        "xs_any",
+        description="XML: string column, or array of strings, that takes elements without a "
+        "column, wherever the schema has it.",
+    )
+    row_validation_xsd_path: str = Field(
+        "",
+        alias="rowValidationXSDPath",
+        description="XML: local path of an XML schema by which each record has to be valid; one "
+        "that is not is malformed. Needs the extra xml.",
+    )
+
+
+class TimeOptions(XmlOptions):
     """Patterns, zones and calendars of dates and timestamps."""
 
     date_format: str = Field("", description="Pattern of dates; empty for yyyy-MM-dd.")

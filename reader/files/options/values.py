@@ -44,6 +44,7 @@ class FileFormatName(NameInAnyCase):
     PARQUET = "parquet"
     ORC = "orc"
     AVRO = "avro"
+    XML = "xml"
     TEXT = "text"
     BINARY_FILE = "binaryFile"
     ARROW = "arrow"

@@ -35,7 +35,7 @@ class CsvRows(Rows):
         """Raises TypeError for a column type that CSV cannot be read into."""
         super().__init__(schema, data)
         self._mode = options.mode
-        self._null = options.null_value
+        self._null = options.null_value or ""
         self._widens = options.mode_of_evolution.widens
         self._types = TextTypes(temporal)
         self._converters = {f.name: converter(f.type, options, temporal) for f in data}

@@ -88,7 +88,7 @@ class CsvFast:
                     check_utf8=False,
                     column_types={name: wire[name] for name in kept},
                     include_columns=kept,
-                    null_values=["", options.null_value],
+                    null_values=["", options.null_value or ""],
                     true_values=_TRUE,
                     false_values=_FALSE,
                     strings_can_be_null=True,

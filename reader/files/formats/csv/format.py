@@ -228,7 +228,7 @@ def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.Dat
         for index, text in enumerate(record):
             if index == len(kinds) and not options.header:
                 kinds.append(pa.null())
-            if index < len(kinds) and text is not None and text != options.null_value:
+            if index < len(kinds) and text is not None and text != (options.null_value or ""):
                 kind = types.of(text) if options.infer_column_types else pa.string()
                 kinds[index] = merged(kinds[index], kind, text_leaf)
     names = names or [f"_c{index}" for index in range(len(kinds))]

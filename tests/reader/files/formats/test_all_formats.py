@@ -8,6 +8,7 @@ import gzip
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from xml.sax.saxutils import escape
 
 import fastavro
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc, orc
 
+from pyspark_sluice.reader.files.formats.xml import format as xml_format
 from pyspark_sluice.reader.files.testing import FileFormatSuite
 
 pytestmark = pytest.mark.slow
@@ -114,6 +116,34 @@ class TestCsvWithBreaks(TestCsv):
 
     def rows(self, count):
         return [row | {"text": row["text"] and row["text"] + "\n"} for row in super().rows(count)]
+
+
+class TestXml(Columns):
+    options = {"file_format": "xml", "row_tag": "r"}
+    suffix = ".xml"
+    notices_its_end = False  # A file may end between two records.
+
+    @pytest.fixture(autouse=True)
+    def _cut_at_every_record(self, monkeypatch):
+        monkeypatch.setattr(xml_format, "BLOCK_STEP", 1)
+
+    def write(self, path, rows):
+        with path.open("w", encoding="utf-8", newline="") as out:
+            out.write("<?xml version='1.0'?><!-- <r><id>1</id></r> --><rs>\n")
+            for row in rows:
+                odd = "<![CDATA[</r><r>]]><!-- </r> --><r><id>0</id></r>" * (row["id"] % 3 == 1)
+                fields = (
+                    f"<{name}>{escape(_text(value))}</{name}>"
+                    for name, value in row.items()
+                    if value is not None
+                )
+                out.write(f"<r>{odd}{''.join(fields)}</r>\n<!-- <r> -->")
+            out.write("</rs>")
+
+    def extremes(self):
+        # There is no way to write a control character in XML.
+        kept = (row | {"text": "\U0001f600\\"} for row in super().extremes() if row["text"])
+        return [*kept, super().extremes()[1]]
 
 
 class TestText(FileFormatSuite):

@@ -6,7 +6,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import tempfile
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -116,6 +119,9 @@ TABLE = pa.table(
 def _write(path, file_format):
     if file_format in ("json", "text", "binaryFile"):
         path.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()))
+    elif file_format == "xml":
+        rows = (f"<ROW><a>{row['a']}</a><b>{row['b']}</b></ROW>\n" for row in TABLE.to_pylist())
+        path.write_text("".join(rows))
     elif file_format == "csv":
         path.write_text("".join(f"{row['a']},{row['b']}\n" for row in TABLE.to_pylist()))
     elif file_format == "parquet":
@@ -263,12 +269,49 @@ def _long_row(file_format):
     return out.getvalue()
 
 
+_XSD = (
+    "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='ROW'>"
+    "<xs:complexType><xs:sequence><xs:element name='a' type='xs:int'/></xs:sequence>"
+    "</xs:complexType></xs:element></xs:schema>"
+)
+_XSD_FILE = Path(tempfile.gettempdir()) / f"sluice-option-support-{os.getpid()}.xsd"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _xml_schema():
+    _XSD_FILE.write_text(_XSD)
+    yield
+    _XSD_FILE.unlink()
+
+
+AX = pa.schema([A, ("_x", pa.string())])
+XML: list[tuple[str, Any, bytes, pa.Schema, dict[str, Any]]] = [
+    ("compression", "gzip", gzip.compress(b"<ROW><a>1</a></ROW>"), AB, {}),
+    ("encoding", "latin-1", b"<ROW><b>\xe4</b></ROW>", pa.schema([B]), {}),
+    ("max_record_bytes", "1m", b"<ROW><b>x</b>" + b" " * (1 << 20) + b"</ROW>", pa.schema([B]), {}),
+    ("mode", "PERMISSIVE", b"<ROW><a>x</a></ROW>", AB, {}),
+    ("column_name_of_corrupt_record", "bad", b"<ROW><a>x</a></ROW>", CORRUPT, {"mode": "PERMISSIVE"}),
+    ("rescued_data_column", "b", b"<ROW><a>1</a><c>2</c></ROW>", AB, {}),
+    *((option, "dd.MM.yyyy", b"<ROW><t>02.01.2024</t></ROW>", pa.schema([("t", kind)]), {}) for option, kind in TIMES.items()),
+    ("null_value", "1", b"<ROW><a>1</a></ROW>", AB, {}),
+    ("row_tag", "r", b"<ROW><r><a>1</a></r></ROW>", AB, {}),
+    ("attribute_prefix", "", b"<ROW a='1'/>", AB, {}),
+    ("value_tag", "b", b"<ROW>x</ROW>", AB, {}),
+    ("exclude_attribute", True, b"<ROW x='1'/>", AX, {}),
+    ("ignore_namespace", True, b"<ROW><n:a>1</n:a></ROW>", AB, {}),
+    ("ignore_surrounding_spaces", False, b"<ROW><b> x </b></ROW>", AB, {}),
+    ("wildcard_col_name", "b", b"<ROW><c>1</c></ROW>", AB, {}),
+    ("row_validation_xsd_path", str(_XSD_FILE), b"<ROW><b>x</b></ROW>", AB, {}),
+]  # fmt: skip
+
+
 CASES: list[Case] = [
     *((name, "compression", "gzip", gzip.compress(b"1,x\n" if name == "csv" else b'{"a":1}\n'), pa.schema([B]) if name == "text" else AB, {}) for name in ("json", "csv", "text")),
     *((name, "line_sep", "|", b'{"a":1}|{"a":2}', pa.schema([B if name == "text" else A]), {}) for name in ("json", "text")),
     ("csv", "line_sep", "|", b"1|2", pa.schema([A]), {}),
     *((name, "encoding", "latin-1", b'{"b":"\xe4"}\n', pa.schema([B]), {}) for name in ("json", "csv", "text")),
     *((name, "max_record_bytes", "1m", b" " * (1 << 20) + b'{"b":"x"}\n', pa.schema([B]), {}) for name in ("json", "csv", "text")),
+    *(("xml", option, value, data, schema, others) for option, value, data, schema, others in XML),
     *((name, "max_record_bytes", "1m", _long_row(name), pa.schema([B]), {}) for name in ("parquet", "orc", "arrow", "avro")),
     ("json", "mode", "PERMISSIVE", b'{"a":"x"}\n', AB, {}),
     ("csv", "mode", "PERMISSIVE", b"x,y\n", AB, {}),
@@ -333,7 +376,7 @@ def test_every_option_of_some_formats_is_shown_to_have_an_effect_or_says_why_not
         for file_format in formats_of(name)
         # What the options of the schema do is shown where they are at home.
         if name not in SchemaOptions.model_fields
-        and (name != "rescued_data_column" or file_format.value in ("json", "csv"))
+        and (name != "rescued_data_column" or file_format.value in ("json", "csv", "xml"))
     }
     assert shown == known
     assert is_variant(VARIANT.types[0])

@@ -1,0 +1,319 @@
+"""Elements as values of a schema, by the rules of Spark's XML reader.
+
+A value that does not fit is a `Misfit`; what fits of a struct, an array or a map is kept, as a
+`Partial` that goes up. Not here: single values (`scalars.py`), what becomes of a record
+(`xml_rows.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import dropwhile
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import pyarrow as pa
+
+from ...options import ReaderOptions
+from ...values.times.temporal import Temporal
+from .elements import Names, as_text, contents, is_blank, put
+from .scalars import Misfit, Scalar, scalar
+
+__all__ = ["Extra", "Partial", "RecordValues"]
+
+_types = pa.types
+
+
+class Partial(Misfit):
+    """A value of which a part fits."""
+
+    def __init__(self, message: str, value: Any) -> None:
+        super().__init__(message)
+        self.value = value
+        """The part that fits, with nulls for the rest."""
+
+
+@dataclass
+class Extra:
+    """What of an element finds no place in the schema, as names with text or objects."""
+
+    unknown: dict[str, Any] = field(default_factory=dict)
+    """What the schema has no field for."""
+
+    lost: dict[str, Any] = field(default_factory=dict)
+    """That, and what does not fit its field."""
+
+    def new(self, name: str, value: Any) -> None:
+        """Note what has no field; nothing is no news."""
+        if _has_value(value):
+            put(self.unknown, name, value)
+            put(self.lost, name, value)
+
+    def inner(self, name: str, extra: Extra) -> None:
+        """Note what was found within an element."""
+        if extra.unknown:
+            put(self.unknown, name, extra.unknown)
+        if extra.lost:
+            put(self.lost, name, extra.lost)
+
+
+def _has_value(value: Any) -> bool:
+    if isinstance(value, (dict, list)):
+        return any(map(_has_value, value.values() if isinstance(value, dict) else value))
+    return bool(value)
+
+
+Convert = Callable[[Element, "Extra"], Any]
+
+
+class RecordValues:
+    """Makes the fields of a record out of its element."""
+
+    def __init__(self, data: pa.Schema, options: ReaderOptions, temporal: Temporal) -> None:
+        """Raises TypeError for a column that XML cannot be read into."""
+        self.names = Names.of(options)
+        self._struct = _Struct(data, _Converters(self.names, options.wildcard_col_name, temporal))
+
+    def of_record(self, root: Element, extra: Extra) -> dict[str, Any]:
+        """The row of a record; what has no place goes to `extra`.
+
+        Raises:
+            Partial: with the row, of which a value does not fit.
+        """
+        return self._struct.filled(root, extra, elements_win=True)
+
+
+class _Converters:
+    """One function for each type."""
+
+    def __init__(self, names: Names, wildcard: str, temporal: Temporal) -> None:
+        self.names, self.wildcard, self.temporal = names, wildcard, temporal
+
+    def of(self, kind: pa.DataType, *, attributes: bool) -> Convert:
+        """For an element whose attributes count, or do not."""
+        if _types.is_struct(kind):
+            struct = _Struct(kind, self)
+            return struct.filled if attributes else struct.without_attributes
+        if _types.is_map(kind):
+            return _Map(kind, self, attributes=attributes).filled
+        if _types.is_string(kind):
+            return self.text
+        return self._scalar(scalar(kind, self.temporal), kind)
+
+    def text(self, element: Element, extra: Extra) -> str | None:
+        """All that stands in an element, markup included."""
+        del extra
+        text = as_text(element) if len(element) else element.text
+        if not text:
+            return None if self.names.null == "" else ""
+        return self.names.text(text)
+
+    def _scalar(self, convert: Scalar, kind: pa.DataType) -> Convert:
+        trimmed = self.names.text
+
+        def converted(element: Element, extra: Extra) -> object:
+            del extra
+            if len(element):
+                found = [item for item in contents(element) if not _is_gap(item)]
+                if len(found) > 1 or (found and not isinstance(found[0], str)):
+                    raise Misfit(f"elements, or parts of a text, where {kind} is expected")
+                whole = str(found[0]) if found else ""
+            else:
+                whole = element.text or ""
+            if is_blank(whole):
+                return None
+            text = trimmed(whole)
+            return None if text is None else convert(text)
+
+        return converted
+
+    def of_text(self, kind: pa.DataType) -> Callable[[str | None], Any]:
+        """For a text by itself, as attributes are."""
+        if _types.is_nested(kind):
+
+            def refuse(text: str | None) -> None:
+                if text is not None:
+                    raise Misfit(f"{text[:100]!r} where {kind} is expected")
+
+            return refuse
+        convert = scalar(kind, self.temporal)
+        return lambda text: None if text is None else convert(text)
+
+
+def _is_gap(item: Element | str) -> bool:
+    return isinstance(item, str) and is_blank(item)
+
+
+class _Map:
+    """Elements and attributes as entries; of those of one name, the last counts."""
+
+    def __init__(self, kind: pa.MapType, converters: _Converters, *, attributes: bool) -> None:
+        if not _types.is_string(kind.key_type):
+            raise TypeError("XML can be read only into maps with string keys")
+        if _types.is_list(kind.item_type):
+            raise TypeError("XML cannot be read into maps of arrays")
+        self._kind, self._names, self._attributes = kind, converters.names, attributes
+        self._of_element = converters.of(kind.item_type, attributes=False)
+        self._of_text = converters.of_text(kind.item_type)
+
+    def filled(self, element: Element, extra: Extra) -> list[tuple[str, Any]] | None:
+        """The entries; null if nothing stands in the element, in spite of attributes, as in Spark.
+
+        Raises:
+            Misfit: a value does not fit, or the element begins with text.
+        """
+        names = self._names
+        items = list(dropwhile(_is_gap, contents(element)))
+        if not items:
+            return None
+        if isinstance(items[0], str):
+            raise Misfit(f"text where {self._kind} is expected")
+        entries: dict[str, Any] = {}
+        for name, text in element.items() if self._attributes else ():
+            entries[names.attribute_prefix + name] = self._of_text(names.text(text))
+        for item in items:
+            if not isinstance(item, str):
+                name = names.name(item.tag)
+                entries[name] = self._value(name, item, extra)
+            elif not is_blank(item):
+                entries[names.value_tag] = self._of_text(names.text(item))
+        return list(entries.items())
+
+    def _value(self, name: str, element: Element, extra: Extra) -> Any:
+        within = Extra()
+        try:
+            value = self._of_element(element, within)
+        except Partial as err:
+            raise Misfit(f"{name}: {err}") from err
+        extra.inner(name, within)
+        return value
+
+
+@dataclass(frozen=True)
+class _Field:
+    name: str
+    convert: Convert
+    of_text: Callable[[str | None], Any]
+    repeats: bool
+
+
+class _Struct:
+    """The fields of a record or of a struct."""
+
+    def __init__(self, fields: Iterable[pa.Field], converters: _Converters) -> None:
+        self._converters, self._names = converters, converters.names
+        made = [self._field(one) for one in fields]
+        self._exact = {one.name: one for one in made}
+        self._folded = {one.name.lower(): one for one in reversed(made)}
+        self._wildcard = self._exact.get(converters.wildcard)
+        self._value = self._exact.get(self._names.value_tag)
+
+    def _field(self, one: pa.Field) -> _Field:
+        repeats = _types.is_list(one.type)
+        kind = one.type.value_type if repeats else one.type
+        if repeats and _types.is_list(kind):
+            raise TypeError("XML cannot be read into arrays of arrays")
+        if one.name == self._converters.wildcard and not _types.is_string(kind):
+            raise TypeError(f"the wildcard column {one.name} has to be a string or array of them")
+        whole = not repeats or _types.is_struct(kind)
+        convert = self._converters.of(kind, attributes=whole)
+        return _Field(one.name, convert, self._converters.of_text(kind), repeats)
+
+    def _find(self, name: str) -> _Field | None:
+        return self._exact.get(name) or self._folded.get(name.lower())
+
+    def without_attributes(self, element: Element, extra: Extra) -> dict[str, Any] | None:
+        """The struct of what stands in an element; null if nothing does."""
+        if element.text or len(element):
+            return self.filled(element, extra, attributes=False)
+        return None
+
+    def filled(
+        self,
+        element: Element,
+        extra: Extra,
+        *,
+        attributes: bool = True,
+        elements_win: bool = False,
+    ) -> dict[str, Any]:
+        """The fields of an element; `elements_win` over attributes of the same name.
+
+        Raises:
+            Partial: with the fields that fit.
+        """
+        row: dict[str, Any] = {}
+        of_attributes: dict[str, Any] = {}
+        problems = list[str]()
+        if attributes:
+            self._take_attributes(element, of_attributes, extra, problems)
+        if elements_win:
+            row.update(of_attributes)
+        for item in contents(element):
+            if not isinstance(item, str):
+                self._take(item, row, extra, problems)
+            elif not is_blank(item):
+                self._take_text(item, row, extra, problems)
+        if not elements_win:
+            row.update(of_attributes)
+        if problems:
+            raise Partial(problems[0], row)
+        return row
+
+    def _take_attributes(
+        self, element: Element, row: dict[str, Any], extra: Extra, problems: list[str]
+    ) -> None:
+        for name, text in self._names.attributes(element):
+            found = self._find(name)
+            if found is None:
+                extra.new(name, text)
+                continue
+            try:
+                row[found.name] = None
+                if found.repeats and text is not None:
+                    raise Misfit(f"{text[:100]!r} where an array is expected")
+                row[found.name] = found.of_text(text)
+            except Misfit as err:
+                problems.append(f"{name}: {err}")
+                put(extra.lost, name, text)
+
+    def _take_text(self, text: str, row: dict[str, Any], extra: Extra, problems: list[str]) -> None:
+        name = self._names.value_tag
+        if self._value is None:
+            extra.new(name, self._names.text(text))
+            return
+        try:
+            _set(row, self._value, self._value.of_text(self._names.text(text)))
+        except Misfit as err:
+            problems.append(f"{name}: {err}")
+            _set(row, self._value, None)
+            put(extra.lost, name, text)
+
+    def _take(self, child: Element, row: dict[str, Any], extra: Extra, problems: list[str]) -> None:
+        name = self._names.name(child.tag)
+        found = self._find(name)
+        if found is None:
+            if self._wildcard is None:
+                extra.new(name, self._names.value(child))
+                return
+            found = self._wildcard
+        within = Extra()
+        try:
+            _set(row, found, found.convert(child, within))
+        except Partial as err:
+            problems.append(f"{name}: {err}")
+            _set(row, found, err.value)
+        except Misfit as err:
+            problems.append(f"{name}: {err}")
+            _set(row, found, None)
+            put(extra.lost, name, self._names.value(child))
+            within.lost.clear()
+        extra.inner(name, within)
+
+
+def _set(row: dict[str, Any], found: _Field, value: Any) -> None:
+    """Elements of one name are an array; where the schema has none, the last one counts."""
+    if found.repeats:
+        row.setdefault(found.name, []).append(value)
+    else:
+        row[found.name] = value

@@ -1,0 +1,186 @@
+"""One record as a tree of elements, and what Spark's reader makes of an element as a whole.
+
+expat parses, without namespaces, as Spark does: a prefix is part of the name. A record is parsed by
+itself, so that no DOCTYPE is ever read: no entity is declared, expanded or fetched. Not here: the
+values of a schema (`element_values.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from ...options import ReaderOptions
+from ...values.gc_pause import without_collection
+from ...values.strings import BLANKS
+
+__all__ = ["DEEPEST", "Names", "as_text", "contents", "is_blank", "parsed", "put", "size_of_tree"]
+
+DEEPEST = 1000
+"""Levels that a record may have, as in Spark's parser."""
+
+_DEEPEST_VALUE = 100
+"""Levels below which an element is a text, in what is inferred or rescued."""
+
+_ELEMENT, _ATTRIBUTE = 120, 240
+"""Bytes that the tree takes for each, at most."""
+
+
+def size_of_tree(record: bytes) -> int:
+    """How many bytes the tree of a record takes besides its texts, at most."""
+    elements = record.count(b"<") - record.count(b"</")
+    return _ELEMENT * elements + _ATTRIBUTE * record.count(b"=")
+
+
+def parsed(record: bytes) -> Element:
+    """The element that a record is, in UTF-8.
+
+    Raises:
+        ValueError: it is not well-formed, or has more than `DEEPEST` levels.
+    """
+    builder = TreeBuilder(insert_comments=True, insert_pis=True)
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
+    parser.CharacterDataHandler = builder.data
+    # Spark sees a comment as a border between two texts.
+    parser.CommentHandler = builder.comment
+    parser.ProcessingInstructionHandler = builder.pi
+    if record.count(b"<") > DEEPEST:
+        _watch_levels(parser, builder)
+    with without_collection():
+        try:
+            parser.Parse(record, True)
+        except expat.ExpatError as err:
+            raise ValueError(f"XML that is not well-formed: {err}") from err
+        root: Element = builder.close()
+    return root
+
+
+def _watch_levels(parser: expat.XMLParserType, builder: TreeBuilder) -> None:
+    level = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal level
+        level += 1
+        if level > DEEPEST:
+            raise ValueError(f"more than {DEEPEST} levels of elements")
+        builder.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal level
+        level -= 1
+        builder.end(tag)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+
+
+def contents(element: Element) -> Iterator[Element | str]:
+    """Child elements and texts in order; a comment or an instruction separates two texts."""
+    if element.text:
+        yield element.text
+    for child in element:
+        if isinstance(child.tag, str):
+            yield child
+        if child.tail:
+            yield child.tail
+
+
+def is_blank(text: str) -> bool:
+    """True for white space only."""
+    return not text.strip(" \t\r\n")
+
+
+def as_text(element: Element) -> str:
+    """What stands in an element, as Spark writes it: without comments, and nothing escaped."""
+    parts = list[str]()
+    stack: list[Iterator[Element | str] | str] = [contents(element)]
+    while stack:
+        top = stack[-1]
+        if isinstance(top, str):
+            parts.append(f"</{top}>")
+            stack.pop()
+            continue
+        item = next(top, None)
+        if item is None:
+            stack.pop()
+        elif isinstance(item, str):
+            parts.append(item)
+        else:
+            attributes = "".join(f' {name}="{value}"' for name, value in item.items())
+            parts.append(f"<{item.tag}{attributes}>")
+            stack += [item.tag, contents(item)]
+    return "".join(parts)
+
+
+def put(into: dict[str, Any], name: str, value: Any) -> None:
+    """Add a value under a name; what comes under one name more than once is a list."""
+    if name not in into:
+        into[name] = value
+    elif isinstance(into[name], list):
+        into[name].append(value)
+    else:
+        into[name] = [into[name], value]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What attributes, elements and texts are called, and which texts are null."""
+
+    attribute_prefix: str
+    value_tag: str
+    null: str | None
+    ignores_namespace: bool
+    excludes_attributes: bool
+    trims: bool
+
+    @staticmethod
+    def of(options: ReaderOptions) -> Names:
+        """As the options say."""
+        return Names(
+            options.attribute_prefix,
+            options.value_tag,
+            options.null_value,
+            options.ignore_namespace,
+            options.exclude_attribute,
+            options.ignore_surrounding_spaces,
+        )
+
+    def name(self, tag: str) -> str:
+        """The name of the field of an element, or of an attribute without its prefix."""
+        return tag.rpartition(":")[2] if self.ignores_namespace else tag
+
+    def text(self, text: str) -> str | None:
+        """A text as it counts."""
+        text = text.strip(BLANKS) if self.trims else text
+        return None if text == self.null else text
+
+    def attributes(self, element: Element) -> Iterator[tuple[str, str | None]]:
+        """The names of the fields of its attributes, and their texts."""
+        if not self.excludes_attributes:
+            for name, value in element.items():
+                yield self.attribute_prefix + self.name(name), self.text(value)
+
+    def fields(self, element: Element, depth: int = 0) -> dict[str, Any]:
+        """An element as names with text, objects, or lists of them; null where nothing is."""
+        made: dict[str, Any] = dict(self.attributes(element))
+        for item in contents(element):
+            if not isinstance(item, str):
+                put(made, self.name(item.tag), self.value(item, depth + 1))
+            elif not is_blank(item):
+                put(made, self.value_tag, self.text(item))
+        return made
+
+    def value(self, element: Element, depth: int = 0) -> Any:
+        """The same; an element of nothing but text is that text."""
+        if depth > _DEEPEST_VALUE:
+            return self.text(as_text(element)) or None
+        fields = self.fields(element, depth)
+        if not fields:
+            return None
+        only = next(iter(fields.values()))
+        is_text = fields.keys() == {self.value_tag} and not isinstance(only, (list, dict))
+        return only if is_text and not element.attrib else fields

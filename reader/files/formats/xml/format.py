@@ -1,0 +1,99 @@
+"""XML by the rules of Spark's reader: an element named `rowTag` is a record, wherever it stands.
+
+A file is cut where a record begins. Where that is takes a look from the file's beginning
+(`record_finder.py`), which the driver does once for a file that has to be cut; a record then is
+parsed by itself (`elements.py`). Columns are inferred from the records at the beginning of files,
+of which those that are not well-formed say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from typing_extensions import override
+
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....errors import OptionError
+from ...options import ReaderOptions
+from ...values.rows import Row
+from ..api import Block, Decoded, FileFormat, Splittability
+from ..blocks import contiguous
+from ..record_format import BLOCK_BYTES, asks_row_index, data_schema
+from .elements import Names, parsed
+from .records import beginning, is_read_in_place, records, starts
+from .xml_rows import XmlRows, new_shape
+from .xml_types import common_type
+
+BLOCK_STEP = 1024 * 1024
+"""How far apart files are cut, at least."""
+
+
+class XmlFormat(FileFormat):
+    """Elements of one name, parsed one by one."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        super().__init__(schema, options)
+        try:
+            self._rows = XmlRows(schema, data_schema(schema, options), options)
+        except TypeError as err:
+            raise OptionError("the schema cannot be read from XML", found=str(err)) from err
+        self._block_bytes = min(BLOCK_BYTES, options.batch_bytes)
+
+    @classmethod
+    @override
+    def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
+        shape, names = new_shape(options), Names.of(options)
+        for record in beginning(file, options, limit):
+            try:
+                shape.add(names.fields(parsed(record)))
+            except ValueError:
+                continue
+        return shape.type()
+
+    @classmethod
+    @override
+    def new_columns_of(
+        cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
+    ) -> pa.DataType:
+        shape, rows = new_shape(options), XmlRows(known, data_schema(known, options), options)
+        for record in beginning(file, options, limit):
+            shape.add(rows.news(record))
+        return shape.type()
+
+    @classmethod
+    @override
+    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+        return common_type(one, other)
+
+    def splittability(self, file: FileVersion) -> Splittability:
+        """Where records begin, unless the content is compressed or in another encoding."""
+        # Numbering rows would take reading all that is before a split.
+        may_cut = is_read_in_place(file, self.options) and not asks_row_index(self.schema)
+        return Splittability.BLOCKS if may_cut else Splittability.WHOLE
+
+    @override
+    def blocks(self, file: FileVersion) -> Sequence[Block]:
+        """Stretches of whole records; reads all of the file, once."""
+        found = starts(file, self.options, BLOCK_STEP)
+        return contiguous(found, [-1] * len(found), file.size)
+
+    def decode(self, split: FileSplit) -> Iterator[Decoded]:
+        """The records that begin in `split`; see `FileFormat.decode`."""
+        rows, size, dropped = list[Row](), 0, 0
+        for at, record in records(split, self.options):
+            row = self._rows.of_record(record, _place(split.file, at))
+            if row is None:
+                dropped += 1
+            else:
+                rows.append(row)
+            size += len(record)
+            if size >= self._block_bytes:
+                yield Decoded(self._rows.batch(rows), dropped)
+                rows, size, dropped = [], 0, 0
+        if rows or dropped:
+            yield Decoded(self._rows.batch(rows), dropped)
+
+
+def _place(file: FileVersion, at: int) -> Callable[[], str]:
+    return lambda: f"{file.path}, byte {at}"

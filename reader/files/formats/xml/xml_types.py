@@ -1,0 +1,101 @@
+"""The types of XML elements, as Spark infers them.
+
+Not here: elements as values of a schema (`element_values.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ...evolution.type_growth import aligned, merged
+from ...values.text_types import TextTypes, text_leaf
+
+__all__ = ["Shape", "common_type"]
+
+_types = pa.types
+_VALUE = "_VALUE"
+
+
+class Shape:
+    """What was found under one name, over all records."""
+
+    def __init__(self, value_tag: str, types: TextTypes | None) -> None:
+        """Without `types` every text is a string."""
+        self._value_tag, self._types = value_tag, types
+        self._leaf: pa.DataType = pa.null()
+        self._fields: dict[str, tuple[str, Shape]] = {}
+        self._repeats = False
+
+    def add(self, value: Any) -> None:
+        """Take one more value: text, an object of names, a list of them, or null."""
+        if isinstance(value, list):
+            self._repeats = True
+            for one in value:
+                self.add(one)
+        elif isinstance(value, dict):
+            seen = set[str]()
+            for name, inner in value.items():
+                field = self._field(name)
+                # Names that differ only in case are one name for Spark.
+                field._repeats |= name.lower() in seen  # noqa: SLF001 this class's own
+                seen.add(name.lower())
+                field.add(inner)
+        elif value and not _types.is_string(self._leaf):
+            self._leaf = merged(self._leaf, self._type_of(value), text_leaf)
+
+    def _field(self, name: str) -> Shape:
+        known = self._fields.get(name.lower())
+        if known is None:
+            known = name, Shape(self._value_tag, self._types)
+            self._fields[name.lower()] = known
+        return known[1]
+
+    def _type_of(self, text: str) -> pa.DataType:
+        if self._types is None:
+            return pa.string()
+        found = self._types.of(text)
+        if _types.is_decimal(found):
+            return pa.float64()
+        # Java reads 1d as a number, which Spark's XML reader does not take for one.
+        is_word = _types.is_floating(found) and text[-1] in "dDfF"
+        return pa.string() if is_word else found
+
+    def type(self) -> pa.DataType:
+        """The one type that takes all of them; null if there was no value."""
+        kind = self._leaf
+        if self._fields:
+            fields = {name: shape.type() for name, shape in self._fields.values()}
+            kind = _with_text(pa.struct(list(fields.items())), self._leaf, self._value_tag)
+        return pa.list_(pa.field("element", kind)) if self._repeats else kind
+
+
+def _with_text(kind: pa.StructType, leaf: pa.DataType, value_tag: str) -> pa.DataType:
+    """The type for elements of which some have fields, and some only text."""
+    if _types.is_null(leaf):
+        return kind
+    index = kind.get_field_index(value_tag)
+    if index < 0:
+        return pa.string()
+    found = kind.field(index)
+    return pa.struct([
+        field.with_type(merged(field.type, leaf, _leaf)) if field == found else field
+        for field in kind
+    ])  # fmt: skip
+
+
+def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The one type for what was found in two files, in the spelling of the first."""
+    return merged(one, aligned(other, one), _leaf)
+
+
+def _leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if _types.is_list(one) or _types.is_list(other):
+        first, second = (k.value_type if _types.is_list(k) else k for k in (one, other))
+        return pa.list_(pa.field("element", merged(first, second, _leaf)))
+    if _types.is_struct(one):
+        return _with_text(one, other, _VALUE)
+    if _types.is_struct(other):
+        return _with_text(other, one, _VALUE)
+    return text_leaf(one, other)

@@ -1,0 +1,159 @@
+"""XML of every kind, many files to one read: Spark's rows, and where the two differ on purpose.
+
+docs/xml.md lists the differences.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.reader.files.testing import version
+from pyspark_sluice.tests.reader.files.formats.xml import documents
+from pyspark_sluice.tests.reader.files.reading import read_rows
+
+pytestmark = pytest.mark.spark
+
+CORRUPT = "_corrupt_record"
+LEGACY = {"useLegacyXMLParser": "true"}
+
+
+def written(folder: Path, contents: list[bytes]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{number:03}.xml" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    return paths
+
+
+def of_spark(spark, folder: Path, ddl: str, **options: str) -> dict[str, list[dict[str, Any]]]:
+    """Spark's rows of each file."""
+    reader = spark.read.format("xml").options(**{"rowTag": "r", "timeZone": "UTC", **options})
+    frame = reader.schema(ddl).load(str(folder)).select("*", "_metadata.file_name")
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.toArrow().to_pylist():
+        rows.setdefault(row.pop("file_name"), []).append(row)
+    return rows
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    kind = StructType.fromDDL(ddl)
+    assert isinstance(kind, StructType)
+    return to_arrow_schema(kind, timezone="UTC")
+
+
+def of_ours(path: Path, ddl: str, **options: str) -> list[dict[str, Any]]:
+    given = {"fileFormat": "xml", "path": str(path), "rowTag": "r", "timeZone": "UTC"}
+    parsed = parse_options(
+        given | {"mode": "PERMISSIVE"} | {k: v for k, v in options.items() if k not in LEGACY},
+        streaming=False,
+    )
+    chosen = parsed.model_dump(include=parsed.model_fields_set & set(type(parsed).model_fields))
+    known = {k: v for k, v in chosen.items() if k not in ("path", "paths")}
+    return read_rows([path], arrow_schema(ddl), **known)
+
+
+def plain(value: Any) -> Any:
+    """Comparable: NaN equals itself, maps go without order."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        made = [plain(inner) for inner in value]
+        return sorted(made, key=repr) if made and isinstance(value[0], tuple) else made
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value
+
+
+def judged(rows: list[dict[str, Any]]) -> list[Any]:
+    """The rows of good records, and where there are bad ones."""
+    return ["bad" if row[CORRUPT] is not None else plain(row) for row in rows]
+
+
+SAMPLES = [
+    b"<rs><r id='1'>t1<a>1</a>t2<b k='v'>7</b><b>8</b></r><r><c><d>2020-01-01</d></c></r></rs>",
+    (
+        b"<rs><r><a>1</a><b>true</b><c>2020-01-01</c><d>+5</d><e>1e5</e><f>1d</f><g> 7 </g>"
+        b"<h>NaN</h><i>2020-01-01 10:00:00</i><j>2020</j><k>.5</k><m>-</m><n>1,000</n>"
+        b"<o>123456789012345678901</o></r></rs>"
+    ),
+    (
+        b"<rs><r><a>1</a><b>1</b><c>2020-01-01</c><d><x>1</x></d><f/><g>1</g><h k='1'/></r>"
+        b"<r><a>1.5</a><b>x</b><c>2020-01-01T00:00:00</c><d>5</d><f><z>1</z></f>"
+        b"<g k='1'>5</g></r></rs>"
+    ),
+    b"<rs><r><a/><b><c/></b><d>  </d><e k=''/></r></rs>",
+    b"<rs><r> <a> <b>1</b> </a> t </r><r><n:x u:v='1' xmlns:n='q'>1</n:x></r></rs>",
+    b"<rs><r><a><b>1</b><b>2</b></a><a><b>3</b></a></r><r><a><b>x</b></a></r></rs>",
+    b"<rs><r><A>1</A><a>2</a></r></rs>",
+    b"<rs><r><a>1<!-- -->2</a></r><r><a>&e;</a></r></rs>",
+]
+
+
+def _sorted(kind: pa.DataType) -> Any:
+    """A type without the order of its fields."""
+    if pa.types.is_struct(kind):
+        return {field.name: _sorted(field.type) for field in kind}
+    return [_sorted(kind.value_type)] if pa.types.is_list(kind) else str(kind)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_columns_are_inferred_as_spark_infers_them(spark, tmp_path, exact):
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    for path in written(tmp_path / "in", SAMPLES):
+        reader = spark.read.format("xml").options(
+            rowTag="r", inferSchema=str(exact), mode="DROPMALFORMED"
+        )
+        theirs = to_arrow_schema(reader.load(str(path)).schema, timezone="UTC")
+        options = ReaderOptions(
+            file_format="xml", row_tag="r", infer_column_types=exact, mode="DROPMALFORMED"
+        )
+        ours = inferred_schema([version(path)], options)
+        found = _sorted(pa.struct(list(ours)))
+        assert found == _sorted(pa.struct(list(theirs))), path.read_bytes()
+
+
+GENERATED: list[tuple[int, dict[str, str]]] = [
+    (80, {}),
+    (80, LEGACY),
+    (40, {"ignoreSurroundingSpaces": "false", **LEGACY}),
+    (40, {"nullValue": "x"}),
+    (40, {"nullValue": ""}),
+    (40, {"ignoreNamespace": "true"}),
+    (40, {"excludeAttribute": "true"}),
+    (40, {"valueTag": "y", "attributePrefix": "n"}),
+    (40, {"wildcardColName": "t"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("count", "options"), GENERATED, ids=["-".join(each[1]) for each in GENERATED]
+)
+def test_generated_documents_give_spark_s_rows(spark, tmp_path, count, options):
+    # Only the older of Spark's parsers goes on behind a record that is malformed.
+    has_bad = LEGACY.keys() <= options.keys()
+    made = documents.spoiled_document if has_bad else documents.document
+    chance = random.Random(repr(options))
+    contents = [made(chance) for _ in range(count)]
+    paths = written(tmp_path / "in", contents)
+    theirs = of_spark(spark, tmp_path / "in", documents.SCHEMA, **options)
+    for path, content in zip(paths, contents, strict=True):
+        ours = judged(of_ours(path, documents.SCHEMA, **options))
+        assert ours == judged(theirs.get(path.name, [])), content.decode()
+    bad = sum(judged(rows).count("bad") for rows in theirs.values())
+    assert sum(map(len, theirs.values())) > count
+    assert (bad > count // 2) == has_bad

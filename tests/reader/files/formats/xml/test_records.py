@@ -1,0 +1,302 @@
+"""XML without Spark: cuts, malformed records, bombs, encodings, validation, new columns."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.errors import MalformedDataError, OptionError
+from pyspark_sluice.reader.api import SplitFinished
+from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
+from pyspark_sluice.reader.files.formats.api import Splittability
+from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.formats.xml.record_finder import RecordFinder
+from pyspark_sluice.reader.files.io.memory_bounds import held_at_most
+from pyspark_sluice.reader.files.io.whole_records import Limit
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.reader.files.testing import cut, version
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.reader.files.formats.xml import documents
+from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
+
+A = pa.schema([("a", pa.int32())])
+BAD = pa.schema([("a", pa.int32()), ("_corrupt_record", pa.string())])
+XML = {"file_format": "xml", "row_tag": "r"}
+
+
+def _rows(folder: Path, content: bytes, schema: pa.Schema = A, **options):
+    path = folder / "file.xml"
+    path.write_bytes(content)
+    return read_rows([path], schema, **XML, **options)
+
+
+def _found(content: bytes, step: int, **options) -> list[tuple[int, bytes]]:
+    def error(at):
+        return AssertionError(at)
+
+    given = {"ignore_namespace": False} | options
+    finder = RecordFinder("r", Limit(1 << 20, error), **given)
+    return list(finder.records(content[at : at + step] for at in range(0, len(content), step)))
+
+
+def test_records_are_found_in_pieces_of_any_size():
+    chance = random.Random(1)
+    for number in range(60):
+        made = documents.document if number % 2 else documents.spoiled_document
+        content = made(chance)
+        expected = _found(content, len(content))
+        assert all(content[at : at + len(record)] == record for at, record in expected)
+        for step in (1, 2, 7, 61):
+            assert _found(content, step) == expected, content
+            # The other way, which takes prefixes, finds the same where there are none.
+            assert _found(content, step, ignore_namespace=True) == expected, content
+
+
+ODD = b"<r x=\"it's>\" y='\"/>'/>"
+SECTIONS = b"<r><!-- </r> --><![CDATA[</r>]]><?x </r>?>1</r>"
+DOCTYPE = b"<!DOCTYPE r [<!ENTITY e '<r>1</r>'><!-- ]> <r/> --><?p ]> <r/>?>]>"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"<r/><r /><r\n></r >", [b"<r/>", b"<r />", b"<r\n></r >"]),
+        (b"<r x='/>'>1</r>" + ODD, [b"<r x='/>'>1</r>", ODD]),
+        (b"<r><r><r/></r></r><r>2</r>", [b"<r><r><r/></r></r>", b"<r>2</r>"]),
+        (b"<rr/><r:r/><r>1</r></r><r>2</r>", [b"<r>1</r>", b"<r>2</r>"]),
+        (SECTIONS, [SECTIONS]),
+        (DOCTYPE + b"<r>2</r>", [b"<r>2</r>"]),
+        (b"<r a='1>2</r><r>3</r>", [b"<r a='1>2</r>", b"<r>3</r>"]),
+        (b"<r>1</r><r>2<r>3</r>", [b"<r>1</r>", b"<r>2<r>3</r>"]),
+        (b"<!-- <r>1</r>", []),
+    ],
+)  # fmt: skip
+def test_a_record_is_an_outermost_element_of_the_name(content, expected):
+    for step in (1, 3, 1000):
+        assert [record for _, record in _found(content, step)] == expected
+
+
+def test_prefixes_are_left_out_where_the_option_says_so():
+    content = b"<rs><x:r>1</x:r><r>2</r><x:y:r>3</x:y:r></rs>"
+    assert [record for _, record in _found(content, 5)] == [b"<r>2</r>"]
+    found = _found(content, 5, ignore_namespace=True)
+    assert [record for _, record in found] == [b"<x:r>1</x:r>", b"<r>2</r>", b"<x:y:r>3</x:y:r>"]
+
+
+def test_a_large_file_is_cut_where_records_begin_and_no_record_is_lost_or_doubled(tmp_path):
+    path = tmp_path / "file.xml"
+    odd = "<!-- <r><a>0</a></r> --><![CDATA[<r>]]>"
+    rows = (f"<r><a>{n}</a><r><a>0</a></r>{'x' * (n % 300)}</r>{odd}" for n in range(20_000))
+    path.write_text(f"<rs>{''.join(rows)}</rs>")
+    made, file = make_format(ReaderOptions(**XML), A), version(path)
+    assert made.splittability(file) is Splittability.BLOCKS
+    blocks = made.blocks(file)
+    assert len(blocks) >= file.size // (1024 * 1024) > 3
+    splits = cut(path, [block.start for block in blocks])
+    found = [read([split], A, file_format="xml", row_tag="r")[0] for split in splits]
+    assert all(part.num_rows for part in found)
+    assert pa.concat_tables(found)["a"].to_pylist() == list(range(20_000))
+
+
+def test_what_a_malformed_record_does_is_as_the_mode_says(tmp_path):
+    content = b"<rs><r><a>1</a></r>\n<r><a>x</a></r><r><a>&e;</a></r><r><a>2</a></r></rs>"
+    rows = _rows(tmp_path, content, BAD, mode="PERMISSIVE")
+    assert [row["a"] for row in rows] == [1, None, None, 2]
+    texts = [None, "<r><a>x</a></r>", "<r><a>&e;</a></r>", None]
+    assert [row["_corrupt_record"] for row in rows] == texts
+    path = tmp_path / "file.xml"
+    table, [report] = read([whole(path)], A, file_format="xml", row_tag="r", mode="DROPMALFORMED")
+    assert isinstance(report, SplitFinished)
+    assert (table["a"].to_pylist(), report.dropped_records) == ([1, 2], 2)
+    expected = f"malformed record: {path}, byte 20; found a: 'x' where int32 is expected"
+    with pytest.raises(MalformedDataError, match=re.escape(expected)):
+        read_rows([path], A, **XML)
+
+
+def test_a_file_is_read_in_the_encoding_that_it_declares_unless_one_is_given(tmp_path):
+    schema = pa.schema([("a", pa.string())])
+    text = "<rs><r><a>ä</a></r></rs>"
+    declared = "<?xml version='1.0' encoding='ISO-8859-1'?>" + text
+    assert _rows(tmp_path, declared.encode("latin-1"), schema) == [{"a": "ä"}]
+    given = {"encoding": "cp1251"}
+    assert _rows(tmp_path, declared.encode("latin-1"), schema, **given) == [{"a": "д"}]
+    assert _rows(tmp_path, text.encode("utf-16"), schema) == [{"a": "ä"}]
+    assert _rows(tmp_path, text.encode("utf-16-le"), schema, encoding="utf-16-le") == [{"a": "ä"}]
+    odd = b"<?xml version='1.0' encoding='klingon'?><r/>"
+    with pytest.raises(MalformedDataError, match="byte 0; found klingon"):
+        _rows(tmp_path, odd, schema)
+
+
+# Bombs ----------------------------------------------------------------------------------------
+
+LAUGHS = (
+    b"<!DOCTYPE rs [<!ENTITY a0 'lol'>"
+    + b"".join(b"<!ENTITY a%d '%s'>" % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 30))
+    + b"]>"
+)
+EXTERNAL = "<!DOCTYPE rs [<!ENTITY x SYSTEM '%s'>]>"
+
+
+def test_entities_are_never_expanded_and_nothing_is_fetched(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("42")
+    schema = pa.schema([("a", pa.string())])
+    external = (EXTERNAL % secret.as_uri()).encode()
+    for head, name in ((LAUGHS, b"a29"), (external, b"x")):
+        content = head + b"<rs><r><a>&%s;</a></r><r><a>1</a></r></rs>" % name
+        began = time.monotonic()
+        with pytest.raises(MalformedDataError, match="undefined entity"):
+            _rows(tmp_path, content, schema)
+        rows = _rows(tmp_path, content, schema, mode="DROPMALFORMED")
+        assert rows == [{"a": "1"}]
+        assert time.monotonic() - began < 5
+
+
+def test_a_doctype_without_an_end_is_refused(tmp_path):
+    content = b"<!DOCTYPE rs [" + b"<!ENTITY a 'x'>" * 100_000
+    with pytest.raises(MalformedDataError, match="byte 0"):
+        _rows(tmp_path, content)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_hundred_thousand_levels_are_refused_by_name(tmp_path, closed):
+    inner = b"<x>" * 100_000 + b"</x>" * 100_000 * closed
+    with pytest.raises(MalformedDataError, match="more than 1000 levels of elements"):
+        _rows(tmp_path, b"<rs><r><a>1</a>" + inner + b"</r></rs>")
+    assert _rows(tmp_path, b"<r><a>1</a>" + b"<x>" * 999 + b"</x>" * 999 + b"</r>") == [{"a": 1}]
+    levels = b"<r><a>1</a>" + b"<x>" * 900 + b"t" + b"</x>" * 900 + b"</r>"
+    (tmp_path / "file.xml").write_bytes(levels)
+    schema = inferred_schema([version(tmp_path / "file.xml")], ReaderOptions(**XML))
+    assert schema.names[:2] == ["a", "x"]
+
+
+_READ = """
+import json, sys
+import pyarrow as pa
+from pathlib import Path
+from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.reader.files.testing import read_rows
+
+def peak():
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(status["VmHWM"].split()[0]) * 1024
+
+schema = pa.schema([("a", pa.string()), ("t", pa.list_(pa.string()))])
+read_rows([Path(sys.argv[1])], schema, file_format="xml", row_tag="r")
+before, error = peak(), ""
+try:
+    read_rows([Path(sys.argv[2])], schema, file_format="xml", row_tag="r")
+except MalformedDataError as err:
+    error = str(err)
+print(json.dumps([peak() - before, error]))
+"""
+
+
+def _unclosed(out):
+    out.write(b"<rs><r><a>1</a>")
+    for _ in range(300):
+        out.write(b"<x>some text</x>" * (1 << 16))
+
+
+def _unclosed_attribute(out):
+    out.write(b"<rs><r a='")
+    for _ in range(300):
+        out.write(b"x" * (1 << 20))
+
+
+def _tiny_elements(out):
+    out.write(b"<rs><r>" + b"<t/>" * 12_000_000 + b"</r></rs>")
+
+
+def _tiny_attributes(out):
+    out.write(b"<rs><r>" + b"<t k=''/>" * 5_000_000 + b"</r></rs>")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "write", [_unclosed, _unclosed_attribute, _tiny_elements, _tiny_attributes]
+)
+def test_a_record_that_is_too_large_is_refused_by_name_within_the_bound(tmp_path, write):
+    small, bomb = tmp_path / "small.xml", tmp_path / "bomb.xml"
+    small.write_bytes(b"<rs><r><a>1</a></r></rs>")
+    with bomb.open("wb") as out:
+        write(out)
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", _READ, str(small), str(bomb)],
+        check=True, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    grown, error = json.loads(done.stdout)
+    assert f"a record is longer than maxRecordBytes: {bomb}, byte 4;" in error
+    assert "set maxRecordBytes higher" in error
+    assert grown < held_at_most(ReaderOptions(**XML))
+    assert time.monotonic() - began < PATIENCE / 2
+
+
+# XML schemas, new columns ---------------------------------------------------------------------
+
+XSD = (
+    "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='r'><xs:complexType>"
+    "<xs:sequence><xs:element name='a' type='xs:int'/></xs:sequence></xs:complexType></xs:element>"
+    "</xs:schema>"
+)
+
+
+def test_a_record_that_is_not_valid_is_malformed(tmp_path):
+    xsd = tmp_path / "r.xsd"
+    xsd.write_text(XSD)
+    content = b"<rs><r><a>1</a></r><r><a>2</a><b/></r></rs>"
+    options = {"row_validation_xsd_path": str(xsd)}
+    assert _rows(tmp_path, content, mode="DROPMALFORMED", **options) == [{"a": 1}]
+    with pytest.raises(
+        MalformedDataError, match="byte 19; found not valid by rowValidationXSDPath"
+    ):
+        _rows(tmp_path, content, **options)
+    for text in ("<not-a-schema/>", "no XML"):
+        xsd.write_text(text)
+        with pytest.raises(OptionError, match="the XML schema cannot be read"):
+            _rows(tmp_path, content, **options)
+
+
+def test_validation_without_lxml_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lxml", None)
+    with pytest.raises(OptionError, match=re.escape("pip install 'pyspark-sluice[xml]'")):
+        _rows(tmp_path, b"<r/>", row_validation_xsd_path="r.xsd")
+
+
+NESTED = pa.schema([("a", pa.int32()), ("n", pa.struct([("x", pa.int32())]))])
+NEWS = b"<rs><r k='1'><a>1</a><n u='2'><x>y</x><z>t</z></n><b><c/>5</b><b>6</b><e/></r></rs>"
+
+
+def test_what_has_no_column_or_does_not_fit_is_rescued(tmp_path):
+    schema = NESTED.append(pa.field("_rescued_data", pa.string()))
+    [row] = _rows(tmp_path, NEWS, schema, rescued_data_column="_rescued_data")
+    rescued = {
+        "_k": "1",
+        "n": {"_u": "2", "x": "y", "z": "t"},
+        "b": [{"c": None, "_VALUE": "5"}, "6"],
+    }
+    assert (row["a"], row["n"]) == (1, {"x": None})
+    assert json.loads(row["_rescued_data"]) == rescued
+    [row] = _rows(tmp_path, b"<r><a>1</a></r>", schema, rescued_data_column="_rescued_data")
+    assert row["_rescued_data"] is None
+
+
+def test_a_new_column_stops_the_query_and_has_a_type(tmp_path):
+    with pytest.raises(NewColumnsSeen) as seen:
+        _rows(tmp_path, NEWS, NESTED, schema_evolution_mode="addNewColumns", mode="PERMISSIVE",
+              infer_column_types=True)  # fmt: skip
+    found = {field.name: field.type for field in seen.value.found}
+    inner = pa.struct([("_u", pa.int64()), ("z", pa.string())])
+    listed = pa.list_(pa.field("element", pa.struct([("c", pa.null()), ("_VALUE", pa.int64())])))
+    assert found == {"_k": pa.int64(), "n": inner, "b": listed}
+    assert _rows(tmp_path, b"<r><a>1</a><b/></r>", A, schema_evolution_mode="failOnNewColumns")
