@@ -50,8 +50,8 @@ class SchemaOptions(BaseModel):
     infer_column_types: bool = Field(
         False,
         description=(
-            "Infer the types of values in JSON, CSV and XML, and of partition columns next to them; "
-            "false makes them strings, nested values within their structure."
+            "Infer the types of values in JSON, CSV and XML, and of partition columns next to "
+            "them; false makes them strings, nested values within their structure."
         ),
     )
     infer_sample_files: int = Field(

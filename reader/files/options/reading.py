@@ -47,8 +47,8 @@ class CommonOptions(SchemaOptions):
     file_format: FormatName = Field(
         FileFormatName.JSON.value,
         description=(
-            "Format of the files: json, csv, xml, parquet, orc, avro, text, binaryFile, arrow (also "
-            "called feather or ipc); or package.module:Class of your own format, or the name "
+            "Format of the files: json, csv, xml, parquet, orc, avro, text, binaryFile, arrow "
+            "(also called feather or ipc); or package.module:Class of your own format, or the name "
             "of an entry point in the group pyspark_sluice.formats."
         ),
     )
