@@ -12,7 +12,10 @@ from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...errors import OptionError
 from .model import SluiceOptions
 
-_BATCHES = "max_files_per_trigger max_bytes_per_trigger max_rows_per_trigger fresh_share file_order"
+_BATCHES = (
+    "max_files_per_trigger max_bytes_per_trigger max_rows_per_trigger target_batch_duration "
+    "fresh_share file_order max_event_time_skew on_late_file"
+)
 _PROGRESS = (
     "include_existing_files on_overwrite on_split_error max_split_attempts max_pending_files"
 )

@@ -43,7 +43,8 @@ def event_time_problems(options: EnumeratorOptions, time_zone: str) -> Iterator[
         ("max_event_time_skew", "maxEventTimeSkew"),
         ("on_late_file", "onLateFile"),
     ):
-        if field in given and not is_ordered:
+        is_default = getattr(options, field) == type(options).model_fields[field].default
+        if field in given and not (is_default or is_ordered):
             yield f"{name}: found with fileOrder={options.file_order.value}; expected eventTime"
     asks_time = is_ordered or any(isinstance(bound, int) for bound in bounds)
     if options.event_time_pattern and not asks_time:

@@ -276,7 +276,7 @@ class XmlOptions(CsvOptions):
         "ROWS", description="XML: accepted for Spark's sake; it concerns writing only."
     )
     attribute_prefix: str = Field(
-        "_", description="XML: what stands before the names of attributes in names of fields."
+        "_", description="XML: prefix of the names of attributes in the names of fields."
     )
     value_tag: str = Field(
         "_VALUE",
@@ -293,7 +293,7 @@ class XmlOptions(CsvOptions):
     wildcard_col_name: str = Field(
         "xs_any",
         description="XML: string column, or array of strings, that takes elements without a "
-        "column, wherever the schema has it.",
+        "column, at any level of the schema.",
     )
     row_validation_xsd_path: str = Field(
         "",

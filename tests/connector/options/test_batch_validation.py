@@ -26,8 +26,13 @@ VALUES = {
     "freshShare": "0.5",
     "minCheckpointsToRetain": "200",
     "checkpointsAhead": "3",
+    "targetBatchDuration": "60000",
+    "onLateFile": "quarantine",
+    "maxEventTimeSkew": "60000",
 }
 TOGETHER = {
+    "maxEventTimeSkew": {"fileOrder": "eventTime"},
+    "onLateFile": {"fileOrder": "eventTime"},
     "maxRowsPerTrigger": {"fileFormat": "parquet"},
     "queueUrl": {"discoveryMode": "notifications", "path": "s3://bucket/in"},
     "deadLetterQueueUrl": {
@@ -43,7 +48,8 @@ IN_BATCHES_TOO = {
     "source_options", "log_level", "fail_on_missing_path", "path_glob_filter",
     "ignored_path_segment_regex", "modified_after", "modified_before", "min_file_size",
     "max_file_age", "settle_time", "ready_marker", "full_listing_interval", "discovery_interval",
-    "discovery_timeout", "discovery_attempts", "parallelism", "max_split_bytes", "open_cost_bytes",
+    "start_at", "end_at", "event_time_pattern", "discovery_timeout", "discovery_attempts",
+    "parallelism", "max_split_bytes", "open_cost_bytes",
 }  # fmt: skip
 """Which files there are, how they are spread over tasks, and what names the query."""
 

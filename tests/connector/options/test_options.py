@@ -201,8 +201,8 @@ def test_local_paths_are_listed_more_often_unless_the_user_says_otherwise():
     [
         ({"cloudFiles.header": "true"}, "there is no such option; did you mean header?"),
         ({"resourceTag": "x"}, "resourceTag: there is no such option\n"),
-        ({"rowTag": "x"}, "rowTag: there is no such option\n"),
-        ({"ignoreNamespace": "x"}, "ignoreNamespace: there is no such option\n"),
+        ({"resourceTags": "x"}, "resourceTags: there is no such option\n"),
+        ({"ignorePrefix": "x"}, "ignorePrefix: there is no such option\n"),
         ({"schema": "x"}, "schema: there is no such option\n"),
         ({"checkpointDir": "x"}, "checkpointDir: there is no such option\n"),
         ({"timestampFormatNTZ": "x"}, "timestampFormatNTZ: there is no such option\n"),
