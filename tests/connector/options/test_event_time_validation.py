@@ -13,7 +13,7 @@ from pyspark_sluice.errors import OptionError
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"maxEventTimeSkew": "1h"}, "maxEventTimeSkew: found with fileOrder=mtime"),
+        ({"maxEventTimeSkew": "2h"}, "maxEventTimeSkew: found with fileOrder=mtime"),
         ({"onLateFile": "fail"}, "onLateFile: found with fileOrder=mtime"),
         ({"eventTimePattern": "{yyyy}"}, "eventTimePattern: found, but nothing asks for a time"),
         ({"fileOrder": "eventTime", "eventTimePattern": "{MM}"}, "does not name a time"),
