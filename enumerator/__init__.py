@@ -6,10 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext, SplitFigures
+    from .api import SplitEnumerator, SplitEnumeratorContext, SplitFigures
     from .batch_budget import BatchLimits, BatchRoom
     from .coordinator.coordinator import Coordinator
     from .settings import CoordinatorSettings, StartingState
+    from .source_api import EnumeratorSource
 
 __all__ = [
     "BatchLimits",
@@ -24,8 +25,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "api": ("EnumeratorSource", "SplitEnumerator", "SplitEnumeratorContext", "SplitFigures"),
+    "api": ("SplitEnumerator", "SplitEnumeratorContext", "SplitFigures"),
     "coordinator.coordinator": ("Coordinator",),
+    "source_api": ("EnumeratorSource",),
     "batch_budget": ("BatchLimits", "BatchRoom"),
     "settings": ("CoordinatorSettings", "StartingState"),
 }

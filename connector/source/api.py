@@ -14,7 +14,8 @@ from typing import Generic
 
 import pyarrow as pa
 
-from ...enumerator.api import EnumeratorSource, SplitT, StateT
+from ...enumerator.api import SplitT, StateT
+from ...enumerator.source_api import EnumeratorSource
 from ...reader.api import ReaderContext, SplitReader
 from ..options.model import SluiceOptions
 

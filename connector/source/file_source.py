@@ -25,7 +25,8 @@ from ...enumerator.files.discovery.lister import FileLister, lister_of
 from ...enumerator.files.discovery.selection.criteria import Criteria
 from ...enumerator.files.discovery.selection.file_selection import Choice
 from ...enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
-from ...enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from ...enumerator.files.enumerator import FileSplitEnumerator
+from ...enumerator.files.file_policy import FilePolicy
 from ...enumerator.files.ledger.changes import OnOverwrite
 from ...enumerator.files.ledger.file_state import FileState
 from ...enumerator.files.ledger.folding import fold

@@ -21,8 +21,9 @@ from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import part_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, UnfinishedSplit
 from ...errors import ProtocolError
-from ..api import EnumeratorSource, SplitEnumerator, SplitFigures, SplitT
+from ..api import SplitEnumerator, SplitFigures, SplitT
 from ..journal import Journal
+from ..source_api import EnumeratorSource
 from .batch_sizing import BatchSizing
 from .commit_search import CommitSearch
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage

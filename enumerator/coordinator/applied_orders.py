@@ -18,8 +18,9 @@ from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
-from ..api import EnumeratorSource, SplitEnumerator, SplitT
+from ..api import SplitEnumerator, SplitT
 from ..journal import Journal
+from ..source_api import EnumeratorSource
 from .returned_splits import SentBackSplits
 
 

@@ -12,8 +12,9 @@ from typing import Generic
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
-from ..api import EnumeratorSource, SplitT, StateT
+from ..api import SplitT, StateT
 from ..settings import CoordinatorSettings
+from ..source_api import EnumeratorSource
 from .threads import Threads
 
 

@@ -36,8 +36,9 @@ from ...checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch, o
 from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
-from ..api import EnumeratorSource, SplitT, StateT
+from ..api import SplitT, StateT
 from ..settings import CoordinatorSettings
+from ..source_api import EnumeratorSource
 from .applied_orders import order_splits, orders_contained
 from .components import CoordinatorParts, StateDirectory
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage

@@ -18,7 +18,8 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.attachments import Attachment
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader, rows_of
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
-from ..api import EnumeratorSource, SplitEnumerator, SplitT, StateT
+from ..api import SplitEnumerator, SplitT, StateT
+from ..source_api import EnumeratorSource
 from .applied_orders import AppliedOrders
 from .batch_sizing import BatchSizing
 from .in_flight import CheckpointRecord, CheckpointsInFlight

@@ -23,8 +23,8 @@ from ...checkpoint_meta.documents.checkpoint import (
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.history import CheckpointHistory
 from ...errors import StateCorruptError, StateMissingError
-from ..api import EnumeratorSource
 from ..large_state import StateDocument, WrittenState
+from ..source_api import EnumeratorSource
 
 StateT = TypeVar("StateT")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from typing_extensions import override
@@ -25,11 +25,12 @@ from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchRoom
 from .backlog import Outstanding, Passes
 from .cutting import Slice, SplitCutter, bytes_for_work, fits_whole, wanted_split_bytes
-from .discovery.api import CHUNK, Discovery, FoundFiles
-from .event_time_batches import BatchPace, EventTimeBatches, EventTimePolicy
+from .discovery.api import Discovery, FoundFiles
+from .event_time_batches import BatchPace, EventTimeBatches
+from .file_policy import FilePolicy
 from .ledger.file_state import FileState
 from .ledger.fresh_share import FreshShare
-from .ledger.ledger import Ledger, LedgerPolicy, Sifted
+from .ledger.ledger import Ledger, Sifted
 from .ledger_source import LedgerEnumerator
 from .spreading import SplitSpreader
 
@@ -47,34 +48,6 @@ _SEALING = 0.2
 
 _PATIENCE = 0.5
 """Seconds after which what a pass has found is handed over, however little it is."""
-
-
-@dataclass(frozen=True)
-class FilePolicy:
-    """When to list, and what to do with what is found."""
-
-    interval: float
-    """Seconds between two passes."""
-
-    attempts: int = 5
-    """Failures in a row, with back-off between them, that fail the query."""
-
-    portion: int = CHUNK
-    """Files after which what a pass has found is handed over."""
-
-    max_pending: int = 1_000_000
-    """Discovery pauses while so many files are pending."""
-
-    include_existing: bool = True
-    """False: what is there at the first start counts as seen."""
-
-    fresh_share: float = 0.0
-    """The part of each batch that is taken from the end of the order."""
-
-    event_time: EventTimePolicy | None = None
-    """For batches in the order of event time; `ledger` has that order, too."""
-
-    ledger: LedgerPolicy = field(default_factory=LedgerPolicy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from ...checkpoint_meta.documents.attachments import Attachment, Attachments
 from ...checkpoint_meta.documents.file_events import FILE_EVENTS, REPLACED, versions_of_event
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.documents.serializer import FileSplitSerializer, VersionedSerializer
-from ..api import EnumeratorSource, SplitEnumerator, SplitFigures
+from ..api import SplitEnumerator, SplitFigures
 from ..large_state import FrozenState
+from ..source_api import EnumeratorSource
 from .ledger.file_state import FileState, FileStateSerializer
 from .ledger.ledger import Ledger
 from .split_costs import SplitCosts

@@ -20,9 +20,10 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.hybrid_split import FIRST, SECOND, HybridSplit
 from ...errors import ProtocolError
-from ..api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
+from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..batch_budget import BatchRoom
 from ..large_state import FrozenState
+from ..source_api import EnumeratorSource
 from .context import HalfContext
 from .state import FrozenHalf, HybridState
 

@@ -16,8 +16,9 @@ from ...checkpoint_meta.documents.attachments import Attachment, Attachments
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit, HybridSplitSerializer
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...errors import OptionError
-from ..api import EnumeratorSource, SplitEnumeratorContext
+from ..api import SplitEnumeratorContext
 from ..large_state import StateDocument
+from ..source_api import EnumeratorSource
 from .enumerator import HybridEnumerator
 from .state import HalfChain, HybridState, HybridStateSerializer
 

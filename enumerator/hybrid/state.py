@@ -20,8 +20,8 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.hybrid_split import FIRST, rows_by_half
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
-from ..api import EnumeratorSource
 from ..large_state import FrozenState, StateDocument, WrittenState
+from ..source_api import EnumeratorSource
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
 )
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
-from ..api import EnumeratorSource, SplitEnumerator, SplitT, StateT
+from ..api import SplitEnumerator, SplitT, StateT
 from ..batch_budget import UNLIMITED
 from ..coordinator.acknowledgements import CommitCounter
 from ..coordinator.context import CoordinatorContext, Readers
@@ -36,6 +36,7 @@ from ..coordinator.returned_splits import SentBackSplits
 from ..coordinator.savepoint import Adoption
 from ..coordinator.threads import AsyncCalls, Threads
 from ..settings import StartingState
+from ..source_api import EnumeratorSource
 
 _FIRST: Final = 1
 """Id of the checkpoint that is made."""

@@ -24,8 +24,8 @@ from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.retention import Retention
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateError, StateMissingError
-from ..api import EnumeratorSource
 from ..coordinator.restore import base_of, restore
+from ..source_api import EnumeratorSource
 from .bootstrap_checkpoint import standing_state
 
 

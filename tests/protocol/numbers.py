@@ -17,8 +17,9 @@ from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer, 
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
+from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.enumerator.batch_budget import BatchRoom
+from pyspark_sluice.enumerator.source_api import EnumeratorSource
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.tests.protocol.opened import opened
 

@@ -25,16 +25,18 @@ from pyspark_sluice.checkpoint_meta.documents.serializer import (
     FileSplitSerializer,
     VersionedSerializer,
 )
-from pyspark_sluice.enumerator.api import EnumeratorSource, SplitEnumerator, SplitEnumeratorContext
+from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.enumerator.batch_budget import BatchRoom
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
-from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
+from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer
 from pyspark_sluice.enumerator.files.ledger.folding import fold
 from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
+from pyspark_sluice.enumerator.source_api import EnumeratorSource
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.listed import Listed
 

@@ -15,7 +15,8 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.enumerator.api import SplitFigures
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits, BatchRoom
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
-from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
+from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.split_costs import SplitCosts, kind_of
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.testing import HandCrankedContext

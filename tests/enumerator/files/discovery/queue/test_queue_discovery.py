@@ -14,7 +14,8 @@ from pyspark_sluice.connector.source.file_source import make_discovery
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchRoom
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
-from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
+from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
