@@ -58,7 +58,7 @@ def test_a_state_that_does_not_exist_yet_is_waited_for(tmp_path, capsys, monkeyp
     assert main(["watch", place, "--count", "2", "--interval", "0.1", "--json"]) == 0
     made[0].coordinator.close()
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert "there is no state" in first["waiting"]
+    assert "no state of a sluice source found" in first["waiting"]
     assert second["files_seen"] == 1
     assert main(["watch", str(tmp_path / "never"), "--count", "1"]) == 0
     assert "waiting for a state" in capsys.readouterr().out

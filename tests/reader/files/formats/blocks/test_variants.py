@@ -101,7 +101,7 @@ def test_what_arrow_shreds_is_put_together(fmt: Any, read_table: Any, tmp_path: 
         (pa.array([None], pa.int32()), b"\x10\x01", "ends early"),
         (pa.array([None], pa.int32()), b"\x02\x01\x00\x00\x02\x0c\x01", "number 0 of 0 names"),
         (pa.array([None], pa.int32()), None, "without any value"),
-        (pa.array([{"a": {"value": b"\x00"}}]), b"\x0c\x05", "no object"),
+        (pa.array([{"a": {"value": b"\x00"}}]), b"\x0c\x05", "not an object"),
     ],
 )
 def test_what_spark_s_variants_have_not_is_refused_by_name(
