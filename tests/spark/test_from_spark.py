@@ -17,7 +17,7 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "from-spark.md"
 SCHEMA = "id long, text string"
 CASES: dict[str, Callable[[Any], None]] = {}
 ELSEWHERE = {
-    "values that Spark's readers lose": "reader/readings/test_tables.py",
+    "values that Spark's readers silently lose": "reader/readings/test_tables.py",
     "a listing that fails": "enumerator/files/test_enumerator.py",
     "Spark's own vectorised readers": "spark/test_landing.py",
 }
@@ -119,7 +119,7 @@ def _directories(lake):
 
 
 def test_every_row_of_the_table_is_shown_by_a_test():
-    text = PAGE.read_text(encoding="utf-8").partition("What is different on purpose:")[2]
+    text = PAGE.read_text(encoding="utf-8").partition("These differences are intended:")[2]
     lines = text.partition("\n## ")[0].splitlines()
     rows = [re.split(r" (?<!\\)\| ", line)[0][2:] for line in lines if line.startswith("| ")]
     assert len(rows) == len(CASES) + len(ELSEWHERE) + 1  # the heading is empty

@@ -127,4 +127,4 @@ def test_a_batch_whose_file_is_gone_or_replaced_after_it_was_acknowledged_goes_o
     assert row["path"].endswith("b.json")
     assert row["reason"] == "given up by order 1: archived by mistake"
     assert main(["waive", str(lake.checkpoint), "--yes"]) == 2
-    assert "no batch is under way" in capsys.readouterr().err
+    assert "no batch is in flight" in capsys.readouterr().err

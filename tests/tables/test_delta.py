@@ -88,7 +88,7 @@ def test_files_that_a_vacuum_has_taken_are_named_before_anything_is_added(tmp_pa
     sink.add(batch_of(tmp_path, 1, ids(0)))
     batch = batch_of(tmp_path, 2, ids(3))
     DeltaTable(str(tmp_path)).vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
-    with pytest.raises(TableError, match="1 data files of a batch are gone"):
+    with pytest.raises(TableError, match="1 data files of a batch are missing"):
         sink.add(batch)
     assert rows_of(tmp_path) == [0, 1, 2]
 
@@ -153,7 +153,7 @@ def test_a_table_in_a_bucket_takes_each_batch_once(bucket, server):
 def test_a_batch_that_never_gets_its_turn_is_an_error(tmp_path, monkeypatch):
     sink = DeltaSink(str(tmp_path), {})
     monkeypatch.setattr(sink, "_commit", lambda table, batch: False)
-    with pytest.raises(TableError, match="another change was made first each time, after 30"):
+    with pytest.raises(TableError, match="another writer committed first each time, after 30"):
         sink.add(batch_of(tmp_path, 1, ids(0)))
 
 

@@ -248,7 +248,7 @@ def test_links_in_a_circle_are_named(tmp_path, links):
         (tmp_path / name).symlink_to(target)
     with pytest.raises(SourceUnavailable, match=next(iter(links)).rpartition("/")[2]) as error:
         found(tmp_path / "root")
-    assert re.search("a circle|Too many levels of symbolic links", str(error.value))
+    assert re.search("a cycle|Too many levels of symbolic links", str(error.value))
 
 
 def test_a_listing_error_names_the_place_and_keeps_its_cause(tmp_path):
