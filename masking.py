@@ -1,9 +1,9 @@
 """Keeps secrets out of what is said: errors, their causes, and the logs that quote them.
 
-What `storageOptions` hold is registered when it is parsed, and every error of ours is told without
-it from then on, wherever it is raised and whatever library it quotes. So are the credentials of
-stores in the environment. Not here: secrets that somebody writes into a path, and what a store
-answers (`checkpoint_meta/storage/errors.py` cuts it).
+What `storageOptions` hold is registered when it is parsed, and every error of this package is
+printed without it from then on, no matter which library it quotes. So are the credentials of stores
+in the environment. Not here: secrets that somebody writes into a path, and what a store answers
+(`checkpoint_meta/storage/errors.py` cuts it).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HARMLESS: Final = frozenset(
         *("default_cache_type", "timeout", "connect_timeout", "read_timeout", "retry_timeout"),
     )
 )
-"""Options that may be told, and have to be for an error to be understood."""
+"""Options that may be printed, and have to be for an error to be understood."""
 
 _IN_ENVIRONMENT: Final = re.compile(
     r"(AWS|S3|AZURE|GOOGLE|GCS)_.*(KEY|KEY_ID|SECRET|TOKEN|PASSWORD|CONNECTION_STRING)"
@@ -41,7 +41,7 @@ _hidden: tuple[str, ...] = ()
 
 
 def hide(options: Mapping[str, Any]) -> None:
-    """From now on no text of an option is told in this process, but for harmless ones."""
+    """From now on no text of an option is printed in this process, but for harmless ones."""
     global _hidden  # noqa: PLW0603 - one process, one set of secrets
     found = {form for text in _secrets(options) for form in _forms(text)}
     if not found.issubset(_hidden):
@@ -87,7 +87,7 @@ def _secrets(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """As it stands in URLs, in JSON and in Python, too."""
+    """As written in URLs, in JSON and in Python, too."""
     if len(text) >= _SHORTEST:
         yield from (text, quote(text), quote(text, safe=""), quote_plus(text))
         yield from (json.dumps(text)[1:-1], repr(text)[1:-1])

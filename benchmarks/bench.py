@@ -12,7 +12,7 @@ from .data import ROWS, Data, size_of
 from .streams import Input, Run, available_now, load
 
 WARM_UPS = 6
-"""Runs before those that count: until then the virtual machine compiles both sources' code."""
+"""Runs before those that count: until then the JVM compiles both sources' code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Bench:
         """Drain by AvailableNow, sources in turn, warmed up; medians of the time.
 
         With `peer_once` a peer that takes minutes is run a single time, after the others; without
-        `peers` there is none.
+        `peers` there is no peer.
         """
         found: dict[str, list[Run]] = {"sluice": [], "spark": []}
         with_peer = self.peers and peers
@@ -84,5 +84,5 @@ def median(values: list[float]) -> float:
 
 
 def median_or_none(values: list[float]) -> float | None:
-    """The middle one; None where there are none."""
+    """The middle one; None without any."""
     return statistics.median(values) if values else None

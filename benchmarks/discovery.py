@@ -64,7 +64,7 @@ def _waiting(
     """What is measured, in seconds.
 
     Returns:
-        for each new file until its batch is done; of processor time while there is none, by
+        for each new file until its batch is done; of processor time while nothing is new, by
         process; until everything is in that was there at the start.
     """
     read = Input(tree, SMALL_SCHEMA, "json", {"maxFilesPerTrigger": str(min(count, 100_000))})
@@ -94,7 +94,7 @@ def _waiting(
 
 
 def _spark_that_knows(spark: SparkSession, source: str, read: Input, checkpoint: str) -> DataFrame:
-    """Spark's source on a checkpoint in whose log every file stands: to read them takes minutes."""
+    """Spark's source on a checkpoint in whose log every file is: to read them takes minutes."""
     with tempfile.TemporaryDirectory() as seed:
         write_small(Path(seed) / "seed.json", 0)
         first = load(spark, source, replace(read, path=Path(seed)), checkpoint)
@@ -136,7 +136,7 @@ def _processor_seconds() -> dict[tuple[str, int], float]:
     used = {}
     for process, _, command in rows:
         if int(process) in below and int(process) != os.getpid():
-            what = "the virtual machine" if "java" in command else "Python processes"
+            what = "the JVM" if "java" in command else "Python processes"
             used[what, int(process)] = _seconds_of(int(process))
     return used
 

@@ -104,7 +104,7 @@ def aggregate(
         source: "sluice", in the order of event time, or "spark".
         path: as `write_hours` has made it.
         watermark: how long the query waits for late rows.
-        hours: so many hours, thus files, are in a batch.
+        hours: so many hours, and as many files, are in a batch.
     """
     options = {"maxFilesPerTrigger": str(hours)}
     if source == "sluice":

@@ -1,7 +1,7 @@
 """What `latestOffset` and a small batch cost, above all where a write to the state takes time.
 
 The figures of the call are without Spark: the real coordinator, enumerator and listing over a
-directory, readers that acknowledge, and a state whose writes take as long as they are told to.
+directory, readers that acknowledge, and a state whose writes take as long as requested.
 The batches are real queries, with state in a directory or in S3 on loopback.
 """
 

@@ -1,6 +1,6 @@
 """Drains a directory with Flink's FileSource into its black hole and prints the seconds it took.
 
-Run by an interpreter that has PyFlink, which cannot live beside PySpark:
+Run by an interpreter that has PyFlink, which cannot be installed next to PySpark:
 `python flink_peer.py <path> <format> <columns in Flink's SQL>`. Imports nothing of Sluice.
 """
 
@@ -16,7 +16,7 @@ PARALLELISM = "2"
 
 
 def main(path: str, file_format: str, columns: str) -> None:
-    """Time from the submission of the job to its end; the virtual machine is up before.
+    """Time from the submission of the job to its end; the JVM is up before.
 
     Streaming mode, which on small files is the faster of Flink's two.
     """

@@ -3,7 +3,7 @@
 And how much a reader grows by the longest record, row or block that it reads by default, next to
 the bound of `reader/files/io/memory_bounds.py`.
 
-Each reading is a process of its own, without Spark: what a Python worker holds besides pyspark.
+Each reading is a process of its own, without Spark: what a Python worker holds next to pyspark.
 `make bench BENCH=memory`; `SLUICE_BENCH_MB` sets the size of the large files (2,000 by default).
 """
 
@@ -80,7 +80,7 @@ def memory(bench: Bench) -> Iterator[Result]:
         path = _file(bench, f"longest_{name}", write, LONGEST_MB)
         _, grown = _peak(path, options)
         bound = held_at_most(ReaderOptions(**options), LONGEST_MB * 1_000_000)
-        note = f"{grown / 1e6 / LONGEST_MB:.1f} times the record, besides Python and its imports"
+        note = f"{grown / 1e6 / LONGEST_MB:.1f} times the record, without Python and its imports"
         work = f"growth by one record of {LONGEST_MB} MB, {name}"
         yield Result(work, grown / 2**20, bound / 2**20, "MiB", "the bound", note)
 
@@ -124,7 +124,7 @@ def _text(line: Callable[[dict[str, Any]], str], opened: Any = open) -> Callable
 
 
 def _fill(out: SupportsWrite[bytes], size: int, line: Callable[[dict[str, Any]], str]) -> None:
-    """So many bytes of content, whatever they take when they are compressed."""
+    """So many bytes of content before compression."""
     written = 0
     for table in _tables():
         data = "".join(map(line, table.to_pylist())).encode()

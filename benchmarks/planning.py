@@ -26,7 +26,7 @@ _PER_BATCH = 100
 def latest_offset_milliseconds(landing: Path, pause: float = 0.05) -> tuple[float, float]:
     """(whole call, of which publishing one object of the same size): medians over the batches.
 
-    `pause` stands for the batch that runs meanwhile: the time in which the next one is planned.
+    `pause` represents the batch that runs meanwhile: the time in which the next one is planned.
     """
     given = {"path": str(landing), "checkpointlocation": "/unused", "fileformat": "json"}
     source = FileSource(parse_options(given, streaming=True), pa.schema([("id", pa.int64())]))

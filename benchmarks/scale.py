@@ -167,7 +167,7 @@ class Driver:
             self.coordinator.prepare_available_now()
 
     def batch(self, start: CheckpointRef) -> CheckpointRef:
-        """Spark's calls for one batch; the same reference where there is none."""
+        """Spark's calls for one batch; the same reference without one."""
         end = self.coordinator.latest(start)
         if end != start:
             self.batch_of(start, end)

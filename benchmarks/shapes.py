@@ -325,7 +325,7 @@ SHAPES: Sequence[Shape] = (
     _shape("events", "parquet", _EVENTS, 200_000, _events_parquet),
     _shape("60 columns", "parquet", _wide_schema(60), 300_000, _as_parquet(_wide(60))),
     _shape("300 columns", "parquet", _wide_schema(300), 60_000, _as_parquet(_wide(300))),
-    # Spark reads what other writers call a timestamp as one, whatever it is declared as.
+    # Spark reads what other writers call a timestamp as one under any declaration.
     _shape("rides", "orc", _RIDES.replace("timestamp_ntz", "timestamp"), 2_000_000, _rides_orc),
     _shape("rides", "avro", _RIDES, 400_000, _rides_avro),
 )

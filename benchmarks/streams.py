@@ -71,7 +71,7 @@ def load(spark: SparkSession, source: str, read: Input, checkpoint: str) -> Data
     """The streaming frame of `source`: "sluice" or "spark"."""
     reader = spark.readStream.schema(read.schema).options(**read.options)
     if source == "spark":
-        # Names in folders like d0001 are no partitions, but Spark has to be told to go down.
+        # Names in folders like d0001 are no partitions, but Spark has to be asked to go down.
         reader = reader.format(read.file_format).option("recursiveFileLookup", "true")
         return reader.load(str(read.path))
     reader = reader.format("sluice").option("fileFormat", read.file_format)

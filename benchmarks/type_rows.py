@@ -145,7 +145,7 @@ def _sparks_nanoseconds(spark: SparkSession, frame: DataFrame) -> float:
         group = f"types {time.perf_counter_ns()}"
         context.setJobGroup(group, group)
         frame.write.format("noop").mode("overwrite").save()
-        # What tasks took is told behind their end.
+        # What tasks took is reported after their end.
         inner.listenerBus().waitUntilEmpty()
         status, tracker = inner.statusStore(), context.statusTracker()
         jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]

@@ -177,7 +177,7 @@ class CheckpointHistory:
 
         Raises:
             StateMissingError: a link is gone.
-            StateCorruptError: a link is damaged, or a base is and what it stands for is gone.
+            StateCorruptError: a link is damaged, or a base is and what it replaces is gone.
         """
         bases = set(self.bases()) - self._skipped_bases
         checkpoints = self.checkpoints() if ref in bases else ()
@@ -221,7 +221,7 @@ class CheckpointHistory:
         return sorted(self._unreadable)
 
     def header(self, ref: CheckpointRef) -> CheckpointHeader:
-        """What stands at the head of `ref`, read anew: walking far back must not empty the memory.
+        """The header of `ref`, read again: walking far back must not empty the memory.
 
         Raises:
             StateMissingError: it is not there.

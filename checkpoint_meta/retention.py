@@ -20,8 +20,8 @@ class Retention:
     """Deletes for one incarnation of the coordinator.
 
     What a newer epoch has written is never deleted. What an older one has written may be part of
-    a newer one's chain as well; a newer one that Spark knows of goes on from what this one has
-    handed to Spark, and thus from something that is retained. `check_still_ours` is asked before
+    a newer one's chain as well; a newer one that Spark knows of builds on what this one has
+    handed to Spark, and so on something that is retained. `check_still_ours` is asked before
     each deletion all the same: a superseded coordinator that begins to delete stops at once.
     """
 

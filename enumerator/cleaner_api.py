@@ -1,6 +1,6 @@
 """The contract of what takes read splits out of the source's way.
 
-Not here: when splits are read for good (`coordinator/source_cleanup.py`), and files
+Not here: when splits count as read (`coordinator/source_cleanup.py`), and files
 (`files/cleaning`).
 """
 
@@ -16,13 +16,14 @@ SplitT = TypeVar("SplitT")
 class SourceCleaner(ABC, Generic[SplitT]):
     """Removes what no restore reads again. On a worker thread, one call at a time.
 
-    What it has been told and not done is in `state`, which is made durable after each step; after a
-    crash it is told once more what came after that, so doing a thing twice must do no harm.
+    What it has been asked and has not done is in `state`, which is made durable after each step;
+    after a crash it is asked again for what came after that, so doing a thing twice must do no
+    harm.
     """
 
     @abstractmethod
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave earlier. Called before anything else, if at all."""
+        """Resume from what `state` gave earlier. Called before anything else, if at all."""
 
     @abstractmethod
     def take_in(self, read: Iterable[tuple[SplitT, SplitT | None]]) -> None:
@@ -33,7 +34,7 @@ class SourceCleaner(ABC, Generic[SplitT]):
 
     @abstractmethod
     def spare(self, splits: Iterable[SplitT]) -> None:
-        """These are to be read once more: forget that they were read, until it is told anew.
+        """These are to be read again: forget that they were read, until they are reported again.
 
         Called after `take_in` and before `clean`, more than once for the same splits.
         """

@@ -3,8 +3,8 @@
 A source that does nothing of this has its chains folded by `EnumeratorSource.advance_state`, and
 its bases written from what they fold to. One that overrides `restore_state` gets the columns of the
 chain as they are; one whose enumerator overrides `freeze_state` has its bases written from what the
-enumerator keeps in memory anyway, with objects beside them (`Attachments`) that are not written
-anew each time.
+enumerator keeps in memory anyway, with objects next to them (`Attachments`) that are not written
+again each time.
 
 Not here: when bases are written (`coordinator/upkeep.py`).
 """
@@ -68,7 +68,7 @@ class WrittenState:
 
 
 class FrozenState(ABC):
-    """A whole state as of one cut, whatever has changed since."""
+    """A whole state as of one cut, without later changes."""
 
     @abstractmethod
     def write(self, attachments: Attachments) -> WrittenState:

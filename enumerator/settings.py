@@ -59,7 +59,7 @@ class CoordinatorSettings:
     """How long closing waits for an enumerator that is busy."""
 
     idle_patience: float = 0.0
-    """How long a question that follows one without news waits for some, for Spark asks anew at
+    """How long a question that follows one without news waits for some, for Spark asks again at
     once. No run that ends waits."""
 
     upkeep_patience: float = 10.0
@@ -76,8 +76,8 @@ class CoordinatorSettings:
     """
 
     ingest_again: bool = False
-    """A query that begins anew may begin over a state that has been read from."""
+    """A query without state may begin over a state that has been read from."""
 
     starting_state: Callable[[], StartingState] | None = None
-    """Finds the savepoint. Asked before the first checkpoint only: after it, this state stands
+    """Finds the savepoint. Asked before the first checkpoint only: after it, this state is
     alone and the other one may be gone."""

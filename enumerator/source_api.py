@@ -62,7 +62,7 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
         return False
 
     def attachments_of(self, state: StateT) -> Sequence[Attachment]:
-        """Objects that a snapshot needs besides its rows; they are the enumerator's own."""
+        """Objects that a snapshot needs in addition to its rows; they are the enumerator's own."""
         return ()
 
     def advance_state(
@@ -83,7 +83,8 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
         """The state after the last of `chain`; None if there is nothing in it. A pure function.
 
         The first of `chain` is a base, or the first checkpoint of all. Overridden by a source
-        whose state is too large for `advance_state`; `attachments` reads what stands beside bases.
+        whose state is too large for `advance_state`; `attachments` reads what is stored next to
+        bases.
         """
         state: StateT | None = None
         for document in chain:

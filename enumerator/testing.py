@@ -148,7 +148,7 @@ class HandCrankedCalls(AsyncCalls):
             self.make_write(-1)
 
     def make_write(self, index: int) -> None:
-        """Make one of the writes that wait, in whatever order."""
+        """Make one of the writes that wait, in any order."""
         if self._stopped.is_set():
             return
         write = self.writes.pop(index)

@@ -18,7 +18,7 @@ from .api import ReaderContext, Report, SplitReader, SplitUnfinished
 
 
 class HybridReader(SplitReader[HybridSplit]):
-    """Makes the reader of a half when a split of it is to be read, and only then."""
+    """Makes the reader of a part when a split of it is to be read, and only then."""
 
     def __init__(
         self,

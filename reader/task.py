@@ -276,7 +276,7 @@ class ReaderTask(Generic[SplitT]):
             query_id=attempt.query_id,
             reported=reported,
         )
-        # It only spares the driver a wait, and whoever closes a reader wants no error. A process
+        # It only spares the driver a wait, and closing a reader must not raise. A process
         # that is ending has no threads left that could talk to an object store.
         if sys.is_finalizing():
             return

@@ -46,7 +46,7 @@ class IcebergSink(TableSink):
     @override
     def opened(self) -> Table:
         self._table.refresh()
-        # In this copy only. A conflict must not put the files on top of whatever the other writer
+        # In this copy only. A conflict must not put the files on top of what the other writer
         # has added: that may have been this batch.
         self._table.metadata.properties["commit.retry.num-retries"] = "0"
         return self._table

@@ -2,7 +2,7 @@
 
 A comment in front of a block says how it is kept true:
 
-    <!-- from: FILE -->          it stands in that file, which a test runs
+    <!-- from: FILE -->          it is in that file, which a test runs
     <!-- not run: REASON -->     it cannot be run here
 
 A block without one is run by `spark/test_pages_run.py`, in order, with the others of its page. What
@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).resolve().parent.parent
 RUNNABLE = ("python", "sh")
 PASSIVE = ("text", "json", "ini", "{toctree}")
-"""What stands in a page to be looked at: shapes of data, and the site's own directive."""
+"""What is in a page to be looked at: shapes of data, and the site's own directive."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A home of Spark whose Python processes start in half of the time.
 
 They would import PySpark out of Spark's zip file, which holds no bytecode: each of them compiles it
-anew, a second and more, and a query starts several. Without the zip file they import what is
+again, a second and more, and a query starts several. Without the zip file they import what is
 installed. What a newcomer starts has a test with the zip file (`spark/test_first_minute.py`).
 """
 

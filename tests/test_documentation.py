@@ -1,4 +1,4 @@
-"""The documentation is true: tables are current, the quick start runs as it stands."""
+"""The documentation is true: tables are current, the quick start runs unchanged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_every_document_that_the_readme_links_to_is_there():
 
 
 def test_every_file_that_is_named_anywhere_is_there():
-    # In docstrings, too: beside the file, or below any folder that it is in.
+    # In docstrings, too: next to the file, or below any folder that it is in.
     missing = []
     for path in _texts():
         folders = [folder for folder in path.parents if folder.is_relative_to(ROOT)]

@@ -1,4 +1,4 @@
-"""What storageOptions keep secret stands in no error and no cause of one."""
+"""What storageOptions keep secret is in no error and no cause of one."""
 
 from __future__ import annotations
 

@@ -1,15 +1,28 @@
-"""README, docs, help texts and messages use the words that a reader would search for."""
+"""README, docs, messages and comments use the words that a reader would search for."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+PACKAGES = (
+    "checkpoint_meta",
+    "connector",
+    "enumerator",
+    "reader",
+    "tables",
+    "tests",
+    "benchmarks",
+    "examples",
+    "tools",
+)
 
 WORDS = {
     r"virtual machines?": "the JVM",
@@ -70,12 +83,12 @@ def test_documentation_uses_plain_words(page):
     assert found == []
 
 
-def test_texts_that_the_program_prints_use_plain_words():
-    # Errors, log lines, descriptions of options and help texts are string literals.
+def test_code_uses_plain_words():
+    # Literals (errors, log lines, descriptions of options, help texts), docstrings, comments.
     found = [
         f"{path.relative_to(ROOT)}:{line}: {idiom}"
         for path in _modules()
-        for line, text in _printed(path)
+        for line, text in (*_literals(path), *_comments(path))
         for idiom in idioms(text)
     ]
     assert found == []
@@ -87,24 +100,39 @@ def test_the_list_finds_an_idiom_across_a_line_end_and_spares_longer_words():
 
 
 def _modules() -> Iterator[Path]:
-    for package in ("checkpoint_meta", "connector", "enumerator", "reader", "tables"):
+    for package in PACKAGES:
         yield from sorted((ROOT / package).rglob("*.py"))
-    yield ROOT / "errors.py"
-    yield ROOT / "masking.py"
+    yield from sorted(ROOT.glob("*.py"))
 
 
-def _printed(path: Path) -> Iterator[tuple[int, str]]:
-    """Literals of a module; of its docstrings only those of commands, which are their help."""
+def _literals(path: Path) -> Iterator[tuple[int, str]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    silent = {
-        id(statement.value)
+    docstrings = {
+        id(node.body[0].value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        and not (isinstance(node, ast.FunctionDef) and "commands" in path.parts)
-        for statement in node.body
-        if isinstance(statement, ast.Expr)
+        and isinstance(node.body[0], ast.Expr)
     }
+    in_tests = ROOT / "tests" in path.parents
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and id(node) not in silent:
+        # What tests pass as data, and what they quote of other programs, may be anything.
+        is_checked = not in_tests or id(node) in docstrings
+        if is_checked and isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
+
+
+def _comments(path: Path) -> Iterator[tuple[int, str]]:
+    """Comments, those of consecutive lines as one."""
+    above = -1
+    block: list[str] = []
+    with path.open("rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            if token.type != tokenize.COMMENT:
+                continue
+            if block and token.start[0] != above + 1:
+                yield above, " ".join(block)
+                block.clear()
+            above = token.start[0]
+            block.append(token.string.lstrip("# "))
+    if block:
+        yield above, " ".join(block)

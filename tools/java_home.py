@@ -61,7 +61,7 @@ def _home_of(java: str) -> Path:
 
 
 def _release(home: Path) -> int:
-    """The feature release of the runtime at `home`; 0 if there is none that starts."""
+    """The feature release of the runtime at `home`; 0 if nothing there starts."""
     try:
         asked = subprocess.run(
             [home / "bin" / "java", "-version"],
@@ -83,7 +83,7 @@ def _fetch() -> Path | None:
     FOLDER.mkdir(exist_ok=True)
     try:
         home = Path(jdk.install(str(FETCHED), path=str(FOLDER)))
-    except Exception as error:  # noqa: BLE001 whatever goes wrong, the way out is the same
+    except Exception as error:  # noqa: BLE001 any failure has the same remedy
         print(f"sluice: fetching Java failed: {error}", file=sys.stderr)
         return None
     mac = home / "Contents" / "Home"

@@ -84,7 +84,7 @@ def _packages_of(extra: str) -> list[str]:
 
 
 def _link(venv: Path) -> None:
-    """Give the root its import name on a path of its own, whatever its folder is called.
+    """Give the root its import name on a path of its own, under any folder name.
 
     mypy needs that, and so does Spark, which finds sources by looking through the path: an
     editable install alone can be imported, but not found.

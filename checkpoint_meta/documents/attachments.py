@@ -1,4 +1,4 @@
-"""Immutable objects that belong to a source's state and are too large to be written anew each time.
+"""Immutable objects of a source's state that are too large to be written again each time.
 
 A base refers to them by name, size and checksum. They are deleted when nothing that is retained
 refers to them any more (`retention.py`).

@@ -35,7 +35,7 @@ class Seed(BaseModel):
     epoch: int
     lineage: str
     checkpoint_checksum: str
-    """See `CheckpointIdentity`: what this state is, whatever else is in the directory."""
+    """See `CheckpointIdentity`: what this state is, without the rest of the directory."""
 
     origin: Mapping[str, Any]
     """Where the state was taken from."""

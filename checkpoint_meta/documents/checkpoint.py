@@ -30,7 +30,7 @@ FORMAT_VERSION: Final = 1
 
 _KEY = b"sluice"
 _UNSIGNED = "unsigned" * 8
-"""Stands where the checksum goes while the checksum is computed."""
+"""Is in the place of the checksum while the checksum is computed."""
 
 
 class QuarantinedSplit(BaseModel):
@@ -105,7 +105,7 @@ class CheckpointHeader(BaseModel):
     without a target. Without it the next batch is sized by a guess."""
 
     attachments: list[Attachment] = []
-    """Objects below `index/` that belong to the state besides its rows."""
+    """Objects below `index/` that belong to the state in addition to its rows."""
 
     orders: int = 0
     """Number of the newest order of this directory that the state contains (`orders.py`)."""
@@ -152,7 +152,7 @@ class Checkpoint:
 
     @property
     def identity(self) -> CheckpointIdentity:
-        """Of a checkpoint that is signed, or of the one that a base stands for."""
+        """Of a checkpoint that is signed, or of the one that a base replaces."""
         checksum = self.header.stands_for or self.header.checksum[:CHECKSUM_DIGITS]
         return CheckpointIdentity(self.ref, self.header.lineage, checksum)
 
@@ -185,7 +185,7 @@ class Checkpoint:
             metadata={_KEY: text.encode()},
         )
         sink = pa.BufferOutputStream()
-        # Most files are small, with many small columns: zstd sets up for each of them anew, and
+        # Most files are small, with many small columns: zstd sets up for each of them again, and
         # takes twenty times as long.
         options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
         with pa.ipc.new_file(sink, schema, options=options) as writer:
@@ -197,7 +197,7 @@ class Checkpoint:
                 writer.write_batch(pa.record_batch(columns, schema=schema))
         data: bytes = sink.getvalue().to_pybytes()
         checksum = hashlib.sha256(data).hexdigest()
-        # The metadata stands twice in an Arrow file: at its head and in its footer.
+        # The metadata is twice in an Arrow file: at its head and in its footer.
         data = data.replace(_UNSIGNED.encode(), checksum.encode())
         header = self.header.model_copy(update={"checksum": checksum})
         return replace(self, header=header, file=data)
@@ -223,7 +223,7 @@ class Checkpoint:
                 split_type = reader.schema.field("split").type
                 state_type = reader.schema.field("state").type
         except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
-            # Whatever a flipped bit makes a decoder say.
+            # Any error that a flipped bit can cause in a decoder.
             raise _corrupt(
                 where, f"{type(error).__name__}: {error}", "an Arrow IPC file"
             ) from error

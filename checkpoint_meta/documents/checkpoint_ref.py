@@ -61,7 +61,7 @@ CHECKSUM_DIGITS: Final = 16
 
 
 def refs_in(leaves: Iterable[str]) -> list[CheckpointRef]:
-    """The checkpoints that names in a directory stand for, oldest first; other names are skipped.
+    """The checkpoints that names in a directory mean, oldest first; other names are skipped.
 
     What a copy or a mount leaves lying about must not stop a restart.
     """
@@ -77,7 +77,7 @@ NO_CHECKPOINT = CheckpointRef(0, 0)
 
 
 def new_lineage() -> CheckpointIdentity:
-    """What the first checkpoint of a query goes on from: nothing but a lineage of its own."""
+    """What the first checkpoint of a query begins with: nothing but a lineage of its own."""
     return CheckpointIdentity(NO_CHECKPOINT, secrets.token_hex(8), "")
 
 

@@ -62,7 +62,7 @@ def parsed(
     *,
     sealed_with: str = "format",
 ) -> DocumentT:
-    """A document as its model; a newer one is called newer, whatever else is in it.
+    """A document as its model; a newer one is reported as newer, even if it cannot be read.
 
     Args:
         model: what it has to be.

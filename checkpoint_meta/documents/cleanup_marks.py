@@ -62,7 +62,7 @@ class CleanedMarks:
             try:
                 marks.append(self._read(f"{CLEANED}/{leaf}"))
             except (FileNotFoundError, StateCorruptError):
-                continue  # The one before it says less, and all is done once more from there.
+                continue  # The one before it says less, and everything is repeated from there.
         return marks
 
     def check(self) -> Iterator[tuple[str, StateError]]:

@@ -58,7 +58,7 @@ def open_format(store: StateStore) -> None:
             if known:
                 LOG.warning("%s is lost; restored from the claims", where)
     if document.startswith(found) and len(found) < len(document):
-        # A copy that was interrupted; every checkpoint names its own version besides.
+        # A copy that was interrupted; every checkpoint names its own version, too.
         LOG.warning("%s is truncated (%d bytes); completed from its beginning", where, len(found))
         found = document
     try:

@@ -1,6 +1,6 @@
 """Whether the process that has claimed a state directory runs: what it writes, and how others ask.
 
-A claim says which process it is, in a way that a recycled process id, another container with the
+A claim says which process it is, so that a recycled process id, another container with the
 same host name, or a restarted machine cannot be taken for. Where the process cannot be looked at,
 because it is on another machine or in another process namespace, its heartbeat says it: an object
 that is written every minute. Nobody writes the heartbeats of a copied claim.

@@ -1,6 +1,6 @@
 """A split of one half of a hybrid source: the half's own split, and the number of the half.
 
-The columns of both halves are next to each other, and each row says with which version of its
+The columns of both parts are next to each other, and each row says with which version of its
 half's serializer it was written, so any source can be either half.
 
 Not here: the switch from one half to the other (`enumerator/hybrid`).
@@ -31,7 +31,7 @@ class HybridSplit:
 
     @property
     def split_id(self) -> str:
-        """The id that the half gives it: no checkpoint has splits of both halves."""
+        """The id that its part gives it: no checkpoint has splits of two parts."""
         return str(self.split.split_id)
 
 

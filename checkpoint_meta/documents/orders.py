@@ -1,12 +1,12 @@
-"""What a person has asked of a query: ranges to be read again, to be let go of, or given up.
+"""What a person has asked of a query: ranges to be read again, to be dropped, or given up.
 
-An order is written once, by a command, beside a query that is stopped or runs; it is the audit
+An order is written once, by a command, next to a query that is stopped or runs; it is the audit
 record, too, and stays. A coordinator applies the orders that its state does not contain when it
 opens the state, and its next checkpoint says up to which number they are in it. So:
 
 - a crash before an order is created: nothing has happened;
 - after it: the order is applied at the next start;
-- between that and the next checkpoint: it is applied once more, to the same state as before;
+- between that and the next checkpoint: it is applied again, to the same state as before;
 - a restore from a checkpoint that does not contain it yet: likewise. Once on every chain.
 
 Not here: what an order means for a source (enumerator), who may write one (connector).
@@ -101,7 +101,7 @@ class Orders:
         self._store = store
 
     def newest(self) -> int:
-        """The number of the newest order; 0 if there is none."""
+        """The number of the newest order; 0 without orders."""
         stems = [leaf.removesuffix(".json") for leaf in self._store.list(ORDERS)]
         return max((int(stem) for stem in stems if stem.isascii() and stem.isdigit()), default=0)
 

@@ -61,7 +61,7 @@ class _OfAttempt(BaseModel):
     reader: int
     attempt: int
     query_id: str = ""
-    """Spark's `sql.streaming.queryId`, empty where there is none."""
+    """Spark's `sql.streaming.queryId`, empty if not set."""
 
 
 class ReaderCommit(_OfAttempt):
@@ -96,7 +96,7 @@ class ReaderCommit(_OfAttempt):
     """(type, JSON value) for the enumerator, in order."""
 
     shape: Mapping[str, Any] = {}
-    """What shaped the rows besides the splits, as JSON values; never a secret. A later attempt
+    """What else than the splits shaped the rows, as JSON values; never a secret. A later attempt
     reads under the same."""
 
     landed: Sequence[LandedFile] | None = None
@@ -121,7 +121,7 @@ class ReaderCommit(_OfAttempt):
         return found
 
     def verdict(self, index: int) -> str:
-        """What was decided for one split; equal texts for equal outcomes, whatever the figures."""
+        """What was decided for one split; equal texts for equal outcomes, figures excluded."""
         for split in self.returned:
             if split.index == index:
                 return "sent back"
@@ -162,7 +162,7 @@ class ReaderCommit(_OfAttempt):
 class Abandonment(_OfAttempt):
     """An attempt was closed half-way: Spark wanted no more of its rows, or ended it.
 
-    An object of its own beside the commit, so that it can never stand in the way of one: the
+    An object of its own next to the commit, so that it can never block one: the
     loser of two speculative attempts is closed too, before or after the winner acknowledges.
     Where a reader has no commit it explains why, and nobody has to wait for one.
     """
@@ -187,7 +187,7 @@ class ReaderCommits:
         return commit
 
     def find(self, ref: CheckpointRef, reader: int) -> ReaderCommit | None:
-        """The commit of `reader` for `ref`, looked for by its name; None if there is none yet."""
+        """The commit of `reader` for `ref`, looked for by its name; None if not published yet."""
         try:
             return self._read(reader_object(ref, reader))
         except FileNotFoundError:

@@ -1,6 +1,6 @@
 """The schema of a query's source, version by version, where nobody has given it.
 
-One immutable object a version; whoever wants to go on from the newest creates the next one, and
+One immutable object a version; a change to the newest one creates the next one, and
 finds out if somebody else has. Not here: how a schema is inferred or grows.
 """
 

@@ -1,4 +1,4 @@
-"""What the protocol asks of a split, whatever its source.
+"""What the protocol asks of a split of any source.
 
 Not here: the splits of files (`file_split.py`).
 """

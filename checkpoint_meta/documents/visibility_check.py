@@ -1,6 +1,6 @@
 """The proof that two processes see the same state directory.
 
-A published checkpoint holds its own checksum. Where it stands in the object, and what it says, is
+A published checkpoint holds its own checksum. Where it is in the object, and what it says, is
 the checkpoint's seal: small enough to travel with every task, and one short look to compare,
 however large the object is.
 
@@ -24,7 +24,7 @@ VISIBILITY_PAUSES: Final = (0.2, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """A checksum, and where in which object it stands."""
+    """A checksum, and where in which object it is."""
 
     name: str
     position: int

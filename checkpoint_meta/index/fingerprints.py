@@ -142,7 +142,7 @@ class SeenKeys:
         return len(self.names)
 
     def find(self, names: Names) -> npt.NDArray[np.intp]:
-        """Where each of `names` stands, -1 for those that are not here."""
+        """The position of each of `names`, -1 for those that are not here."""
         if not len(self) or not len(names):
             return np.full(len(names), -1, np.intp)
         # In order, so that one search finds in the cache what the one before has read.

@@ -93,7 +93,7 @@ def write_files(batches: Iterable[pa.RecordBatch]) -> bytes:
 
 
 def join_files(objects: Sequence[bytes]) -> bytes:
-    """The files of several runs, the oldest first: their batches as they stand, compressed."""
+    """The files of several runs, the oldest first: their batches as stored, compressed."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, SEEN_FILES):
         pass

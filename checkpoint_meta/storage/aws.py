@@ -50,7 +50,7 @@ def aws_client(service: str, config: ClientConfig, longest_wait: float = 0.0) ->
         seconds["read_timeout"] += longest_wait
     settings = Config(
         signature_version=UNSIGNED if config.store.get("skip_signature") else None,
-        # Whoever calls has more patience, and counts.
+        # The caller retries for longer, and counts.
         retries={"mode": "standard", "total_max_attempts": 2},
         **seconds,
     )
@@ -65,7 +65,7 @@ def as_os_errors(where: str) -> Iterator[None]:
     """What boto3 raises as errors of the operating system; `where` is what they name.
 
     Raises:
-        PermissionError: the credentials do not permit it, or there are none.
+        PermissionError: the credentials are missing or do not permit it.
         FileNotFoundError: there is no such bucket or queue.
         OSError: anything else, after boto3's own retries.
     """

@@ -64,7 +64,7 @@ class Bucket:
         self.name = name
         provider = BY_SCHEME[scheme]
         self.scheme: str = provider.path_scheme
-        """As it stands in URLs."""
+        """As written in URLs."""
         self._lists_with_boto = provider.lists_with_boto
         self._config = config
         self._store = _client(scheme, name, config)
@@ -138,7 +138,7 @@ class Bucket:
         self._ends.clear()
 
     def _s3_page(self, prefix: str, **asked: Any) -> Mapping[str, Any]:
-        """One page of S3 through boto3, which knows an error whatever its status is."""
+        """One page of S3 through boto3, which recognizes an error with any status."""
 
         def ask() -> Mapping[str, Any]:
             if self._s3 is None:
@@ -205,7 +205,7 @@ class Bucket:
     def folders(self, prefix: str, after: str) -> list[str]:
         """Some prefixes below `prefix` behind a key, in order; none where the store tells none.
 
-        One request at most, whatever lies there: they only share out a long listing.
+        One request at most, however much is there: they only share out a long listing.
         """
         if not self._lists_with_boto:
             return []

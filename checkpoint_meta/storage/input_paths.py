@@ -1,6 +1,6 @@
 r"""What `load` is given: one path or several, each with or without wildcards.
 
-Several stand between commas, as Hadoop has them: those within `{a,b}` separate alternatives. A
+Several are separated by commas, as Hadoop has them: those within `{a,b}` separate alternatives. A
 backslash before one of ``* ? [ ] { } , \`` makes it a character like any other.
 
 Not here: which names a wildcard matches (enumerator), opening anything.
@@ -20,7 +20,7 @@ _WILD = re.compile(r"(?<!\\)(?:\\\\)*[*?\[{]")
 _ESCAPED = re.compile(r"\\([*?\[\]{},\\])")
 _QUOTED_MARK = re.compile("%(2A|3F|5B|5D|7B|7D|2C|5C)", re.IGNORECASE)
 _LITERAL = ("http", "https")
-"""Schemes in whose URLs a question mark is none."""
+"""Schemes in whose URLs a question mark is an ordinary character."""
 
 
 class LoadedPath(NamedTuple):
@@ -45,7 +45,7 @@ def loaded_paths(text: str) -> list[LoadedPath]:
     """All that `text` names, in its order.
 
     Raises:
-        ValueError: a wildcard stands where none can be.
+        ValueError: a wildcard is where none is allowed.
     """
     pieces = filter(None, map(str.strip, _split(text)))
     whole = [path for piece in pieces for path in _alternatives(piece)]
@@ -58,7 +58,7 @@ def joined(paths: Iterable[str]) -> str:
 
 
 def literal(path: str) -> str:
-    """The text that names `path`, whatever characters it has."""
+    """The text that names `path`; special characters are escaped."""
     return re.sub(r"([*?\[\]{},\\])", r"\\\1", path)
 
 
@@ -82,7 +82,7 @@ def _unescaped_marks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _alternatives(path: str) -> list[str]:
-    # A name cannot hold a slash, so `{a/b,c}` stands for two paths.
+    # A name cannot hold a slash, so `{a/b,c}` means two paths.
     depth, opened = 0, 0
     for at, character in _unescaped_marks(path):
         if character == "{":

@@ -1,4 +1,4 @@
-"""One record for each object store: whatever has to know one store from another reads it here.
+"""One record for each object store: everything that differs between stores is in it.
 
 A store that the client knows too is added by its record alone.
 

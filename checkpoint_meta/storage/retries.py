@@ -45,7 +45,7 @@ def is_final(error: BaseException | None) -> bool:
 
 
 def delays(first: float = 0.1, factor: float = 3.0) -> Iterator[float]:
-    """Seconds before each new try, for ever: growing, and spread lest many clients move as one."""
+    """Seconds before each new try, for ever: growing, with jitter for many clients."""
     delay = first
     while True:
         yield delay * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, hides nothing

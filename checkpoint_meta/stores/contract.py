@@ -26,7 +26,7 @@ class StateStore(ABC):
 
         Raises:
             FileExistsError: `name` is there already. A store that repeats requests by itself may
-                raise it for what it has just created: whoever calls compares the content.
+                raise it for what it has just created: the caller compares the content.
         """
 
     @abstractmethod
@@ -47,7 +47,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def list(self, directory: str) -> list[str]:
-        """Leaf names directly in `directory`, sorted; empty where there is none."""
+        """Leaf names directly in `directory`, sorted; empty if it does not exist."""
 
     @abstractmethod
     def delete(self, name: str) -> None:

@@ -22,10 +22,10 @@ from .contract import StateStore
 ATOMIC_CREATE: Final = {
     known: provider.create for provider in PROVIDERS for known in provider.schemes.values()
 }
-"""File systems that state may be kept on, besides local ones -> why their create is atomic.
+"""File systems that state may be kept on, in addition to local ones -> why their create is atomic.
 
 The base class of fsspec looks first and writes then, so that two coordinators could both believe
-that an epoch is theirs; whatever inherits that (HDFS, WebHDFS, FTP, SFTP, SMB, the Azure Data Lake
+that an epoch is theirs; what inherits that (HDFS, WebHDFS, FTP, SFTP, SMB, the Azure Data Lake
 of the first generation, OSS, the in-memory one) is not in the list.
 """
 

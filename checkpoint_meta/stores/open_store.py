@@ -37,7 +37,7 @@ class RetryingStateStore(StateStore):
     With the defaults a store may be away for some 20 seconds.
 
     A publish whose answer was lost may have succeeded, and clients repeat requests on their own
-    without a word: an object that is there already is ours exactly if its content is. Whoever
+    without a word: an object that is there already is ours exactly if its content is. The caller
     must not share an object with anybody therefore puts something unique into it.
     """
 

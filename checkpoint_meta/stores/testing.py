@@ -1,4 +1,4 @@
-"""Stores for tests: one in memory, and one that fails where it is told to.
+"""Stores for tests: one in memory, and one that fails where a test says.
 
 Not here: stores that keep anything (`open_store.py`).
 """
@@ -88,8 +88,8 @@ class Fault:
 class FaultyStateStore(StateStore):
     """One process's handle on a store: it can fail, and it dies with its process.
 
-    A half-way publication leaves a temporary object, a half-way deletion of a directory leaves
-    the rest of it.
+    An interrupted publication leaves a temporary object, an interrupted deletion of a directory
+    leaves the rest of it.
     """
 
     def __init__(self, inner: MemoryStateStore) -> None:

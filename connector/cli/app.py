@@ -246,7 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code.
 
     Args:
-        arguments: of the command line; those of the process where there are none.
+        arguments: of the command line; those of the process if None.
     """
     try:
         app(args=arguments, prog_name="sluice", standalone_mode=True)

@@ -39,7 +39,7 @@ class Exit(IntEnum):
 
 
 class Ended(Exception):
-    """The command is through, with this code."""
+    """The command has finished, with this code."""
 
     def __init__(self, code: Exit) -> None:
         super().__init__(code)
@@ -47,7 +47,7 @@ class Ended(Exception):
 
 
 def exit_code(error: SluiceError) -> Exit:
-    """The code that an error of ours ends a command with."""
+    """The exit code of a command that ends with a `SluiceError`."""
     if isinstance(error, OptionError):
         return Exit.USAGE
     if isinstance(error, FencedError):
@@ -57,7 +57,7 @@ def exit_code(error: SluiceError) -> Exit:
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Around a command: an error of ours is its message, on standard error."""
+    """Around a command: prints the message of a `SluiceError` on standard error."""
     try:
         yield
     except SluiceError as error:
@@ -65,7 +65,7 @@ def plainly() -> Iterator[None]:
         sys.stderr.write(f"{type(told).__name__}: {told}\n")
         raise Ended(exit_code(error)) from None
     except BrokenPipeError:
-        # Whoever reads has seen enough (`| head`).
+        # The reader has closed the pipe (`| head`).
         sys.stdout = None
         raise Ended(Exit.FINE) from None
 

@@ -89,7 +89,7 @@ def checkpoint_of(continued: ContinuedQuery) -> CheckpointRef:
 
 
 def check_same(ref: CheckpointRef, continued: ContinuedQuery) -> None:
-    """Raise OptionError unless `ref` is where the query that is continued stands."""
+    """Raise OptionError unless `ref` is the last checkpoint of the query that is continued."""
     found = checkpoint_of(continued)
     if ref != found:
         raise OptionError(
@@ -103,7 +103,7 @@ def check_same(ref: CheckpointRef, continued: ContinuedQuery) -> None:
 
 
 def newest_in_spark(store: StateStore, storage_options: Mapping[str, Any]) -> CheckpointRef | None:
-    """The checkpoint that Spark goes on from; None where its log is not above the state.
+    """The checkpoint that Spark resumes from; None where its log is not above the state.
 
     What was cut after it, ahead of Spark, is on no chain to come.
     """

@@ -1,4 +1,4 @@
-"""Options of Spark's file source and of Auto Loader, beside what they are here.
+"""Options of Spark's file source and of Auto Loader, and what they are called here.
 
 The one table from which it comes that their names are accepted where they mean the same, what an
 error says where they do not, and the pages for those who come from there. Not here: options that
@@ -32,7 +32,7 @@ class KnownName:
     """Value there, in lower case -> value here. Empty: values mean the same."""
 
     happens_anyway: tuple[str, ...] = ()
-    """Values, in lower case, that may stand and change nothing."""
+    """Values, in lower case, that are accepted and change nothing."""
 
 
 _WRITING = "It affects writing only: pass it to writeStream."

@@ -34,7 +34,7 @@ ONLY_STREAMS = frozenset(
 
 
 def refuse_streaming_options(options: SluiceOptions) -> None:
-    """Raise if a batch read is given what only a stream can do. A default value may stand.
+    """Raise if a batch read is given what only a stream can do. A default value is accepted.
 
     Raises:
         OptionError: names each of them.

@@ -13,7 +13,7 @@ from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 
 
 def archive_of(options: CleaningOptions) -> str:
-    """The archive, absolute; empty if there is none."""
+    """The archive, absolute; empty without one."""
     return storage_url(absolute(options.source_archive_dir)) if options.source_archive_dir else ""
 
 

@@ -11,7 +11,7 @@ _KIND = pa.timestamp("us", "UTC")
 
 
 def instant(text: str, time_zone: str) -> int | None:
-    """Microseconds since the epoch, from whatever Spark's cast to a timestamp reads.
+    """Microseconds since the epoch, from any text that Spark's cast to a timestamp reads.
 
     None for an empty text, which names no moment.
 

@@ -1,6 +1,6 @@
 """What an error says of one option: our words for what pydantic found, and near names.
 
-Not here: what has to fit together (the modules of validation beside this one).
+Not here: what has to fit together (the modules of validation next to this one).
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def near_name(name: str, names: Mapping[str, str]) -> str:
 
 
 def problem_of(error: Mapping[str, Any]) -> str:
-    """One of pydantic's errors about an option as a line of ours.
+    """One of pydantic's errors about an option, in this package's words.
 
-    Validators of ours say in their `ValueError` what they expect; one of the whole model says all.
+    This package's validators say in their `ValueError` what they expect; one of the whole model
+    says all.
     """
     if not error["loc"]:
         return _expected(error)

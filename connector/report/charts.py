@@ -1,4 +1,4 @@
-"""Draws the figures of a report, as SVG that stands in the page and takes its colours from it.
+"""Draws the figures of a report, as SVG that is part of the page and takes its colours from it.
 
 pygal, because it draws without a browser, a script or a font of its own, in files of some ten
 kilobytes, and takes any CSS colour: so one drawing is readable in light and in dark. (Vega brings

@@ -1,9 +1,9 @@
-"""What a person is told when something fails: our message alone, not the way it took.
+"""What a person sees when something fails: the error message without the traceback.
 
-An error of the tree says what happened, where and the way out; frames of ours around it, and the
-exceptions it was made of, would only bury that. A `ProtocolError` is a bug of ours, so it keeps
-them, as any other exception does, but for the secrets in them. Not here: the errors themselves
-(`errors.py`), and which texts are secret (`masking.py`).
+An error of the tree says what happened, where and the remedy; this package's frames around it, and
+the exceptions it was made of, would only bury that. A `ProtocolError` is a bug of this package, so
+it keeps them, as any other exception does, but for the secrets in them. Not here: the errors
+themselves (`errors.py`), and which texts are secret (`masking.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which Python Spark's own processes run: this one, unless somebody has said otherwise.
 
 Spark looks for sources with the interpreter that PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON name in
-the environment of its virtual machine, else with the first `python3` of the PATH. Where a virtual
+the environment of its JVM, else with the first `python3` of the PATH. Where a virtual
 environment is not activated that is another one, which does not have this package.
 
 Not here: making the source known (`spark/registration.py`).

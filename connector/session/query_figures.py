@@ -1,7 +1,7 @@
 """What is known of one query at the time of a scrape, as Prometheus samples.
 
 Ages are computed when they are asked for. Spark reports on a query after each trigger only, so a
-query that hangs reports nothing, and a figure that was taken over as it came would stand still.
+query that hangs reports nothing, and a figure that was taken over as it came would not change.
 
 Not here: who passes events on (`prometheus.py`).
 """

@@ -25,7 +25,7 @@ def run_with_evolution(
     """Run a query to its end, and start it again each time new columns have stopped it.
 
     Args:
-        start: loads the stream and starts the query; called anew for each version of the schema,
+        start: loads the stream and starts the query; called again for each version of the schema,
             because a data frame keeps the schema that it was loaded with.
         timeout: seconds after which to return although the query still runs; None waits for ever.
 

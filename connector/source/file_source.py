@@ -1,6 +1,6 @@
 """The built-in source: files of a directory tree or bucket.
 
-Composes the enumerator's and the reader's halves, which do not know each other.
+Composes the enumerator's and the reader's parts, which do not know each other.
 """
 
 from __future__ import annotations

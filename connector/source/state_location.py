@@ -21,7 +21,7 @@ def state_url(options: SluiceOptions) -> str:
     """The state directory, absolute: stateLocation, or a place below checkpointLocation.
 
     Called on the driver, whose working directory is the one that Spark resolves relative paths
-    against; executors are told the outcome.
+    against; executors receive the outcome.
     """
     if options.state_location:
         root = absolute(options.state_location)

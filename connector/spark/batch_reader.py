@@ -108,7 +108,7 @@ class SluiceBatchReader(DataSourceReader):
         from .partitions import SluicePartition
 
         if not isinstance(partition, SluicePartition):
-            return  # Spark's stand-in for "no partitions".
+            return  # Spark's placeholder for "no partitions".
         with plainly_told():
             yield from self._rows(partition)
 

@@ -3,7 +3,7 @@
 It also finds out whether the sink has skipped the first batch of a query, because it has that
 number. Spark's file sink and Delta's transactions remember the numbers of the batches they have. A
 query that counts from 0 and writes into their table has its first batches skipped: Spark completes
-them, and no task runs. Later batches may be left unread for good reasons (`limit(0)`), which is a
+them, and no task runs. Later batches may be left unread for valid reasons (`limit(0)`), which is a
 warning there (`enumerator/coordinator/acknowledgements.py`).
 
 Not here: Spark's signatures (`stream_reader.py`).
@@ -102,7 +102,7 @@ class StreamDriver:
         return self._offsets.offset(NO_CHECKPOINT)
 
     def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
-        """See `Coordinator.latest`. The first batch that is through also proves the sink."""
+        """See `Coordinator.latest`. The first batch that has finished also proves the sink."""
         ref = self._offsets.ref(start)
         self._first_batch.check(ref)
         return self._offsets.offset(self.coordinator.latest(ref, unlimited))
@@ -122,7 +122,7 @@ class StreamDriver:
 
 
 def _background_interval(options: SluiceOptions) -> float:
-    # Each round asks the state for newer coordinators, wherever that is; listings may be cheaper.
+    # Each round asks the state for newer coordinators on its own store; listings may be cheaper.
     chosen = "discovery_interval" in options.model_fields_set
     return max(options.discovery_interval / 1000, 0.1 if chosen else 1.0)
 

@@ -63,7 +63,7 @@ def from_offset(offset: Any) -> CheckpointIdentity:
         and isinstance(checksum, str)
     ):
         identity = CheckpointIdentity(CheckpointRef(checkpoint, epoch), lineage, checksum)
-        # Nothing read yet has nothing of all this; whatever was published has everything.
+        # An offset before the first batch has none of these; a published one has all of them.
         if identity == NO_IDENTITY or (checkpoint and epoch and lineage and checksum):
             return identity
     raise StateCorruptError(

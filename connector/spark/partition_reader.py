@@ -1,8 +1,9 @@
 """The executors' half of a stream: one partition, read and acknowledged.
 
-A commit holds a digest of what shapes the rows besides the bytes: the options of reading, and the
-schema. So the same splits give the same rows when they are read again, whatever the options are by
-then. Not here: the acknowledgement itself, and following a commit (`reader/task.py`).
+A commit holds a digest of what shapes the rows in addition to the bytes: the options of reading,
+and the schema. So the same splits give the same rows when they are read again, even if the options
+have changed by then. Not here: the acknowledgement itself, and following a commit
+(`reader/task.py`).
 """
 
 from __future__ import annotations

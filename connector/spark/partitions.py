@@ -39,7 +39,7 @@ class AssignedPart:
         self.waived = waived
         """Ids of splits that are left out, since an order has given them up."""
         self.seal = seal
-        """By which an executor recognizes the checkpoint; None where there is none (batch)."""
+        """By which an executor recognizes the checkpoint; None in a batch read."""
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
         with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
@@ -67,7 +67,7 @@ class SluicePartition(InputPartition):
         self.reader = reader
         self.parts = list(parts)
         self.state = state
-        """The state directory as the driver has resolved it; empty where there is none (batch)."""
+        """The state directory as the driver has resolved it; empty in a batch read."""
         self.points = dict(points or {})
         """Where compressed files are entered, if there is no state that says it."""
         self.query_id = query_id

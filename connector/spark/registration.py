@@ -6,7 +6,7 @@ no query of the session can use the source any more (`Illegal size 5 of collecti
 Where the names are there already, only values change.
 
 A package that was shipped as a zip file (`--py-files`, `addPyFile`) is looked for by the source's
-own process in a folder that Spark never fills. That process is told where the file is.
+own process in a folder that Spark never fills. That process learns where the file is.
 
 Not here: which Python the processes run (`session/interpreter.py`).
 """

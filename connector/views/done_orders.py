@@ -39,7 +39,7 @@ class DoneOrders:
         return cls([store.read(number) for number in range(1, done + 1)])
 
     def forgotten(self) -> list[tuple[Order, list[FileSplit]]]:
-        """What was to be let go of and was not ordered again since."""
+        """What was dropped and was not ordered again since."""
         found: list[tuple[Order, list[FileSplit]]] = []
         for order in self.orders:
             if order.action == "waive":

@@ -49,7 +49,7 @@ SPLITS: Final = pa.schema(
 
 
 def splits(view: StateView) -> Iterator[pa.Table]:
-    """What is pending, what was let go of, then what was assigned, the newest checkpoint first.
+    """What is pending, what was dropped, then what was assigned, the newest checkpoint first.
 
     Rows of `SPLITS`.
 
@@ -88,7 +88,7 @@ def pending_splits(known: FilesAsOf) -> Iterator[pa.Table]:
 
 
 def forgotten_splits(orders: DoneOrders, chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:
-    """What was let go of by an order, with its reason."""
+    """What was dropped by an order, with its reason."""
     for order, splits in orders.forgotten():
         # What was being read when the order was made, and was read, was not pending any more.
         begun = [

@@ -1,4 +1,4 @@
-"""A state directory as it stands: its newest chain of checkpoints, and what readers say of each.
+"""A state directory as it is now: its newest chain of checkpoints, and what readers say of each.
 
 Nothing is opened, claimed or written, so a running query does not notice. That query may delete
 what it need not keep any longer between two looks; `consistent` then looks again.
@@ -38,7 +38,7 @@ def consistent(look: Callable[[], T], sleep: Callable[[float], None] = time.slee
     """What `look` finds; again where an object has gone between two of its requests.
 
     Raises:
-        StateMissingError: it is gone for good: the state is damaged.
+        StateMissingError: it is permanently gone: the state is damaged.
     """
     for _ in range(_LOOKS - 1):
         try:
@@ -159,11 +159,11 @@ class StateView:
             commits = {c.reader: c for c in published if not c.abandoned}
             gave_up = {c.reader for c in published if c.abandoned}
             abandoned = closed | gave_up
-            # What the driver says in the place of a reader, it says when Spark is through.
+            # What the driver says in the place of a reader, it says when Spark has finished.
             through = through or completed is not None or bool(gave_up)
             waived = self._waived.get(link.ref, {})
             views.append(CheckpointView(link, commits, abandoned, completed, through, waived))
-            # Spark runs a batch only when the one before is through.
+            # Spark runs a batch only when the one before has finished.
             through = through or bool(commits or abandoned)
         return views
 

@@ -243,10 +243,10 @@ class Acknowledgements(Generic[SplitT]):
             self.counter.count(commit, part, continued)
 
     def verdict(self, ref: CheckpointRef, reader: int) -> ReaderCommit:
-        """The commit of `reader` for `ref`, which Spark has completed; durable, whatever it says.
+        """The commit of `reader` for `ref`, which Spark has completed; durable in any case.
 
         Raises:
-            ProtocolError: there is none, and the checkpoint is not in flight.
+            ProtocolError: it is missing, and the checkpoint is not in flight.
         """
         commit = self._search.find(ref, reader)
         if commit is None:

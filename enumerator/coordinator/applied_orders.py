@@ -29,8 +29,8 @@ def orders_contained(store: StateStore, lineage: StateStore | None, restored: in
 
     Args:
         store: the query's own state directory.
-        lineage: where the state was restored from; None for a query that begins anew.
-        restored: what the checkpoint restored from says, which is of the orders beside it.
+        lineage: where the state was restored from; None for a query without state.
+        restored: what the checkpoint restored from says, which is of the orders next to it.
     """
     if lineage is not None and lineage.location.rstrip("/") == store.location.rstrip("/"):
         return restored

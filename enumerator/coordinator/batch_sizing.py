@@ -21,7 +21,7 @@ from .batch_duration import BatchDuration
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 
 _NEAR = 0.67
-"""A batch that has this part of a limit has stopped because of it, as far as can be told."""
+"""A batch that has this part of a limit has stopped because of it, as far as is known."""
 
 
 class BatchSizing:

@@ -1,4 +1,4 @@
-"""How long a reader's commit is looked for before it is believed that there is none.
+"""How long a reader's commit is looked for before it counts as missing.
 
 By its name, never by a listing: a network file system may show an old listing for a minute. The
 wait is bounded, since a `limit` downstream leaves readers that were closed half-way, which say so
@@ -58,7 +58,7 @@ class CommitSearch:
             if not explained and left > 0:
                 time.sleep(min(delay, left))
                 delay *= 2
-            # The last look is a real one, whatever this machine remembers.
+            # The last look is a real one: no cache of this machine is used.
             self._commits.refresh(ref)
             missing = [reader for reader in missing if not look(reader)]
             if explained or left <= 0:

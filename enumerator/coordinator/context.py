@@ -143,7 +143,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         return True
 
     def _find_read(self, reader: int, split_id: str) -> tuple[CheckpointRef, int] | None:
-        """The checkpoint, and the index in its part, that `reader` would go on from."""
+        """The checkpoint, and the index in its part, that `reader` would resume from."""
         for record in reversed([*self._flight.cut_records, self._flight.open]):
             index = self._index_in(record, reader, split_id)
             if index is not None:

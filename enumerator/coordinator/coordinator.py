@@ -53,7 +53,7 @@ class Coordinator(Generic[SplitT, StateT]):
 
     Spark's thread calls `latest`, `assignments` and `commit`, one at a time; background threads
     discover and plan. `close` may never be called: a killed process leaves everything as it
-    stands, and the next incarnation goes on from the checkpoint that Spark names.
+    remains, and the next incarnation resumes from the checkpoint that Spark names.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self._settings = settings
         self._clock = clock
         self.history = CheckpointHistory(store)
-        """Shared with whoever needs the checkpoints again that were just cut."""
+        """Shared with readers of checkpoints that were just cut."""
         self._threads = Threads(settings.step_timeout, source.name, make_calls)
         self._journal = self._threads.journal
         self._journal.location = store.location
@@ -81,7 +81,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self._replayed = NO_CHECKPOINT
         """What Spark reads again after this start."""
         self._waived: frozenset[str] = frozenset()
-        """What stands for Spark's beginning, where this query began after it."""
+        """What represents Spark's beginning, where this query began after it."""
         self._opened: RunningCoordinator[SplitT, StateT] | None = None
 
     @property
@@ -109,7 +109,7 @@ class Coordinator(Generic[SplitT, StateT]):
             A durable checkpoint whose parent is `start`, or `start` if there is nothing to read.
 
         Raises:
-            SluiceError: whatever made the state, the discovery or the protocol fail.
+            SluiceError: the state, the discovery or the protocol failed.
         """
         opened = self._open(start)
         after = self._seed if start == NO_CHECKPOINT else start

@@ -47,12 +47,12 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         self._sizing = sizing
         self._split_schema = source.split_serializer.serialize([]).schema
         self._carried: list[pa.RecordBatch] = []
-        """State rows that belong into the next checkpoint besides its own snapshot."""
+        """State rows that belong into the next checkpoint in addition to its own snapshot."""
         self._attachments: Sequence[Attachment] = ()
         """Those of a savepoint or of a checkpoint that was taken back: the next one needs them."""
 
     def adopt(self, savepoint: RestoredState[StateT]) -> None:
-        """Make the next checkpoint hold the whole of a savepoint, so that it stands alone."""
+        """Make the next checkpoint hold the whole of a savepoint, so that it needs no other."""
         if savepoint.state is not None and self._source.snapshots_are_changes:
             self._carried += self._source.state_serializer.serialize_all(savepoint.state)
             self._attachments = savepoint.attachments

@@ -112,7 +112,7 @@ class CheckpointRecord:
 
     @property
     def readers(self) -> Sequence[int]:
-        """Readers that have a part in it: splits or continuations, thus a task."""
+        """Readers that have a part in it: splits or continuations, and so a task."""
         return sorted(reader for reader in self.sent if self.has_part(reader))
 
     def has_part(self, reader: int) -> bool:
@@ -292,7 +292,7 @@ class CheckpointsInFlight:
     # The life of a record -------------------------------------------------------------------
 
     def new_ref(self) -> CheckpointRef:
-        """A name for the next cut; never the same twice, whatever became of the last."""
+        """A name for the next cut; never the same twice, even if the last was withdrawn."""
         self._last_id += 1
         return CheckpointRef(self._last_id, self.epoch)
 

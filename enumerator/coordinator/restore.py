@@ -45,7 +45,7 @@ class RestoredState(Generic[StateT]):
     """See `CheckpointHeader.counted`: the commits that are still to be counted are the others."""
 
     deltas: int = 0
-    """Documents that were folded besides a base."""
+    """Documents that were folded in addition to a base."""
 
     rows: int = 0
     """Rows in them."""

@@ -60,11 +60,11 @@ class SentBackSplits:
             self.attempts.pop(split_id, None)
 
     def carry(self, quarantined: Sequence[QuarantinedSplit]) -> None:
-        """List these once more: of a savepoint that the next cut makes its own, or of an abort."""
+        """List these again: of a savepoint that the next cut makes its own, or of an abort."""
         self._new = [*quarantined, *self._new]
 
     def release(self, split_ids: Iterable[str]) -> None:
-        """These leave the quarantine, by an order; their attempts are counted anew."""
+        """These leave the quarantine, by an order; their attempts are counted from 0."""
         ids = set(split_ids)
         self.forget(ids)
         self._quarantined = [split for split in self._quarantined if split.split_id not in ids]
@@ -72,7 +72,7 @@ class SentBackSplits:
         self._released += sorted(ids)
 
     def carry_released(self, split_ids: Iterable[str]) -> None:
-        """List these once more: of an abort."""
+        """List these again: of an abort."""
         self._released = [*split_ids, *self._released]
 
     def take_released(self) -> Sequence[str]:

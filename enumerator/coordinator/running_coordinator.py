@@ -164,7 +164,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         return self._cut_now(start, unlimited)
 
     def _hand_out_ahead(self, record: CheckpointRecord) -> CheckpointRef:
-        # What comes before it was handed out, thus is durable.
+        # What comes before it was handed out, so it is durable.
         deadline = time.monotonic() + self.settings.discovery_timeout
         with self._lock:
             while record.is_writing:
@@ -204,8 +204,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             return self._hand_out(record)
 
     def _await_discovery(self, unlimited: bool) -> None:
-        # A batch waits while there is nothing for it and the first discovery goes on, lest a long
-        # trigger interval begin with an empty one; one without limits waits for all there is.
+        # A batch waits while there is nothing for it and the first discovery goes on, so that a
+        # long trigger interval begin with an empty one; one without limits waits for all there is.
         deadline = time.monotonic() + self.settings.discovery_timeout
         with self._lock:
             if unlimited:
@@ -381,7 +381,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         if isinstance(error, StateError | OSError) and not isinstance(
             error, FencedError | FileExistsError
         ):
-            # Spark's thread makes the write once more, and fails by name if that fails too.
+            # Spark's thread repeats the write, and fails by name if that fails too.
             self._may_cut_ahead = False
         elif error is not None:
             self.threads.fail(error)

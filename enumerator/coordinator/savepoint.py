@@ -66,7 +66,7 @@ class Adoption:
             self._counter.count(commit, part, self._continued(checkpoint.ref, reader, later))
             return
         # A continuation that nobody has read is dropped where what it continues comes back with the
-        # commit that it goes on from. Where that is counted already, the continuation has it.
+        # commit that it resumes from. Where that is counted already, the continuation has it.
         continuations = continuations_of(checkpoint, reader)
         assigned = len(part) - len(continuations)
         origins = [None] * assigned + [continuation.origin for continuation in continuations]
@@ -98,7 +98,7 @@ def is_known_to_be_complete(
 ) -> bool:
     """True if Spark went on after `ref`: its rows were read, or not wanted (a `limit`).
 
-    Spark runs a batch only when the one before is through, so what proves it is that a reader of
+    Spark runs a batch only when the one before has finished, so what proves it is that a reader of
     a later checkpoint has written anything. That a later checkpoint is there proves nothing: it
     may have been cut ahead, or never been taken up.
     """

@@ -35,7 +35,7 @@ _PER_MARK = 10
 """Checkpoints after which a mark is written, if there is more to do."""
 
 _MOST_FAILING = 1000
-"""With more failures than this the next checkpoint waits, lest marks grow without bound."""
+"""With more failures than this the next checkpoint waits, which bounds the marks."""
 
 _FIRST_RETRY, _LONGEST_RETRY = 5.0, 300.0
 """Seconds until what has failed is tried again; doubled each time."""
@@ -118,7 +118,7 @@ class Cleaning(Generic[SplitT]):
         self._threads.calls.call(self.step, self._stepped, delay)
 
     def step(self) -> bool:
-        """Clean one checkpoint, or try once more what has failed; False if nothing is due now."""
+        """Clean one checkpoint, or retry what has failed; False if nothing is due now."""
         with self._threads.lock:
             end = self._end
         if end == NO_CHECKPOINT:
@@ -149,7 +149,7 @@ class Cleaning(Generic[SplitT]):
             try:
                 header = self._history.header(ref)
             except StateMissingError:
-                break  # Let go before cleaning was asked for.
+                break  # Released before cleaning was requested.
             links.appendleft(_Link(ref, header.created, header.orders))
             ref = header.parent
         if ref in marked:

@@ -29,14 +29,14 @@ class Beginning:
     """What a query goes on after."""
 
     newest: CheckpointRef
-    """Of this directory; `NO_CHECKPOINT` where the query begins anew, or after a savepoint."""
+    """Of this directory; `NO_CHECKPOINT` where the query has no state, or after a savepoint."""
 
     savepoint: StartingState | None = None
     is_seed: bool = False
     """True where `newest` was prepared by a tool, and Spark does not know of it."""
 
     def told(self, deltas: int) -> str:
-        """For the log; `deltas` were folded besides a base."""
+        """For the log; `deltas` were folded in addition to a base."""
         if self.savepoint is not None:
             return f"a new query from {self.savepoint.ref} of {self.savepoint.store.location}"
         if self.newest == NO_CHECKPOINT:
@@ -53,7 +53,7 @@ def beginning(
 
     Where Spark is at its beginning, a seed counts until a reader has acknowledged anything here:
     tasks run only after Spark has written down what they read. A query that dies before that begins
-    after the seed once more.
+    after the seed again.
 
     Asked again after the claim, with its `epoch`: a tool may have begun to prepare the directory in
     between. Then either it sees this claim, or this query sees the tool's.
@@ -107,8 +107,9 @@ def check_fresh_start(store: StateStore) -> None:
     """Raise if any reader has ever acknowledged a checkpoint of this state.
 
     Tasks run only after Spark has written down what they read. So where there is a reader commit,
-    Spark knew of its checkpoint, and a query that begins anew has lost that knowledge or never
-    had it. Checkpoints without any are harmless: a driver that died before its first batch ran.
+    Spark knew of its checkpoint, and a query that begins from nothing has lost that knowledge or
+    never had it. Checkpoints without any are harmless: a driver that died before its first batch
+    ran.
 
     Raises:
         StateError: names the newest checkpoint that was read, and the options that permit it.

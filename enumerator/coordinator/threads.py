@@ -130,7 +130,7 @@ class Threads:
 
     def fail(self, error: BaseException) -> None:
         """Make the query fail with `error` at its next call; the first error wins."""
-        # Before the lock is asked for: whoever holds it may never let go.
+        # Before the lock is acquired: its owner may never release it.
         self.failure = self.failure or error
         with self.lock:
             self.lock.notify_all()

@@ -1,9 +1,9 @@
-"""What is done for the state in the background: bases, tidying beside them, letting old state go.
+"""What is done for the state in the background: bases, merges of their objects, deleting old state.
 
-One piece of work at a time, each bounded, on a worker thread; whatever is killed in the middle of
-it is done anew by the next incarnation. A base is frozen at a cut, and written once its checkpoint
-has been handed out; one that is overdue when a query starts is frozen from what was restored, so
-that runs of a single batch come to their bases, too.
+One piece of work at a time, each bounded, on a worker thread; a worker that is killed in the middle
+of it leaves the work to the next incarnation. A base is frozen at a cut, and written once its
+checkpoint has been handed out; one that is overdue when a query starts is frozen from what was
+restored, so that runs of a single batch come to their bases, too.
 
 Not here: what a base is made of (`restore.py`, `large_state.py`), what may go
 (`checkpoint_meta/retention.py`).
@@ -98,7 +98,7 @@ class Upkeep:
         complete: CheckpointRef,
         there: int,
     ) -> None:
-        """The coordinator goes on from `newest`, which is on every chain to come.
+        """The coordinator resumes from `newest`, which is on every chain to come.
 
         Args:
             restored: the state as of `newest`.
@@ -108,7 +108,7 @@ class Upkeep:
         """
         self._deltas, self._rows = restored.deltas, restored.rows
         often = self._settings.deltas_per_base
-        # A run may end before a base that it has begun is written: nothing was let go then.
+        # A run may end before a base that it has begun is written: nothing was deleted then.
         surplus = there - self._promised
         if surplus > often and complete.checkpoint > 0:
             self._let_go = complete
@@ -162,7 +162,7 @@ class Upkeep:
 
     @property
     def is_overdue(self) -> bool:
-        """True if a base or letting go was long overdue at the start, and is not done yet."""
+        """True if a base or a deletion was long overdue at the start, and is not done yet."""
         return self._was_overdue and (self._due is not None or self._let_go is not None)
 
     @property

@@ -64,7 +64,7 @@ class Borders(Protocol):
     """What a format says of a file."""
 
     def may_cut_anywhere(self, file: FileVersion) -> bool:
-        """True if a record belongs to the split in which it starts, wherever the cut is."""
+        """True if a record belongs to the split in which it starts, independent of the cut."""
 
     def blocks(self, file: FileVersion) -> Sequence[Border] | None:
         """The blocks of a file that may be cut between them only; None for an indivisible one.
@@ -163,7 +163,7 @@ def _whole_blocks(
 
 
 def _rows_of(block: Border, room: BatchRoom) -> int:
-    # Nothing else may stand beside rows that nobody has counted.
+    # Nothing else may be next to rows that nobody has counted.
     return block.rows if block.rows >= 0 else room.limits.rows or 0
 
 

@@ -56,7 +56,7 @@ class EventTimePolicy:
 
 
 class BatchPace:
-    """For orders that may begin with whatever has been found; the base of the one that may not."""
+    """For orders that may begin with any file; the base of the one that may not."""
 
     waits = False
     """True while nothing may be planned, since something earlier may still be found."""

@@ -1,4 +1,4 @@
-"""What the file source's enumerator is told to do; each part is an option of the user's.
+"""How the file source's enumerator works; each part is an option of the user.
 
 Not here: the options themselves (connector).
 """

@@ -1,7 +1,7 @@
 """The files of a state without a listing: for tools that make or tidy a state while no query runs.
 
-What was seen is kept with versions, whatever the query makes of them, so nothing that the state
-knows is lost by being written anew.
+What was seen is kept with versions, independent of what the query does with them, so nothing that
+the state knows is lost by being written again.
 
 Not here: writing it (`offline/bootstrap_checkpoint.py`), and what a tool changes (connector).
 """
@@ -39,7 +39,7 @@ class StandingFiles(FilesSource):
     """The driver's half of the file source, as far as it needs no option."""
 
     def __init__(self, wanted: Wanted | None = None) -> None:
-        """`wanted` says which files stay pending; all where there is none."""
+        """`wanted` says which files stay pending; all if None."""
         self._wanted = wanted
 
     @override

@@ -38,7 +38,7 @@ class SwitchedSource(Protocol):
         """The first source and the second."""
 
     def position_after(self, position: Any, splits: Sequence[Any]) -> Any:
-        """What the first half has come to with `splits`."""
+        """The progress of the first part with `splits`."""
 
     def state_at(self, position: Any) -> Any:
         """The state that the second half begins with."""
@@ -60,7 +60,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         self._begun_with: list[Any] = []
         """What the second half began with, until a snapshot has it."""
         self._switch: object | None = None
-        """The switch that is under way; None if there is none, or it was called off."""
+        """The switch that is under way; None without one, or after it was called off."""
         self._is_new = False
         """The switch is in no checkpoint yet."""
         self._enter(state.half, state.snapshots[-1] if state.snapshots else None)

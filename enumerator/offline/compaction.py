@@ -3,8 +3,8 @@
 Of the checkpoints that are retained two get a base: the oldest, whose runs are merged, and the
 newest, which refers to the same runs and one more. Then nothing needs what is below the oldest, nor
 the bases between. Each step leaves every retained checkpoint with a chain that can be restored:
-a base is only replaced or dropped where the checkpoints below it are all there. So whatever it is
-killed at, Spark's offset leads to a whole state.
+a base is only replaced or dropped where the checkpoints below it are all there. So anything that it
+is killed at, Spark's offset leads to a whole state.
 
 Not here: which checkpoint is the newest that counts, and who may do this (connector); what may be
 deleted (`checkpoint_meta/retention.py`).
@@ -103,7 +103,7 @@ class Compaction:
             try:
                 ref = history.header(ref).parent
             except StateMissingError:
-                # What is gone was let go on the strength of the lowest base.
+                # What is gone was deleted because of the lowest base.
                 return lowest or newest
         return None
 

@@ -92,7 +92,7 @@ class Demo:
                     f"log has {batch}, its commit log ends at {max(self._watch.commits())}"
                 )
                 return batch
-            self._say("the kill fell between two batches; once more")
+            self._say("the kill fell between two batches; trying again")
         msg = f"none of {TRIES} kills hit the middle of a batch"
         raise SystemExit(msg)
 
@@ -105,7 +105,7 @@ class Demo:
         while not condition():
             if driver.ended() is not None or time.monotonic() > deadline:
                 print("\n".join(driver.tail), file=sys.stderr)
-                msg = "the query ended or stood still; its last lines are above"
+                msg = "the query ended or hung; its last lines are above"
                 raise SystemExit(msg)
             time.sleep(0.002)
 

@@ -1,4 +1,4 @@
-"""Lets the files land one by one, on a thread of its own, whatever happens to the query."""
+"""Lets the files land one by one, on a thread of its own, through all failures of the query."""
 
 from __future__ import annotations
 

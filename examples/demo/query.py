@@ -31,7 +31,7 @@ def main() -> None:
     query = _start(events, arguments, {"processingTime": arguments.every})
     _follow(query, Path(arguments.until))
     query.stop()
-    # AvailableNow lists anew before its first batch, so nothing that has landed is left out.
+    # AvailableNow lists again before its first batch, so nothing that has landed is left out.
     query = _start(events, arguments, {"availableNow": True})
     _follow(query, None)
     print("drained", flush=True)

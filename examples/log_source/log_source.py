@@ -128,7 +128,7 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
             room.take(name, end - start)
 
     def _give_owners(self) -> None:
-        # With another parallelism than the state was written for, all are spread anew.
+        # With another parallelism than the state was written for, all are spread again.
         readers = self._context.parallelism
         if self._written_for not in (0, readers):
             self._partitions = {
@@ -242,7 +242,7 @@ class LogSource(Source[LogSplit, LogState]):
 
 
 class _StateSerializer(VersionedSerializer[LogState]):
-    """One row a partition; the parallelism stands in each."""
+    """One row a partition; the parallelism is in each."""
 
     @property
     @override

@@ -1,1 +1,1 @@
-"""Where the data go: small programs to read and to copy. docs/recipes.md explains them."""
+"""Writing to sinks: small programs to read and to copy. docs/recipes.md explains them."""

@@ -24,7 +24,7 @@ import pyspark_sluice  # before the session is made
 SCHEMA = "id long, at timestamp, name string"
 TABLE = "lake.events"
 # A commit that meets another one fails, and its batch is repeated: the guard is looked at again.
-# By default pyiceberg would put the rows on top of the other commit, whatever that was.
+# By default pyiceberg would put the rows on top of any other commit.
 ONE_TRY = {"commit.retry.num-retries": "0"}
 
 

@@ -23,7 +23,7 @@ SCHEMA = "id long, at timestamp, name string"
 
 
 def replace(batch: DataFrame, number: int, table: str, query: str) -> None:
-    """Write batch `number` of the query where it belongs, whatever is there from before."""
+    """Write batch `number` of the query where it belongs, and replace what is there."""
     batch.write.mode("overwrite").parquet(f"{table}/query={query}/batch={number}")
 
 

@@ -1,4 +1,4 @@
-"""Batches of the size that Spark takes fastest, whatever the size of files and blocks is.
+"""Batches of the size that Spark takes fastest, from files and blocks of any size.
 
 Thousands of tiny files do not become thousands of batches, and wide rows no batches that are beyond
 the caches: of ready-made rows with 60 columns, Spark took a quarter more time in batches of 32,000

@@ -1,4 +1,4 @@
-"""Where gzip can be entered: points, each with the 32 KiB of content that stand before it.
+"""Where gzip can be entered: points, each with the 32 KiB of content before it.
 
 They belong to one version of a file, are found once, by the driver, and travel to the readers: in
 the state of a stream, with the partition of a batch read.

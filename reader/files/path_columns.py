@@ -57,7 +57,7 @@ class FileColumns:
         )
 
     def partition(self, path: str) -> Mapping[str, pa.Scalar]:
-        """Values of the schema's columns that stand as key=value in the path.
+        """Values of the schema's columns that are written as key=value in the path.
 
         Raises:
             SchemaMismatchError: a value is not of its column's type.

@@ -1,6 +1,6 @@
 """Adds up what a reader read, as the one reader event of the file source.
 
-Not here: figures of single splits, which stand in the reader commit.
+Not here: figures of single splits, which are in the reader commit.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ _REPLACED = "replaced before it was read; the version that is there now is read 
 
 @dataclass(frozen=True)
 class _Way:
-    """How files are read in whose paths the same columns stand."""
+    """How files are read in whose paths the same columns are."""
 
     data: pa.Schema
     """The columns that are in the files."""

@@ -80,7 +80,7 @@ class FileFormatSuite(ABC):
     """What every format promises: cuts, damage, types, packing, and memory flat over the size.
 
     A subclass whose name begins with `Test` names the format and writes its files; pytest does the
-    rest. What a format cannot do at all is said by the attributes, each with its reason beside it.
+    rest. What a format cannot do at all is said by the attributes, each with its reason next to it.
     """
 
     options: ClassVar[Mapping[str, Any]]
@@ -99,7 +99,7 @@ class FileFormatSuite(ABC):
     """False where columns go by position, or there is only one."""
 
     notices_its_end: ClassVar[bool] = False
-    """True if a file that was cut short is an error wherever it was cut."""
+    """True if a file that was cut short is an error at every cut."""
 
     takes_empty_files: ClassVar[bool] = True
     """False if a file without a byte is no file of this format."""
@@ -151,7 +151,7 @@ class FileFormatSuite(ABC):
     # Cuts -----------------------------------------------------------------------------------
 
     def test_a_cut_at_any_byte_gives_the_rows_of_the_whole_file(self, tmp_path: Path) -> None:
-        """Wherever two splits meet, a row is in exactly one of them, and in its order."""
+        """At each border of two splits, a row is in exactly one of them, and in its order."""
         rows = self.rows(9)
         path = self._file(tmp_path, rows)
         size = path.stat().st_size
@@ -190,7 +190,7 @@ class FileFormatSuite(ABC):
             assert block.rows in (-1, len(part))
 
     def test_rows_are_numbered_on_behind_a_cut(self, tmp_path: Path) -> None:
-        """`_metadata.row_index` counts through the file, whatever split a row is in."""
+        """`_metadata.row_index` counts through the file, in any split."""
         rows = self.rows(20)
         path = self._file(tmp_path, rows)
         schema = self.schema.append(pa.field("_metadata", pa.struct([("row_index", pa.int64())])))

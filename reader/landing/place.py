@@ -69,7 +69,7 @@ def place_of(url: str, storage_options: Mapping[str, Any]) -> Place:
 
 
 class LocalPlace(Place):
-    """A local directory: written beside its name, fsynced, renamed."""
+    """A local directory: written next to its name, fsynced, renamed."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

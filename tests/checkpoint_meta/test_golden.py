@@ -1,6 +1,6 @@
 """State that a release has written can be read by every later one (I8).
 
-Files below golden/ are never changed. A new one is written once, by the release it stands for.
+Files below golden/ are never changed. A new one is written once, by the release that it represents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is let go, and that nothing else is."""
+"""What is deleted, and that nothing else is."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Query:
         return found
 
     def batch(self) -> list[int]:
-        """Plan and run a batch, and let Spark know that it is through."""
+        """Plan and run a batch, and let Spark know that it has finished."""
         ref = self.plan()
         found = self.read(ref)
         self.done = ref

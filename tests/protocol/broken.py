@@ -47,7 +47,7 @@ class Planted(Coordinator[Any, Any]):
         raise NotImplementedError
 
 
-# Bases and what is beside them --------------------------------------------------------------
+# Bases and what is next to them -------------------------------------------------------------
 
 
 class BaseOfALaterState(Planted):
@@ -64,7 +64,7 @@ class _WritesTheLatest(Upkeep):
 
 
 class DeletesWhatBasesReferTo(Planted):
-    """Lets every run go that this incarnation has merged, whatever older bases say."""
+    """Deletes every run that this incarnation has merged, in spite of older bases."""
 
     def plant(self, opened: Opened) -> None:
         opened.upkeep._retention.__class__ = _SeesNoReference
@@ -146,7 +146,7 @@ class CommitForgottenAtRestart(Coordinator[Any, Any]):
 
 
 class OrphanForParent(Coordinator[Any, Any]):
-    """Finds checkpoints by their id, whatever the epoch."""
+    """Finds checkpoints by their id in any epoch."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -178,7 +178,7 @@ class OrphanGoesOn(Coordinator[Any, Any]):
 
 
 class GatewayNeverCloses(Coordinator[Any, Any]):
-    """Resolves a continuation without its reader's commit: where that was told to stop."""
+    """Resolves a continuation without its reader's commit: where that was to stop."""
 
     def assignments(self, start: CheckpointRef, end: CheckpointRef) -> list[Checkpoint]:
         return [self._resolved(found) for found in super().assignments(start, end)]
@@ -282,7 +282,7 @@ class _NeverRotates(CheckpointsInFlight):
 
 
 class AbortOfTheLast(Planted):
-    """Takes back the last checkpoint that was cut, not the one it is told to and all after it."""
+    """Takes back the last checkpoint that was cut, not the given one and all after it."""
 
     def plant(self, opened: Opened) -> None:
         opened.cutter.__class__ = _AbortsTheLast

@@ -145,7 +145,7 @@ class Harness:
         self.restart()
 
     def restart(self, **changes: Any) -> None:
-        """A new driver process; the old one stands as it was."""
+        """A new driver process; the old one stays as it was."""
         self.settings = replace(self.settings, **changes)
         self.store = FaultyStateStore(self.state)
         # As in production: an object that is there already is ours if its content is.

@@ -102,13 +102,13 @@ class Query(RuleBasedStateMachine):
         self.referred: dict[str, list[str]] = {}
         """Base -> objects that it refers to."""
         self.ordered: list[list[Row]] = []
-        """By order, in turn: rows that a person wants once more."""
+        """By order, in turn: rows that a person wants again."""
         self.lifted = False
         """True while something planned without limits has not been handed out."""
         self.run = self._incarnation(None)
 
     def due(self, orders: int | None = None) -> Counter[Row]:
-        """Everything that has landed, and what the first `orders` orders want once more."""
+        """Everything that has landed, and what the first `orders` orders want again."""
         again = [row for rows in self.ordered[:orders] for row in rows]
         return Counter(self.world.rows()) + Counter(again)
 
@@ -155,7 +155,7 @@ class Query(RuleBasedStateMachine):
         return tasks
 
     def _guarded(self, action: Callable[[], object]) -> bool:
-        """Do it; whatever kills the query restarts it. True if it went through."""
+        """Do it; a query that is killed is restarted. True if it went through."""
         try:
             action()
         except SimulatedCrash:
@@ -174,7 +174,7 @@ class Query(RuleBasedStateMachine):
     ) -> None:
         start = self.spark.start
         was_ahead = self.coordinator._opened and opened(self.coordinator).flight.ahead
-        # What an aborted call without limits has planned is not planned anew by the next one.
+        # What an aborted call without limits has planned is not planned again by the next one.
         self.lifted = self.lifted or once
         end = self._latest(start, unlimited=once)
         self._check_told(later=bool(was_ahead))
@@ -212,7 +212,7 @@ class Query(RuleBasedStateMachine):
         ranges = [of for part in plan.values() for of in part if not is_lane(of[0])]
         files, size = {of[0] for of in ranges}, sum(end - start for _, start, end in ranges)
         assert self.limits.files is None or len(files) <= self.limits.files, "too many files"
-        # A split that came back fits an empty batch, whatever the limits are now.
+        # A split that came back fits an empty batch with any limits.
         assert self.limits.bytes is None or size <= max(self.limits.bytes, 3), "too many bytes"
 
     def _discover_and_trigger(self) -> None:

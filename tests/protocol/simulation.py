@@ -302,7 +302,7 @@ class Simulation(Invariants):
     @precondition(lambda self: len(self.ordered) < 3 and self._files_through())
     @rule(pick=st.integers(0, 9), fault=st.none() | FAULTS, part=st.booleans())
     def order_again(self, pick: int, fault: Any, part: bool) -> None:
-        """A person wants a file that is in the sink once more, and may die of writing it down."""
+        """A person wants a file that is in the sink again, and may die of writing it down."""
         files = self._files_through()
         file = files[pick % len(files)]
         start = file.size // 2 if part else 0
@@ -356,7 +356,7 @@ class Simulation(Invariants):
         assert rows == landed, "a savepoint loses or doubles rows"
 
     def _unread(self, batches: int) -> Counter[Row]:
-        """What nothing says has been read, though the old query abandoned it: read once more."""
+        """What nothing says has been read, though the old query abandoned it: read again."""
         commits, (last, *later) = ReaderCommits(self.objects), self.spark.offsets[batches - 1 :]
         if any(commits.readers(ref) or commits.abandoned(ref) for ref in later):
             return Counter()

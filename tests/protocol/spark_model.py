@@ -97,7 +97,7 @@ class Attempt:
 
 @dataclass
 class Batch:
-    """A batch that is through: what the sink took, what Spark did not want, what is given up."""
+    """A batch that has finished: what the sink took, what Spark did not want, what is given up."""
 
     ref: CheckpointRef
     taken: list[Row]
@@ -184,7 +184,7 @@ class Spark:
         return ranges
 
     def expected(self, task: Task) -> list[Row]:
-        """What a full read yields under the durable verdicts; the whole where there are none."""
+        """What a full read yields under the durable verdicts; the whole without verdicts."""
         verdicts = self.commits.of(task.ref, task.reader)
         rows: list[Row] = []
         for index, (file, start, end) in enumerate(task.ranges):

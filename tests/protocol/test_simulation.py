@@ -54,7 +54,7 @@ def test_a_bug_of_what_is_in_flight_loses_or_doubles_rows(broken):
 
 
 def test_a_savepoint_has_what_a_continuation_was_to_go_on_with():
-    """Found by the search: the commit it goes on from is counted, and nobody has read it."""
+    """Found by the search: the commit it resumes from is counted, and nobody has read it."""
     run = Simulation()
     lanes_grow = ["gt", "gt", "t"]
     run.begin(moves=lanes_grow, lane=(0, 1), scripts=[], files=[(4, 0)], batches=3, ahead=2)

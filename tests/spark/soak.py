@@ -199,7 +199,7 @@ def main() -> int:
     parser.add_argument("--cluster-share", type=float, default=0.0)
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
-    # Whoever ends the soak from outside wants the cluster ended with it.
+    # If the soak is ended from outside, so is the cluster.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     on_cluster = round(arguments.kills * arguments.cluster_share)
     seconds = arguments.minutes * 60 / max(1, arguments.kills)

@@ -134,7 +134,7 @@ class StandaloneCluster:
         return found
 
     def replace_dead_workers(self) -> None:
-        """Start a worker for each that was killed, as whoever keeps a cluster does."""
+        """Start a worker for each that was killed, as the operator of a cluster does."""
         for number, worker in enumerate(self._workers):
             if not worker.runs:
                 worker.kill()

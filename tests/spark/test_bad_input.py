@@ -154,7 +154,7 @@ def test_options_are_checked_when_load_is_called_and_at_the_start_where_there_is
         return reader.option("maxFilesPerTriger", "5").load(str(lake.source))
 
     def run():
-        frame = loaded("value string")  # Spark runs nothing of ours here
+        frame = loaded("value string")  # Spark runs no code of Sluice here
         if way == "read":
             return frame.collect()
         writer = frame.writeStream.format("noop").trigger(availableNow=True)

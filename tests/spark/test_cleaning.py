@@ -1,4 +1,4 @@
-"""cleanSource in Spark: every row arrives once, and only what was read for good is touched."""
+"""cleanSource in Spark: every row arrives once, and only what was read is touched."""
 
 from __future__ import annotations
 

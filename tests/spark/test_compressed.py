@@ -26,7 +26,7 @@ def test_a_compressed_file_is_read_in_batches_and_goes_on_in_its_middle(lake, da
     lake.landed.update(range(COUNT))
     limits = {"maxBytesPerTrigger": "6m", "discoveryInterval": "100ms"}
     query = lake.start({"processingTime": "0 seconds"}, **limits)
-    # Spark refuses to begin over a half-written log: what is stopped has a batch behind it.
+    # Spark refuses to begin over an incomplete log: what is stopped has a batch behind it.
     first = lake.checkpoint / "commits" / "0"
     until(lambda: not query.isActive or first.exists(), "first batch", 120)
     query.stop()

@@ -54,7 +54,7 @@ def test_a_run_that_ends_and_a_stream_read_files_and_log_exactly_once(lake, unti
 
 
 class Seam(Watch):
-    """What the checkpoints say of the halves, read from outside."""
+    """What the checkpoints say of the parts, read from outside."""
 
     def half(self, checkpoint):
         path = self._state / "checkpoints" / f"{checkpoint.name}.arrow"

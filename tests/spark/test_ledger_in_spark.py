@@ -17,7 +17,7 @@ def test_existing_files_changed_files_and_growing_files_each_in_a_run_of_its_own
     lake.drain(**options)
     lake.check_exactly_once()
 
-    # The same name with other rows: read whole once more, whether it was read or counted as seen.
+    # The same name with other rows: read whole again, whether it was read or counted as seen.
     lake.land("new.json", range(20, 24))
     lake.land("old.json", range(30, 32))
     lake.drain(**options)

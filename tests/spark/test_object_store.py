@@ -15,7 +15,7 @@ from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.patience import PATIENCE
 
 MARK = "MARKED/secret+of=the&test"
-"""Looked for wherever anybody could read it; its marks are written in other ways in URLs."""
+"""Looked for where anybody could read it; its marks are written in other ways in URLs."""
 
 SHOWN_AS = (MARK, "MARKED", "secret+of", "secret%2Bof")
 
@@ -181,7 +181,7 @@ def test_what_a_queue_tells_of_is_ingested_once_through_a_restart(server, bucket
     keys = [on.put(f"{i}.json", range(100 * i, 100 * i + 5)) for i in range(1, 9)]
     tell(*keys, *keys[::-1], "in/never.json")
     until(lambda: sum(lake.ingested().values()) == 50, "rows that the queue told of", 90)
-    # The batch is through when Spark asks for the next; then the messages go.
+    # The batch has finished when Spark asks for the next; then the messages go.
     until(lambda: left() == 0, "empty queue")
     query.stop()
     again = [name for name in server.names if name.startswith("LIST") and "prefix=in" in name]

@@ -63,7 +63,7 @@ def test_rows_are_in_the_sink_as_often_as_was_ordered(lake, capsys):
     assert lake.ingested() == thrice + Counter(range(60, 65))
     lake.drain(**OPTIONS)
     assert lake.ingested() == thrice + Counter(range(60, 65))
-    # Let go of; there is nothing to read, and it is written down all the same.
+    # Dropped; there is nothing to read, and it is written down all the same.
     lake.land("junk.json", range(0)).write_text("{ no json\n")
     lake.drain(**OPTIONS)
     order(capsys, lake, "forget", "--quarantined", "--reason", "junk")

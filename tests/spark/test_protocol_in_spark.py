@@ -36,7 +36,7 @@ def test_a_new_checkpoint_over_a_state_that_was_read_from_is_refused(lake, tmp_p
     with pytest.raises(Exception, match="everything would be ingested again") as caught:
         lake.drain(stateLocation=state)
     assert "ingestAgain=true" in str(caught.value)
-    # Spark counts its batches anew, so a sink that knows batch 0 would take the new one for it.
+    # Spark counts its batches from 0, so a sink that knows batch 0 would take the new one for it.
     lake.sink = tmp_path / "another"
     lake.landed.clear()
     lake.land("1.json", range(10, 20))

@@ -42,7 +42,7 @@ def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[st
 
 
 def _submit(master: str, recipe: str, *arguments: Path) -> None:
-    """A recipe of the examples, as it stands."""
+    """A recipe of the examples, unchanged."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
     # A machine that lives for seconds: thorough compilation does not pay.
     quick = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}

@@ -1,4 +1,4 @@
-"""Landed batches in a Delta table: each once, whatever is repeated, raced or lost."""
+"""Landed batches in a Delta table: each once, through repeats, races and lost answers."""
 
 from __future__ import annotations
 

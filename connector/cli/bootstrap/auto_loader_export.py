@@ -1,4 +1,4 @@
-"""An export of Auto Loader's `cloud_files_state`: which files it is through with.
+"""An export of Auto Loader's `cloud_files_state`: which files it has ingested.
 
 A row a file (or a version of one): `path`, `size`, `create_time`, `discovery_time`, `commit_time`
 (null where the file is not processed yet), `source_id` and others. Only newer runtimes record times
@@ -45,7 +45,7 @@ def auto_loader_log(
         options: of the storage.
         source_id: only rows of this source; all where it is empty and there is one only.
         all_processed: a row without a time of commit was processed, too.
-        quoted_paths: paths stand as in URLs, with %20 for a blank.
+        quoted_paths: paths are written as in URLs, with %20 for a blank.
 
     Raises:
         OptionError: it cannot be read, or does not say what was processed.

@@ -43,7 +43,7 @@ class OtherFile:
 
     path: str
     is_quoted: bool
-    """True if odd characters of the path stand as %20."""
+    """True if special characters of the path are written as %20."""
 
     size: int | None = None
     modified: int | None = None
@@ -60,7 +60,7 @@ class OtherFile:
             return True
         if self.modified is None or file.modified < 0:
             return False
-        # Whatever was rounded on the way to the list: to milliseconds, or to seconds.
+        # Times may have been rounded in the list: to milliseconds, or to seconds.
         unit = 1_000_000 if self.modified % 1_000_000 == 0 else 1000
         return file.modified // unit > self.modified // unit
 
@@ -88,10 +88,10 @@ class OtherLog:
     """All that another system says of files."""
 
     files: Mapping[str, OtherFile]
-    """What it is through with."""
+    """What it has ingested."""
 
     unfinished: Mapping[str, OtherFile]
-    """What it has taken up, and is not known to be through with: pending."""
+    """What it has begun and may not have ingested: pending."""
 
     origin: Mapping[str, Any]
     """Where the list is, for the record."""

@@ -41,7 +41,7 @@ class Fork:
     view: StateView
     ref: CheckpointRef
     is_complete: bool
-    """Its readers are through: Spark went on, or all of them have acknowledged it."""
+    """Its readers have finished: Spark went on, or all of them have acknowledged it."""
 
     matching: str
 
@@ -173,7 +173,7 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
 
     Raises:
         OptionError: no such checkpoint, or files that it would read have been cleaned up, or the
-            state is none of files.
+            state is not of files.
         StateError: no state, or it is damaged.
     """
     start = starting_point(store, at, at_time)

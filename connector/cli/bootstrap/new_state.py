@@ -56,7 +56,7 @@ class Target:
     def check_unused(self) -> None:
         """Raise OptionError if anything is there that this command has not written; it is named."""
         claims = self.store.list(EPOCHS)
-        # What a command that was killed has left may be written once more: it is the same.
+        # What a command that was killed has left may be written again: it is the same.
         ours = {_OURS} | (SPARKS_OWN if self.continues and claims else set())
         there = [leaf for leaf in self.spark.list("") if leaf not in ours]
         if there:

@@ -2,7 +2,7 @@
 
 `sources/<source>/<n>` has the files of batch n of the log, a JSON object a line after `v1`; a
 `<n>.compact` has those of all batches up to n. `offsets/<batch>` says up to which batch of the log
-a batch of the query went, and `commits/<batch>` that it is through.
+a batch of the query went, and `commits/<batch>` that it has finished.
 
 Not here: what becomes of the files (`file_log_import.py`).
 """
@@ -63,7 +63,7 @@ def _only_source(store: StateStore) -> str:
 
 
 def _end(store: StateStore, name: str) -> int:
-    """The batch of the log up to which the query is through; -1 before the first."""
+    """The batch of the log up to which the query has finished; -1 before the first."""
     batch = last_committed(store)
     if batch is None:
         return -1

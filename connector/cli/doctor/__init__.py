@@ -1,1 +1,1 @@
-"""`sluice doctor`: whether a query can start here, and what stands in its way."""
+"""`sluice doctor`: whether a query can start here, and what prevents it."""

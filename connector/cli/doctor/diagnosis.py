@@ -1,7 +1,7 @@
 """Everything that is looked at, in order, and what is printed of it.
 
 With what executors see, for which a session is started, and packages that places and options need
-besides what is always there. Not here: the same from the driver (`storage.py`,
+in addition to what is always there. Not here: the same from the driver (`storage.py`,
 `interpreters.py`).
 """
 
@@ -52,7 +52,7 @@ class Patient:
         """Where the state of the query is, or will be.
 
         Raises:
-            SluiceError: that cannot be told.
+            SluiceError: that cannot be found out.
         """
         check_local_directory(self.state)
         try:
@@ -136,7 +136,7 @@ def executor_findings(master: str, place: str, storage_options: str) -> Iterator
 
         builder = SparkSession.builder.master(master).appName("sluice doctor")
         spark = builder.config("spark.ui.enabled", "false").getOrCreate()
-    except Exception as error:  # noqa: BLE001 - whatever keeps Spark from starting is the finding
+    except Exception as error:  # noqa: BLE001 - any reason for which Spark does not start is the finding
         way_out = "See docs/it-does-not-start.md."
         yield Finding("session", "ill", _short(error), f"a session of Spark at {master}", way_out)
         return
@@ -173,7 +173,7 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
     try:
         tasks = spark.sparkContext.parallelize(range(_TASKS), _TASKS)
         told = tasks.map(lambda at: asked(place, storage_options, seen, raced, at)).collect()
-    except Exception as error:  # noqa: BLE001 - whatever a task fails with is the finding
+    except Exception as error:  # noqa: BLE001 - any error of a task is the finding
         way_out = "Install pyspark-sluice on every executor; see docs/it-does-not-start.md."
         return Finding(what, "ill", _short(error), expected, way_out)
     finally:
@@ -208,7 +208,7 @@ def asked(
             saw = store.read(seen) == b"driver"
         except FileNotFoundError:
             saw = False
-    except Exception as error:  # noqa: BLE001 - it is told to the driver
+    except Exception as error:  # noqa: BLE001 - the driver reports it
         return host, False, False, f"{type(error).__name__}: {error}"
     return host, saw, won, ""
 

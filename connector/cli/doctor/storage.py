@@ -50,7 +50,7 @@ def check_local_directory(place: str) -> None:
     """Raise, without the patience that a query has, if a local place can be no directory.
 
     Raises:
-        StateError: something else stands there, or above it.
+        StateError: something else is there, or above it.
     """
     path = local_path(place)
     while path is not None and not os.path.exists(path) and path != os.path.dirname(path):

@@ -1,1 +1,1 @@
-"""Orders about files: read again, read from a place on, or let go of."""
+"""Orders about files: read again, read from a place on, or dropped."""

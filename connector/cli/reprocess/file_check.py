@@ -40,7 +40,7 @@ def as_present(
     Raises:
         MissingPathError: files are gone, and `skip_missing` is not given; some are named.
         OptionError: of a file that has changed only a part was asked for.
-        SourceUnavailable: it cannot be told.
+        SourceUnavailable: it cannot be found out.
     """
     wanted = stretches_of(splits)
     found = _present(list(wanted), storage_options)
@@ -79,7 +79,7 @@ def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) 
     """Those whose files are gone, or are there in another version.
 
     Raises:
-        SourceUnavailable: it cannot be told.
+        SourceUnavailable: it cannot be found out.
     """
     found = _present(list({split.file for split in splits}), storage_options)
 

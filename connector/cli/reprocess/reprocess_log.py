@@ -68,7 +68,7 @@ ORDERS = pa.schema(
 
 @dataclass(frozen=True)
 class Asked:
-    """What stood on the command line besides the choice."""
+    """The arguments of the command line, without those that choose files."""
 
     action: Action
     matching: str
@@ -140,7 +140,7 @@ def _written(store: StateStore, view: StateView, chosen: Chosen, asked: Asked) -
         created=int(time.time() * 1_000_000),
         nonce=uuid.uuid4().hex,
     )
-    # Once more: a query may have been started while the files were looked at.
+    # Again: a query may have been started while the files were looked at.
     refuse_if_held(store, force=asked.force)
     return Orders(store).publish(order)
 

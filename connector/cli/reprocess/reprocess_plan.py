@@ -1,4 +1,4 @@
-"""What an order is to say: which bytes of which files are read again, or let go of.
+"""What an order is to say: which bytes of which files are read again, or dropped.
 
 Nothing is written here. What a person is shown is what would be written.
 
@@ -162,12 +162,12 @@ def waived(
     Args:
         view: the state.
         pattern: a shell pattern over whole paths; empty: all.
-        ref: the checkpoint of that batch; None where there is none in Spark's log.
+        ref: the checkpoint of that batch; None if Spark's log does not have it.
         options: the query's storageOptions.
 
     Raises:
         OptionError: no batch is under way, or the state is of a source without files.
-        SourceUnavailable: whether the files are there cannot be told.
+        SourceUnavailable: whether the files are there cannot be found out.
         StateError: it is damaged.
     """
     link = next((link for link in view.chain() if link.ref == ref), None)

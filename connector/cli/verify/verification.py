@@ -1,9 +1,9 @@
 """`sluice verify`: walks every object, reference and checksum of a state directory.
 
-What is gone without a trace cannot be told from what was never written: a base where an older one
-and all checkpoints after it are there, the newest epoch if it has published nothing, the newest
-version of a schema, a record of an abandoned reader that has a commit. No restore needs any of
-those, but for the schema's.
+What is gone without a trace cannot be distinguished from what was never written: a base where an
+older one and all checkpoints after it are there, the newest epoch if it has published nothing, the
+newest version of a schema, a record of an abandoned reader that has a commit. No restore needs any
+of those, but for the schema's.
 
 Not here: what restores do about damage (`checkpoint_meta/history.py`,
 `enumerator/coordinator/restore.py`).

@@ -48,7 +48,7 @@ class PlantedBug:
 
 
 class ForgetsItsState(PlantedBug):
-    """A restart begins anew."""
+    """A restart begins from nothing."""
 
     @override
     def enumerator(self, make: Any, context: SplitEnumeratorContext[Any], state: Any) -> Any:

@@ -282,7 +282,7 @@ class SourceSuite(ABC):
     def _fails(self, run: Callable[[Trial, Path], None], place: Path, bug: PlantedBug) -> bool:
         try:
             run(self._trial(place, bug=bug), place)
-        except Exception:  # noqa: BLE001 - whatever a broken source runs into
+        except Exception:  # noqa: BLE001 - a broken source may raise anything
             return True
         return False
 

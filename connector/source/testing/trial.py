@@ -55,7 +55,7 @@ _MOST_BATCHES = 200
 """A source that has always more to read never comes to its end."""
 
 _QUIET = 4
-"""Questions without news in a row after which a run has come to its end."""
+"""Questions without news in a row after which a run has ended."""
 
 
 class Trial:

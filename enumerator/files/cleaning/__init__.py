@@ -1,1 +1,1 @@
-"""Takes files that were read for good out of the way: deletes them, or moves them."""
+"""Removes files that were read from the input: deletes them, or moves them."""

@@ -21,7 +21,7 @@ class Place(ABC):
         """The version of the file that is there now; None if it is gone.
 
         Raises:
-            OSError: that cannot be told.
+            OSError: that cannot be found out.
         """
 
     @abstractmethod
@@ -36,11 +36,11 @@ class Place(ABC):
     def move(self, file: FileVersion, target: str) -> None:
         """Move the file, which is there, to a path or URL of the same kind.
 
-        At every moment it is whole in one of both places. What stands at `target` is never
+        At every moment it is whole in one of both places. What is at `target` is never
         replaced; the same content there is the work of an attempt that died, and is finished.
 
         Raises:
-            FileExistsError: another file stands at `target`.
+            FileExistsError: another file is at `target`.
             OSError: it cannot be moved.
         """
 

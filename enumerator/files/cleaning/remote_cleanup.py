@@ -1,4 +1,4 @@
-"""Cleans up in buckets, and wherever else fsspec leads.
+"""Cleans up in buckets, and on any other file system of fsspec.
 
 Not here: the contract (`cleanup_api.py`).
 """

@@ -1,1 +1,1 @@
-"""What is found: names, times and sizes choose; nothing is left out in silence."""
+"""What is found: names, times and sizes choose; what is left out is counted."""

@@ -53,7 +53,7 @@ class KnownFiles(Protocol):
         """How many there are."""
 
     def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
-        """For each of many paths, whether it is known, in whatever version."""
+        """For each of many paths, whether it is known, in any version."""
 
 
 class SkippedFile(NamedTuple):
@@ -69,7 +69,7 @@ class Skipped:
     """What one pass found and did not take."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Reason -> files; a directory that is not entered counts as one, whatever it holds."""
+    """Reason -> files; a directory that is not entered counts as one."""
 
     sample: Sequence[SkippedFile] = ()
     """Some of them; all are in `Discovery.left_out`."""
@@ -110,7 +110,7 @@ class Discovery(Protocol):
         return {}
 
     def resume(self, position: Mapping[str, Any]) -> None:
-        """Go on from the position of an earlier run, before the first pass.
+        """Resume from the position of an earlier run, before the first pass.
 
         It has to be no newer than what is known: names up to there are not looked for until the
         next full pass. Without it, or with one of other options, the first pass is a full one.
@@ -134,5 +134,5 @@ class Discovery(Protocol):
         return {}
 
     def close(self) -> None:
-        """Let go of what is open. Not guaranteed to be called."""
+        """Close what is open. Not guaranteed to be called."""
         return

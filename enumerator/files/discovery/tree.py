@@ -1,4 +1,4 @@
-"""What a tree is to discovery, whatever file system it is on."""
+"""What discovery needs of a tree on any file system."""
 
 from __future__ import annotations
 

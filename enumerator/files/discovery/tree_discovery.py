@@ -65,7 +65,7 @@ class TreeDiscovery(Discovery):
         self.full_listing: float | None = None
         """When the last full pass began that is in the ledger."""
         self._ended: tuple[dict[str, str], float | None] | None = None
-        """What the last pass has come to, if it ended: greatest names, and its start if full."""
+        """The result of the last pass, if it ended: greatest names, and its start if full."""
 
     @property
     @override
@@ -95,7 +95,7 @@ class TreeDiscovery(Discovery):
                     yield found
             advanced[planted.path.given] = self._reached(planted, tally)
             whole.repeat(tally.counts, tally.taken_names())
-        # Only now: a pass that fails half-way may have been in vain from its beginning.
+        # Only now: a pass that fails may have found nothing from its beginning.
         self._skipped = whole.skipped()
         self._ended = advanced, began if is_full else None
 

@@ -15,7 +15,7 @@ TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
 _AHEAD = 4
-"""Results held that were not asked for yet, besides one in each lane: each may be 10,000 files."""
+"""Results held in advance, in addition to one in each lane: each may be 10,000 files."""
 
 _PATIENCE = 0.2
 """How often a lane that waits for room looks whether anybody still wants its results."""
@@ -91,7 +91,7 @@ class _Crew(Generic[TaskT, ResultT]):
                         self._add(item.task)
                     elif not self._give(item):
                         break
-            except BaseException as error:  # noqa: BLE001 - whoever asks for results raises it
+            except BaseException as error:  # noqa: BLE001 - raised where results are taken
                 self._give(error)
             finally:
                 self._done()

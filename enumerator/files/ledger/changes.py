@@ -22,7 +22,7 @@ class OnOverwrite(Enum):
     """It is known by its path: nothing."""
 
     REPROCESS = "reprocess"
-    """A new file: it is read whole once more."""
+    """A new file: it is read whole again."""
 
     FAIL = "fail"
     """An error."""

@@ -1,6 +1,6 @@
 """The order of pending ranges by the event times of their files.
 
-Not here: the other orders (`pending.py`), and what may stand together in a batch
+Not here: the other orders (`pending.py`), and what may be in one batch
 (`../event_time_batches.py`).
 """
 

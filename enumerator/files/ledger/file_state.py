@@ -31,7 +31,7 @@ from .seen_files import Tail
 
 @dataclass(frozen=True)
 class FileState:
-    """Ranges in columns, and the files that were seen besides."""
+    """Ranges in columns, and the other files that were seen."""
 
     changes: Sequence[pa.RecordBatch] = ()
     """Rows of `CHANGES`; of a state that was restored, those that are pending."""

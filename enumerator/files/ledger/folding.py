@@ -42,7 +42,7 @@ class _Rows:
     versions: Any
     added: bool
     moment: int
-    """Order in the chain; within a checkpoint what was let go of comes first, then what became
+    """Order in the chain; within a checkpoint what was dropped comes first, then what became
     pending, then what was assigned."""
 
 
@@ -66,7 +66,7 @@ def fold(
 
 
 def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:
-    """What is pending after `chain`, rows of `RANGES`; no object beside the chain is looked at."""
+    """What is pending after `chain`, rows of `RANGES`; no object outside the chain is read."""
     return _pending([part for at, document in enumerate(chain) for part in _rows(document, at)])
 
 
@@ -138,7 +138,7 @@ def _rows(document: StateDocument, at: int) -> Iterator[_Rows]:
 
 
 def _steps(document: StateDocument) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """0: ranges that were let go of; 1: that became pending; 2: assigned."""
+    """0: ranges that were dropped; 1: that became pending; 2: assigned."""
     for batch in document.state:
         yield 0, ranges_in(batch, flags_in(batch, "withdrawn"))
         yield 1, became_pending(batch)

@@ -17,7 +17,7 @@ from ..discovery.api import FoundFiles
 
 
 def etags_of(found: Sequence[FoundFiles]) -> list[str] | None:
-    """The stores' marks; None where there is none."""
+    """The stores' marks; None for a file without one."""
     if all(files.etags is None for files in found):
         return None
     return [etag for files in found for etag in (files.etags or [""] * len(files))]

@@ -1,6 +1,6 @@
 """Makes runs of what was found, and few runs of many: what is written of the index, and how often.
 
-Runs are merged when there are several of about one length, so an entry is written anew as often as
+Runs are merged when there are several of about one length, so an entry is written again as often as
 there are lengths: for ten million files three or four times. A merge is bounded, so that a short
 run of the query gets one done.
 

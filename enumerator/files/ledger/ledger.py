@@ -101,7 +101,7 @@ class Ledger:
         for changes in state.changes:
             self.pending.add(ranges_in(changes), fresh=False)
         self._changes: list[pa.RecordBatch] = []
-        """What the next snapshot says beside what became pending: rows of `CHANGES`."""
+        """What the next snapshot says in addition to what became pending: rows of `CHANGES`."""
         self._ordered: set[FileVersion] = set()
         """Files that orders made pending: what readers send back must not double them."""
         self._learned: set[FileVersion] = set()
@@ -128,7 +128,7 @@ class Ledger:
             wanted: False where they count as seen without being read.
 
         Raises:
-            SourceUnavailable: a file has changed in a way that is not allowed.
+            SourceUnavailable: a file has a change that is not allowed.
         """
         paths = [path for files in found for path in files.paths]
         sizes = np.concatenate([files.sizes for files in found] or [_EMPTY])
@@ -250,7 +250,7 @@ class Ledger:
         self._ordered.update(wanted)
 
     def forget(self, splits: Sequence[FileSplit], now: int) -> None:
-        """What of these is pending is let go of; the files count as seen."""
+        """What of these is pending is dropped; the files count as seen."""
         unwanted = stretches_of(splits)
         self._learn(list(unwanted), now)
         self._withdraw(unwanted)

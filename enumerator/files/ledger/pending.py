@@ -88,7 +88,7 @@ class _Chunk:
         self.fresh = fresh
         """Not in a snapshot yet."""
         self.returned = returned
-        """Sent back by a reader: not cut anew, since attempts are counted by split."""
+        """Sent back by a reader: not cut again, since attempts are counted by split."""
         self._first = 0
         self._windows: list[FileSplit] = []
 
@@ -133,7 +133,7 @@ class PendingRanges:
         Args:
             ranges: rows of `RANGES`.
             fresh: no snapshot has them yet.
-            returned: by a reader, to be assigned once more as they are.
+            returned: by a reader, to be assigned again as they are.
         """
         if ranges.num_rows == 0:
             return
@@ -183,7 +183,7 @@ class PendingRanges:
     # Taking ---------------------------------------------------------------------------------
 
     def first(self) -> FileSplit | None:
-        """The next range in order; None if there is none."""
+        """The next range in order; None if nothing is pending."""
         chunk = self._first_chunk()
         return None if chunk is None else chunk.head()
 
@@ -196,7 +196,7 @@ class PendingRanges:
         return None
 
     def last(self) -> FileSplit | None:
-        """The range at the end of the order; None if there is none."""
+        """The range at the end of the order; None if nothing is pending."""
         chunk = self._last_chunk()
         return None if chunk is None else chunk.tail()
 

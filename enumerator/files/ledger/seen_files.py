@@ -32,7 +32,7 @@ _TIMES = 3
 
 @dataclass(slots=True)
 class Piece:
-    """Files that became known together; of their checkpoint it is told later."""
+    """Files that became known together; their checkpoint is reported later."""
 
     files: pa.RecordBatch
     """Rows of `FILES` or `RANGES`."""

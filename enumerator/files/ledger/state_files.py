@@ -46,7 +46,7 @@ class FilesAsOf:
     def __init__(self, store: StateStore, ref: CheckpointRef, *, details: bool = False) -> None:
         """Reads the chain of `ref`; raises what a restore would.
 
-        With `details` newer versions of files that are in no run yet are told of, too.
+        With `details` newer versions of files that are in no run yet are reported, too.
 
         Raises:
             StateError: a link of the chain is missing, damaged, or newer than this release.

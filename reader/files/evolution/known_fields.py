@@ -1,6 +1,6 @@
 """What of a record a schema does not have, at any depth: the one rule for every format.
 
-Structs are looked into wherever they are: in structs, lists and maps. Not here: the types of what
+Structs are compared everywhere: in structs, lists and maps. Not here: the types of what
 is found (`type_growth.py`), what happens to it.
 """
 

@@ -1,6 +1,6 @@
 """What a reader says when it meets a column that its schema does not have.
 
-Not an error of the tree: whoever runs the reader stores the new schema first, and then says so.
+Not an error of the tree: the caller of the reader stores the new schema first, and then says so.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _types = pa.types
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 Merge = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
-"""Two different types that are not nested as one; None where there is none."""
+"""Two different types that are not nested as one; None without such."""
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNSIGNED = {

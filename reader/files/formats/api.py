@@ -70,12 +70,12 @@ class FileFormat(ABC):
 
     A subclass says all that others need to know of it, as attributes where the class decides and as
     methods where options or a file do; nobody asks what class it is. It has to read no column but
-    those of `schema`. The filter option is the reader's: whatever `decode` yields is filtered after
+    those of `schema`. The filter option is the reader's: all that `decode` yields is filtered after
     it, so a format looks at the filter only where that spares it work.
     """
 
     knows: ClassVar[frozenset[str]] = frozenset()
-    """Fields of `ReaderOptions` that it looks at, besides those that every format does.
+    """Fields of `ReaderOptions` that it looks at, in addition to those that every format reads.
 
     For formats that are built in, the table in `option_support.py` says so without an import.
     """
@@ -143,7 +143,7 @@ class FileFormat(ABC):
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
         """The struct of the columns in `file`, null where it says none; for schema inference.
 
-        Reads metadata, or where there is none about `limit` bytes from the beginning.
+        Reads metadata, or without metadata about `limit` bytes from the beginning.
 
         Raises:
             OptionError: the format has no schema to infer.

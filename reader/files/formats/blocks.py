@@ -115,7 +115,7 @@ class BlockFormat(FileFormat):
         self._fitter = ColumnFitter(schema)
 
     def splittability(self, file: FileVersion) -> Splittability:
-        """At block borders, whatever the file."""
+        """At block borders, in every file."""
         del file
         return Splittability.BLOCKS
 

@@ -73,7 +73,8 @@ class ChildDecoder:
     def __init__(self, produce: Produce, most_bytes: int) -> None:
         """`produce` raises nothing but errors that survive pickling.
 
-        It gets a `MemoryError` where it would take more than `most_bytes` besides what it has.
+        It gets a `MemoryError` where it would take more than `most_bytes` in addition to what it
+        has.
         """
         self._produce = produce
         self._most_bytes = most_bytes

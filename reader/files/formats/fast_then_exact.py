@@ -1,7 +1,7 @@
 """Records that a fast parser takes a block at a time, and an exact one singly.
 
-The fast one refuses whatever it is not sure of. A refused block is tried again in pieces, and a
-refused piece in halves, so that only the records around a bad one are read exactly.
+The fast one refuses everything that it is not sure of. A refused block is tried again in pieces,
+and a refused piece in two parts, so that only the records around a bad one are read exactly.
 
 Not here: the parsers.
 """
@@ -68,7 +68,7 @@ class TwoPathFormat(RecordFormat):
         return _joined(parts)
 
     def _refused(self, data: bytes, source: Source, separator: bytes) -> list[Parsed]:
-        """A refused piece: its halves, and the halves of the one that is refused again.
+        """A refused piece: its two parts, and the two of each part that is refused again.
 
         Where both are, bad records are many, and trying on would take longer than it saves.
         """

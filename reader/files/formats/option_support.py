@@ -1,7 +1,7 @@
 """Which format of files knows which option of reading.
 
-The one table from which refusals and documentation come: every option stands in it, so that none
-can be ignored in silence by a format that does not know it. Not here: what an option means.
+The one table from which refusals and documentation come: every option is in it, so that none
+can be ignored silently by a format that does not know it. Not here: what an option means.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Source:
     """Where each file's bytes begin in the parsed bytes, ascending from 0."""
 
     position: int = 0
-    """Where the first file's bytes stand in that file."""
+    """Where the first file's bytes are in that file."""
 
     since: int = 0
     """Byte of a compressed file from which on `position` counts its content."""

@@ -41,7 +41,7 @@ def format_class(name: str) -> type[FileFormat]:
     """The class of a format: one that is built in, `package.module:Class`, or an entry point.
 
     Raises:
-        OptionError: there is none, or it is no `FileFormat`.
+        OptionError: it is unknown, or it is not a `FileFormat`.
     """
     try:
         found = _find(name)

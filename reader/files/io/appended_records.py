@@ -23,7 +23,7 @@ _STEP = 64 * 1024
 def whole_records(
     path: str, start: int, size: int, known: np.uint64, options: ReaderOptions
 ) -> GrowingMark:
-    """The mark of a file after its last whole record up to `size`; at `start` if there is none.
+    """The mark of a file after its last whole record up to `size`; at `start` without one.
 
     A record whose end has not been written yet is left for later, so the last record of a file
     is read when it is terminated.

@@ -3,7 +3,7 @@
 Every decoder is asked for no more than the caller wants, and is given no more than that takes: what
 is held is a window and a chunk, however much a file swells. Several members or frames in a row are
 one content, with zeros between them at most; anything else behind the last is an error, as is an
-end in the middle. Hadoop's own framing of snappy and LZ4, which Spark writes, is understood besides
+end in the middle. Hadoop's own framing of snappy and LZ4, which Spark writes, is understood, too
 the standard ones. Not here: codecs inside block formats such as Parquet.
 """
 
@@ -271,7 +271,7 @@ def _snappy_frames(raw: _Raw) -> Iterator[bytes]:
 
 
 def _snappy_length(data: bytes) -> int:
-    """The length that stands as a varint before every snappy block."""
+    """The length that is a varint before every snappy block."""
     try:
         size, _ = read_varint(data[:5], 0)
     except IndexError:

@@ -51,7 +51,7 @@ def naming(file: FileVersion) -> Iterator[None]:
 
 
 def directory_mark(file: FileVersion) -> DirectoryMark:
-    """The error for an object that listings show as a file and that stands for a directory."""
+    """The error for an object that listings show as a file and that represents a directory."""
     found = "a key that ends in a slash: a directory, regardless of its content"
     return DirectoryMark("not a file", file.path, found, "an object that is a file")
 

@@ -79,7 +79,7 @@ def without_mark(data: bytes) -> bytes:
 
 
 def is_ascii_superset(encoding: str) -> bool:
-    """True if a line feed byte is a line feed wherever it stands."""
+    """True if a line feed byte is a line feed everywhere."""
     return codecs.lookup(encoding).name.startswith(_ASCII_SUPERSETS)
 
 

@@ -18,7 +18,7 @@ Arrow. `make bench BENCH=memory` measures it for each format."""
 
 
 def held_at_most(options: ReaderOptions, longest: int = 0) -> int:
-    """Bytes that a reader holds at most besides Python, Arrow and their imports.
+    """Bytes that a reader holds at most, without Python, Arrow and their imports.
 
     `longest` is the longest record, row or block that there is, where that is known.
     """

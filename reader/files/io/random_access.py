@@ -18,7 +18,7 @@ class RandomAccess(Protocol):
         """Bytes from `position`: `count` of them, fewer only at the end of the file version."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class AsFile(io.RawIOBase):

@@ -88,7 +88,7 @@ def present_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersio
 
     Raises:
         FileVanishedError: it is gone.
-        FileChangedError: it is empty, so somebody is about to write it anew.
+        FileChangedError: it is empty, so somebody is about to write it again.
     """
     with naming(file):
         if is_local(file.path):

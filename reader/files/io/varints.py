@@ -33,7 +33,7 @@ def varint(value: int) -> bytes:
 
 
 def unzigzag(value: int) -> int:
-    """The signed number that stands as 0, -1, 1, -2 and so on."""
+    """The signed number of an unsigned one: 0, -1, 1, -2 and so on (zigzag)."""
     return (value >> 1) ^ -(value & 1)
 
 

@@ -100,7 +100,7 @@ class _Held:
         window, start = self._taken(data)
         at = window.find(self._separator)
         while 0 <= at < border - start:
-            # It stands across the border, so what follows it still belongs to the split.
+            # It crosses the border, so what follows it still belongs to the split.
             self._ends(start + at)
             at = window.find(self._separator, at + len(self._separator))
         if at >= 0 and self._begun:

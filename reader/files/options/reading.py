@@ -1,4 +1,4 @@
-"""The options of reading as one frozen model, with what is known besides them.
+"""The options of reading as one frozen model, with what else is known.
 
 First those of every format, then those of every format of lines, of JSON, CSV, XML, dates and
 times.
@@ -366,7 +366,7 @@ class ReaderOptions(TimeOptions):
 
     @property
     def all_columns(self) -> frozenset[str]:
-        """Columns that are known, though they may stand in a file's path or be made here."""
+        """Columns that are known, though they may be in a file's path or be made here."""
         return self._all_columns
 
     _points: Points | None = PrivateAttr(None)

@@ -33,7 +33,7 @@ __all__ = [
 _ESCAPES = {
     "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\",
 }  # fmt: skip
-"""What stands behind a backslash in `sep` -> what Spark takes both for."""
+"""What is behind a backslash in `sep` -> what Spark takes both for."""
 
 
 class FileFormatName(NameInAnyCase):
@@ -107,7 +107,7 @@ class Secret(dict[str, Any]):
 
 
 def json_or_none(text: str) -> Any:
-    """What the JSON says; None if it is none."""
+    """The parsed JSON; None if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

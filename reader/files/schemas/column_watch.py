@@ -40,7 +40,7 @@ class ColumnWatch:
         Args:
             file: about to be read.
             plain: the decoder of `data`.
-            data: the columns of the schema that do not stand in the file's path.
+            data: the columns of the schema that are not in the file's path.
 
         Raises:
             NewColumnsSeen: the file has more columns, and that stops the query.

@@ -1,6 +1,6 @@
 """`schemaHints`: types of columns in Spark's DDL, read without Spark.
 
-Spark's own parser is in its virtual machine, which the process that asks for a schema cannot reach.
+Spark's own parser is in the JVM, which the process that asks for a schema cannot reach.
 """
 
 from __future__ import annotations

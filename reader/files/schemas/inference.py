@@ -90,7 +90,7 @@ def found_columns(
     data = pa.schema(list(kind) if pa.types.is_struct(kind) else [])
     partitions = partition_columns(files, options)
     place = [field for field in partitions if field.name.lower() not in _lowered(data)]
-    # A column that stands in the path is taken from there.
+    # A column that is in the path is taken from there.
     typed = {field.name.lower(): field.type for field in partitions}
     kept = [field.with_type(typed.get(field.name.lower(), field.type)) for field in data]
     return pa.schema([*kept, *place])
@@ -121,7 +121,7 @@ def _of_contents(
 
 
 def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:
-    """The columns that stand as key=value in the paths of `files`."""
+    """The columns that are written as key=value in the paths of `files`."""
     exact = options.infer_column_types or format_class(options.file_format).says_columns
     types = TextTypes(Temporal(options))
     bases = bases_of(options)

@@ -1,4 +1,4 @@
-"""Which decoded type may stand for which column type, and the cast that loses nothing.
+"""Which decoded type may be used for which column type, and the cast that loses nothing.
 
 The rule is Spark's widening, plus narrowing where every value is checked. A number is never made
 out of text, nor text out of a number: a file that needs that has another schema than was said.
@@ -37,7 +37,7 @@ def plain(found: pa.DataType) -> tuple[pa.DataType, Cast | None]:
 
 
 def castable(found: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Cast | None:
-    """The checked cast between two types without children, or None if there is none.
+    """The checked cast between two types without children, or None if nothing fits.
 
     `zone` is that of timestamps that name none.
     """
@@ -61,7 +61,7 @@ def castable(found: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Cast
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    """Text and bytes stand for each other, as in Spark; text is checked to be UTF-8."""
+    """Text and bytes replace each other, as in Spark; text is checked to be UTF-8."""
     return bool(
         _types.is_string(kind)
         or _types.is_large_string(kind)

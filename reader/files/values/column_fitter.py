@@ -35,7 +35,7 @@ class ColumnFitter:
         """Indices of the file's columns that the target schema needs, in the file's order.
 
         Raises:
-            SchemaMismatchError: a column cannot be fitted, whatever its values are.
+            SchemaMismatchError: a column cannot be fitted with any values.
         """
         return sorted({index for index, _ in self._plan_for(found, path) if index >= 0})
 

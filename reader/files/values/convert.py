@@ -1,6 +1,6 @@
 """Converts one decoded column, with all that is nested in it, to one column of the schema.
 
-Which simple type may stand for which is in `casts.py`.
+Which simple type may be used for which is in `casts.py`.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def _list_converter(found: pa.DataType, target: pa.ListType, column: str, zone: 
     inner = converter(found.value_type, target.value_field, f"{column}.element", zone)
 
     def convert(array: pa.Array) -> pa.ListArray:
-        # flatten() leaves out what lies under null lists, so the offsets are built anew.
+        # flatten() leaves out what lies under null lists, so the offsets are built again.
         lengths = pc.if_else(array.is_null(), 0, pc.list_value_length(array).cast(pa.int64()))
         values = inner(array.flatten())
         return pa.ListArray.from_arrays(

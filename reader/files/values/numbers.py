@@ -113,7 +113,7 @@ def nearest(text: str, kind: pa.DataType) -> float:
 
 
 def decimal(text: str, kind: pa.DataType) -> Decimal:
-    """A decimal as Spark's readers take it: commas are left out, wherever they are.
+    """A decimal as Spark's readers take it: all commas are left out.
 
     More digits than the scale has are rounded, half up.
 

@@ -1,4 +1,4 @@
-"""Versions of a schema: created once, in order, whoever else does so at the same time."""
+"""Versions of a schema: created once, in order, also by several at the same time."""
 
 from __future__ import annotations
 

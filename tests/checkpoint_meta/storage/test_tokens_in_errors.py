@@ -38,7 +38,7 @@ def _repeating(status, kind):
 
 
 def _everything(error):
-    """Whatever of an error could be printed, whoever prints it."""
+    """Everything of an error that could be printed."""
     told, seen = [], set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

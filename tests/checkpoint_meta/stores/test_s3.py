@@ -141,7 +141,7 @@ def test_a_put_whose_answer_was_lost_is_our_own_success(proxy):
 
 
 def test_the_client_repeats_in_silence_and_calls_our_own_object_another_s(proxy):
-    """What the test above stands on: without a comparison this would be a lost race."""
+    """What the test above relies on: without a comparison this would be a lost race."""
     store = ObjectStateStore("s3://kept/silence", _options(proxy))
     proxy.arm()
     with pytest.raises(FileExistsError):

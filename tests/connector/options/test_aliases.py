@@ -29,7 +29,7 @@ TOGETHER = {
     "cleanSource": {"sourceArchiveDir": "/old"},
     "sourceArchiveDir": {"cleanSource": "archive"},
 }
-"""Options that an option does not stand without."""
+"""Options that an option requires."""
 
 
 def parse(**options: str) -> SluiceOptions:

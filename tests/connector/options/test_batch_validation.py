@@ -41,7 +41,7 @@ TOGETHER = {
         "queueUrl": "https://queue",
     },
 }
-"""Options that an option does not stand without."""
+"""Options that an option requires."""
 
 IN_BATCHES_TOO = {
     "path", "paths", "checkpoint_location", "state_location", "source_name", "source",

@@ -1,4 +1,4 @@
-"""What of the options of event time does not fit is told with its option."""
+"""Options of event time that do not fit are reported with their names."""
 
 from __future__ import annotations
 

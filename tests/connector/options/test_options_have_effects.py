@@ -89,7 +89,7 @@ ELSEWHERE = {
 
 @pytest.fixture
 def begin(tmp_path):
-    """Makes the stream; a directory has one, whatever its options."""
+    """Makes the stream; a directory has one with any options."""
     begun = []
 
     def made(**options):

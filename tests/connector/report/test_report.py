@@ -1,4 +1,4 @@
-"""The report: what is on the page, that it stands alone, and what a real browser makes of it."""
+"""The report: what is on the page, that it is self-contained, what a real browser makes of it."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _first_pixel(picture: Path) -> tuple[int, ...]:
         if kind == b"IDAT":
             packed += data[at + 8 : at + 8 + length]
         at += length + 12
-    # Whatever the filter of the first row: to the left of and above its first pixel there is 0.
+    # With any filter of the first row: to the left of and above its first pixel there is 0.
     return tuple(zlib.decompress(packed)[1:4])
 
 

@@ -1,4 +1,4 @@
-"""Errors of ours leave without their history, bugs of ours with it."""
+"""Errors of this package are shown without their history, its bugs with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark is told to run this interpreter only where it would run another one."""
+"""Spark is configured to run this interpreter only where it would run another one."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Logs:
 
 
 class Named(ArchivedLog):
-    """The same source to its state, whatever a test changes in it."""
+    """The same source to its state, also after a test has changed it."""
 
     @property
     def name(self):

@@ -125,7 +125,7 @@ def test_a_rotated_file_is_read_no_more_and_the_new_one_under_its_name_is_notice
 
 
 def line(number):
-    """All of one width, as logs often are: a line ends wherever one ended before."""
+    """All of one width, as logs often are: a line ends where one ended before."""
     return f"{number:015}\n"
 
 

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: land, batches, restarts, kills, attempts that fail."""
+"""Events in any order: land, batches, restarts, kills, attempts that fail."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class TwoFolders(HybridSource):
 
 
 class TestTwoFolders(SourceSuite):
-    """Both halves write changes, and bases with objects beside them."""
+    """Both parts write changes, and bases with objects next to them."""
 
     def make_source(self, place):
         for folder in ("old", "new"):
@@ -328,6 +328,6 @@ def test_the_suite_notices_a_broken_seam(tmp_path, broken):
         (tmp_path / str(number)).mkdir()
         try:
             run(tmp_path / str(number))
-        except Exception as error:  # noqa: BLE001 - whatever a broken source runs into
+        except Exception as error:  # noqa: BLE001 - a broken source may raise anything
             noticed.append(error)
     assert noticed

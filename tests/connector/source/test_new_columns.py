@@ -173,7 +173,7 @@ def test_a_variant_has_no_fields_that_could_be_new(tmp_path):
 
 
 def test_a_split_of_a_file_counts_with_what_it_holds(tmp_path):
-    """The sample of a file's beginning does not reach where a later split's reader stands."""
+    """The sample of a file's beginning does not reach where a later split's reader is."""
     path = lines(tmp_path / "a", *({"id": n} for n in range(20_000)), {"v": 1}, {"v": "abc"})
     usual: dict[str, Any] = {"file_format": "json", "infer_column_types": True}
     size = path.stat().st_size

@@ -121,7 +121,7 @@ def test_what_replaced_a_file_is_not_forgotten_by_a_restart(begin: Begin) -> Non
     stream.reader.stop()
     again = begin()
     again.at = end
-    # As Spark does it after a crash: the batch once more, then the next ones.
+    # As Spark does it after a crash: the batch again, then the next ones.
     replayed = list(again.reader.partitions(again.reader.initialOffset(), end))
     assert read(again, replayed) == []
     assert drained(again) == [1, 2]

@@ -1,4 +1,4 @@
-"""The options are checked by whatever Spark calls first, and all of them at once."""
+"""The options are checked by the first method that Spark calls, and all of them at once."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_old_state_goes_however_late_a_base_is_written(tmp_path, store):
         query.coordinator.prepare_available_now()
         query.land(f"{at:02}.json", text=f'{{"id": {at}}}\n')
         assert query.batch() == [at]
-        # Spark says so when it looks for the next batch, of which there is none.
+        # Spark says so when it looks for the next batch, which does not exist.
         query.coordinator.commit(query.done)
         assert query.coordinator.latest(query.done) == query.done
         most = max(most, len(query.store.list("checkpoints")))

@@ -12,7 +12,7 @@ SECONDS_A_FILE = 0.04
 
 
 def run(stream, files):
-    """(files, seconds) of each batch until so many are through."""
+    """(files, seconds) of each batch until so many have finished."""
     found: list[tuple[int, float]] = []
     while sum(rows for rows, _ in found) < files:
         began = time.monotonic()

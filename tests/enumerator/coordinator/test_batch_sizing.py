@@ -14,7 +14,7 @@ TARGET = 60.0
 
 
 class Clock:
-    """Stands still but for what batches take."""
+    """A clock that moves only by what batches take."""
 
     now = 0.0
 
@@ -47,7 +47,7 @@ class Timed:
         return self.query.coordinator.history.load(ref).header.assigned_splits
 
     def batch(self):
-        """How many numbers the next batch has; it is through then."""
+        """How many numbers the next batch has; it has finished then."""
         ref = self.query.coordinator.latest(self.done)
         # While it runs, the next one is cut.
         self.query.calls.tick()

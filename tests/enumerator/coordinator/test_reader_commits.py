@@ -1,4 +1,4 @@
-"""What readers are told, and what their commits do to the coordinator."""
+"""What readers receive, and what their commits do to the coordinator."""
 
 from __future__ import annotations
 

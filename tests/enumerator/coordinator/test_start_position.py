@@ -1,4 +1,4 @@
-"""A query that begins anew over a state that has been read from."""
+"""A query without a checkpoint over a state that has been read from."""
 
 from __future__ import annotations
 

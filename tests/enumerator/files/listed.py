@@ -60,4 +60,4 @@ class Listed(Discovery):
         return {}
 
     def resume(self, position: Mapping[str, Any]) -> None:
-        """There is none."""
+        """No files."""

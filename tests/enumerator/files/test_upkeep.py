@@ -180,7 +180,7 @@ class SmallRuns(FileSource):
 
 
 def drive(source, store, ref, taken, directory):
-    """Batch after batch until nothing is left or the process dies; where Spark stands then."""
+    """Batch after batch until nothing is left or the process dies; where Spark is then."""
     settings = CoordinatorSettings(
         BatchLimits(files=1),
         1,

@@ -47,13 +47,13 @@ BUGS = {
 
 @dataclass(frozen=True)
 class Searched:
-    """What one search has come to."""
+    """The result of one search."""
 
     states: int
     seconds: float
     megabytes: float
     error: str
-    """Empty where the search has come to its end without one."""
+    """Empty where the search has ended without one."""
 
 
 def missing_tools() -> list[str]:

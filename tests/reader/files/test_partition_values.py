@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# ruff: noqa: E501 - the texts of one type stand on one line
+# ruff: noqa: E501 - the texts of one type are on one line
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
 
 ZONE = "Europe/Berlin"
 A = pa.field("a", pa.int32())
-# Type -> what may stand in a path, and what may not.
+# Type -> what may be in a path, and what may not.
 GOOD = {
     "string": "a|a%2Fb|a%20b|a+b|%|%zz|%4|ä|%C3%A4|1|null|a=b| x |%00|__HIVE_DEFAULT_PARTITION__",
     "int": "1|-1|+1|01|__HIVE_DEFAULT_PARTITION__|2147483647",

@@ -1,4 +1,4 @@
-"""Data files in a bucket: whole, once, and under one request, whatever the store answers."""
+"""Data files in a bucket: whole, once, and under one request, with any answer of the store."""
 
 from __future__ import annotations
 

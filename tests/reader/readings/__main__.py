@@ -1,4 +1,4 @@
-"""`make fuzz`: reads generated files of all formats for as long as it is told.
+"""`make fuzz`: reads generated files of all formats for a given time.
 
 Prints each new difference as small as it could be made, and in the end how many readings were
 compared; fails if a difference is not documented.

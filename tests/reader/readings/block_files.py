@@ -68,7 +68,7 @@ def _written(
 
 
 def _with_dots(chance: Random, stored: pa.Schema) -> pa.Schema:
-    """With a struct, and beside it columns whose names read like paths into it."""
+    """With a struct, and next to it columns whose names read like paths into it."""
     kept = [f for f in stored if f.name.lower() not in ("s", "s.x", "s.y")]
     inner = pa.struct([pa.field("x", pa.int64()), pa.field("y", pa.string())])
     more = [pa.field("s", inner), pa.field("s.x", chance.choice([pa.int64(), pa.string()]))]

@@ -277,6 +277,6 @@ OPEN: tuple[Documented, ...] = ()
 
 
 def row_of(difference: Difference) -> str:
-    """The row of the documentation that declares the difference; empty if there is none."""
+    """The row of the documentation that declares the difference; empty if undeclared."""
     rows = (d.row for d in (*DOCUMENTED, *OPEN) if d.covers(difference))
     return next(rows, "")

@@ -58,7 +58,7 @@ def _options(chance: Random) -> dict[str, str]:
     likely = {"multiLine": 0.3, "lineSep": 0.06, "encoding": 0.06}
     chosen = {k: v for k, v in drawn.items() if chance.random() < likely.get(k, 0.08)}
     if chosen.get("encoding", "utf-8") not in ("utf-8", "ISO-8859-1") and "multiLine" not in chosen:
-        # Spark cannot find lines in them unless it is told what ends one.
+        # Spark cannot find lines in them without knowing what ends one.
         chosen["lineSep"] = "\n"
     return chosen
 
@@ -106,7 +106,7 @@ def _object(chance: Random, wanted: list[pa.Field], options: dict[str, str]) -> 
 
 
 def _surplus(chance: Random, wanted: list[pa.Field]) -> tuple[str, str]:
-    """A field that nobody asked for, or one of the wanted once more."""
+    """A field that nobody asked for, or one of the wanted again."""
     name = chance.choice(["other", "more", *(f.name for f in wanted), wanted[0].name.upper()])
     depth = chance.choice(DEPTHS)
     deep = "[" * depth + "]" * depth

@@ -51,7 +51,7 @@ class Machine:
     spark: SparkSession
     chance: Random
     cuts: int = 3
-    """Single cuts of each file, besides the one into splits of one byte."""
+    """Single cuts of each file, in addition to the one into splits of one byte."""
 
     failing: int = 8
     """Files of a group that Spark has to fail for, each alone, under FAILFAST."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 Rows = list[dict[str, Any]]
 Outcome = Rows | str
-"""Rows, or why there are none: `refused` for an error that names the file."""
+"""Rows, or why they are missing: `refused` for an error that names the file."""
 
 CORRUPT = "_corrupt_record"
 MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
@@ -28,7 +28,7 @@ _COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 
 @dataclass(frozen=True)
 class Group:
-    """Files that one query of Spark reads, and one reader of ours."""
+    """Files that one query of Spark reads, and one reader of Sluice."""
 
     file_format: str
     schema: pa.Schema
@@ -63,7 +63,7 @@ class Group:
         return self.file_format in ("csv", "json")
 
     def name(self, number: int) -> str:
-        """The file's name; its number makes it unique, whatever else is in it."""
+        """The file's name; its number makes it unique."""
         odd = self.names[number] if self.names else ""
         return f"{number:05}{odd}.{self.file_format}{self.suffix}"
 
@@ -118,7 +118,7 @@ class Difference:
 
     @property
     def kind(self) -> str:
-        """Which reading it was, wherever it was cut."""
+        """Which reading it was, without the places of its cuts."""
         return self.reading.partition(" at ")[0]
 
 

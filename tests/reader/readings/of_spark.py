@@ -46,7 +46,7 @@ def read_by_spark(
         if not is_bad:
             with _set(spark, _QUICK):
                 return [*_rows(spark, group, paths, mode)]
-    except Exception as error:  # noqa: BLE001 whatever Spark raises is what it makes of the files
+    except Exception as error:  # noqa: BLE001 any error of Spark is its reading of the files
         reason = str(error)
     failed = _failing(spark, group, paths, mode)
     if failed is None:

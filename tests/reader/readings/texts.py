@@ -156,7 +156,7 @@ TIME_PATTERNS = (
 
 
 def by_pattern(chance: Random, pattern: str) -> str:
-    """A text in which each letter of the pattern stands for something like what it means."""
+    """A text in which each letter of the pattern becomes something like what it means."""
     found = re.findall(r"'([^']*)'|(([A-Za-z])\3*)|([^A-Za-z'\[\]])", pattern)
     return "".join(quote or other or _field(chance, letters) for quote, letters, _, other in found)
 

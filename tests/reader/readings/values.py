@@ -51,7 +51,7 @@ def _value(value: Any) -> Any:
 
 
 def same_values(one: Any, other: Any) -> bool:
-    """True if the two mean the same, whatever the types are that hold them."""
+    """True if the two mean the same in values of any types."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same_values(one[k], other[k]) for k in one)
     if isinstance(one, list) and isinstance(other, list):

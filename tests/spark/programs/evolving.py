@@ -2,7 +2,7 @@
 
 Usage: evolving.py ROOT. The first time each stream reads a file; then files with new columns land,
 and none gets past them: it stops, blocks in the middle of storing the next schema, or holds its
-batch open. Whoever watches kills the process then. The second time each is started again until all
+batch open. The test kills the process then. The second time each is started again until all
 is read, and `drained` is printed.
 """
 
@@ -86,7 +86,7 @@ class Stream:
     def meet_new_columns(self, query: StreamingQuery) -> None:
         """Let it run into files with more columns, and wait for it to fail of them."""
         if self._home.name.endswith(BLOCKED):
-            # Whoever looks for the newest version blocks until somebody writes to it.
+            # A search for the newest version blocks until somebody writes to it.
             os.mkfifo(second_version(self._home))
         later = {"size": longest(self._home), "other": {"a": 1}}
         _land(self._home, "later", {"size": 1, "new": 1}, later)
@@ -105,7 +105,7 @@ class Stream:
 
 
 def _land(home: Path, name: str, *columns: dict[str, Any]) -> None:
-    """A folder of files, put in place atomically; ids go on from folder to folder."""
+    """A folder of files, put in place atomically; ids continue from folder to folder."""
     hidden = home / "landing" / f".{name}"
     hidden.mkdir(parents=True)
     ids = iter(range(ROWS * (name != "first"), 3 * ROWS))

@@ -3,7 +3,7 @@
 Usage: soak_query.py ROOT SEED QUERY, the last a JSON object of `master`, `source`, `options` and
 `table`. With a table the stream's rows are landed in it, and go into a Delta table.
 Runs until ROOT/until exists, then drains and prints `drained`. A query that fails is started again
-in the same session; a driver that dies is started again by whoever watches.
+in the same session; a driver that dies is started again by the soak.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ directory whose times are those of a pass before holds the names it held then, i
 - the file system is known to keep such times, which those of a network or in user space are not;
 - the times were some seconds old when the directory was read: within one tick of the clock names
   may come without moving them;
-- every file in it was known or left out for good, so that a pass whose files got lost on the way
+- every file in it was known or permanently left out, so that a pass whose files got lost on the way
   does not hide them.
 
 Not here: files that change under their name (only the names are trusted), and the pass now and then
@@ -49,7 +49,7 @@ class Record(NamedTuple):
     """Names of files that were left out for now: they cost a stat at each pass."""
 
     counts: Mapping[str, int]
-    """Files left out for good, by reason."""
+    """Files permanently left out, by reason."""
 
     names: Sequence[SkippedFile]
     """Some of them."""

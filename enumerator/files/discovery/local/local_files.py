@@ -1,6 +1,6 @@
 """Judges names that a local listing has found: known, left out or taken; a stat for the last two.
 
-What is left out for good is remembered with its reason, in nine bytes for each of millions of
+What is permanently left out is remembered with its reason, in nine bytes for each of millions of
 files, so that it costs no stat again until the next pass that trusts nothing.
 Not here: walking (`local_tree.py`).
 """
@@ -61,7 +61,7 @@ class Visit:
         self.names: list[SkippedFile] = []
 
     def leave_out(self, name: str, reason: str) -> None:
-        """For good, or until the next pass that trusts nothing."""
+        """Permanently, or until the next pass that trusts nothing."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
         if len(self.names) < _NAMES_KEPT:
             self.names.append(SkippedFile(written_path(os.path.join(self.path, name)), reason))
@@ -109,7 +109,7 @@ class LocalFiles:
         self._left_out = Remembered()
 
     def judged(self, pieces: Iterable[Piece], known: KnownFiles, tally: Tally) -> FoundFiles:
-        """The files that are taken; of the others the tally and their directories are told."""
+        """The files that are taken; the others are counted."""
         paths: list[str] = []
         places: list[tuple[Visit, str]] = []
         for visit, names, _, refused in pieces:

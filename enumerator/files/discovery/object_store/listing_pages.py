@@ -19,7 +19,7 @@ _MARKS: Sequence[str] = ("ETag", "etag", "md5Hash", "checksum")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some files, a column each, and the directories beside them."""
+    """Some files, a column each, and the directories next to them."""
 
     names: Sequence[str]
     """As the file system has them, without protocol."""
@@ -64,7 +64,7 @@ class Pages(ABC):
 
     @abstractmethod
     def file(self, name: str) -> Page:
-        """The file of exactly this name; empty if there is none."""
+        """The file of exactly this name; empty if it does not exist."""
 
 
 class S3Pages(Pages):

@@ -48,7 +48,7 @@ class RemoteFiles:
         self._ready: set[str] = set()
         """Markers of directories that have been seen."""
         self._absent: set[str] = set()
-        """Those that this pass has asked for in vain."""
+        """Those that this pass has asked for and not found."""
 
     def begin_pass(self) -> None:
         """Ask again for markers that were not there."""
@@ -60,7 +60,7 @@ class RemoteFiles:
         self._folders.clear()
 
     def judged(self, page: Page, level: int, known: KnownFiles, tally: Tally) -> FoundFiles:
-        """The files of the page that are taken; of the others the tally is told.
+        """The files of the page that are taken; the others are reported to the counter.
 
         `level` is the page's directory's, or -1 where the names tell.
         """

@@ -102,7 +102,7 @@ class RemoteTree(Tree):
         return str(self._files.unstrip_protocol(name))
 
     def page_of(self, name: str) -> Page:
-        """The file of this name as it is now; empty if there is none."""
+        """The file of this name as it is now; empty if it does not exist."""
         return self._pages.file(name)
 
     def begin_pass(self) -> None:
@@ -110,7 +110,7 @@ class RemoteTree(Tree):
         self._judge.begin_pass()
 
     def judged(self, page: Page, known: KnownFiles, tally: Tally) -> FoundFiles:
-        """What of a page of one file is taken; of the rest the tally is told."""
+        """What of a page of one file is taken; the rest is reported to the counter."""
         return self._judge.judged(page, -1, known, tally)
 
     # Pages ------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ class BucketPages(Pages):
 def before(prefix: str) -> str:
     """A name that comes before all that begin with `prefix`, and close to them."""
     last = chr(ord(prefix[-1]) - 1)
-    # The tilde comes after whatever else names are made of.
+    # The tilde sorts after all other characters of names.
     return prefix[:-1] + (f"{last}~" if last.isalnum() or last in "-_.,=" else "")
 
 

@@ -51,7 +51,7 @@ class Letters:
         """`known` is the ledger."""
         with self._lock:
             if self._durable is None:
-                # Whatever is known before the first pass came out of a checkpoint.
+                # All that is known before the first pass came out of a checkpoint.
                 self._durable = len(known)
             self._known = known
 
@@ -75,7 +75,7 @@ class Letters:
                 letter.paths.pop(name, None)
 
     def acknowledge(self, waiting: Iterable[str]) -> None:
-        """Let go of the messages that have nothing left which a checkpoint does not hold."""
+        """Delete the messages of which a checkpoint holds everything."""
         with self._lock:
             self._waiting = frozenset(waiting)
             self._acknowledge()

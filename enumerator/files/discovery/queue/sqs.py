@@ -37,7 +37,7 @@ class Queue:
     def __init__(self, url: str, storage_options: Mapping[str, Any], visibility: int) -> None:
         """Nothing is asked yet. `visibility` is how long, in seconds, a message is ours."""
         config = client_config("s3", storage_options)
-        # Where the queue is says its address, whatever the bucket's is.
+        # The queue's own address says where it is, not the bucket's.
         parts = urlsplit(url)
         config.store["endpoint"] = f"{parts.scheme}://{parts.netloc}"
         region = _REGION.search(parts.hostname or "")

@@ -1,6 +1,6 @@
 """What is chosen of all that lies below the loaded paths.
 
-Not here: where it stands in the options (connector).
+Not here: where it is in the options (connector).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class NameRule:
         return not self.refusal(name)
 
     def refusal(self, name: str) -> str:
-        """Empty if a file of this name is data, else the option that says it is none."""
+        """Empty if a file of this name is data, else the option that excludes it."""
         if not self._is_data(name):
             return "ignoredNamesRegex"
         return "" if self.matches(name) else "pathGlobFilter"
@@ -123,7 +123,7 @@ class BoundedPattern:
     """
 
     def __init__(self, expression: str) -> None:
-        """Raises `ValueError` if it is none."""
+        """Raises `ValueError` if it is not a pattern."""
         try:
             self._pattern = regex.compile(expression, regex.DOTALL)
         except regex.error as error:

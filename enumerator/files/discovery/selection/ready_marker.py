@@ -9,7 +9,7 @@ _NAME = "<name>"
 
 
 class ReadyMarker:
-    """A name in the file's directory, or `<name>` with something around it: beside each file."""
+    """A name in the file's directory, or `<name>` with something around it: next to each file."""
 
     def __init__(self, pattern: str) -> None:
         """`pattern` without `<name>` names one file for the whole directory.

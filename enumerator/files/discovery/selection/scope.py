@@ -28,7 +28,7 @@ class Scope:
         self._nested = nested
         self._wildcards = [glob_pattern(part) for part in wildcards]
         self.depth = len(self._wildcards)
-        """Levels that wildcards stand for; below them is a whole tree."""
+        """Levels that wildcards cover; below them is a whole tree."""
         self.fixed_start = re.split(r"[*?\[{\\]", wildcards[-1])[0] if wildcards else ""
         """How every name begins that the last wildcard matches."""
 

@@ -1,6 +1,6 @@
 """The fast path of CSV: pyarrow's parser, for blocks whose quotes are all where they should be.
 
-Refuses (returns None) wherever Spark's parser might see something else.
+Refuses (returns None) if Spark's parser might see something else.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CsvFast:
             elif self._blanks.search(data):
                 return None
         if data.startswith(codecs.BOM_UTF8):
-            # Arrow drops one, wherever in a file the block begins.
+            # Arrow drops one at the beginning of any block.
             data = codecs.BOM_UTF8 + data
         in_doubt = bool(self._numbers) and marks.has_doubtful_numbers()
         wire = self._wire | dict.fromkeys(self._numbers if in_doubt else (), pa.string())
@@ -100,7 +100,7 @@ class CsvFast:
             return None
 
     def _is_odd(self, data: bytes, names: Sequence[str], *, lines: bool) -> bool:
-        """True if something besides quotes means more to Spark's parser, or to the columns."""
+        """True if something other than quotes means more to Spark's parser, or to the columns."""
         options = self._options
         if has_lone_return(data):
             return True
@@ -158,7 +158,7 @@ def _integers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _has_numeric_words(data: pa.Schema, options: ReaderOptions) -> bool:
-    """True if what stands for infinity or not-a-number would be read as a number."""
+    """True if a word for infinity or not-a-number would be read as a number."""
     if not any(_types.is_floating(kind) for kind in data.types):
         return False
     words = (options.nan_value, options.positive_inf, options.negative_inf)

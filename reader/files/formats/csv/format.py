@@ -160,7 +160,7 @@ class CsvFormat(TwoPathFormat):
         return self.options.header or self.options.skip_rows > 0
 
     def _first_record(self, file: FileVersion) -> int | None:
-        """Where the first record stands in the file, or its decompressed content; None: nowhere."""
+        """Where the first record is in the file, or its decompressed content; None: nowhere."""
         blocks = line_blocks(FileSplit(file, 0, file.size), self.options, PIECE)
         for block in SkippedRows(self.options).behind(blocks):
             has_header = self.options.header
@@ -188,7 +188,7 @@ class CsvFormat(TwoPathFormat):
 
 
 def _as_lines(data: bytes, separator: bytes) -> bytes | None:
-    """`data` with a line feed for each separator; None if other line breaks stand in it."""
+    """`data` with a line feed for each separator; None if other line breaks are in it."""
     if not separator:
         return data
     count = data.count(separator)
@@ -211,7 +211,7 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
 
 
 def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-    """The struct of the records in the first `limit` bytes; null if there are none.
+    """The struct of the records in the first `limit` bytes; null without records.
 
     Raises:
         SchemaMismatchError: the header names a column twice.

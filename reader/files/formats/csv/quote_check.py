@@ -2,7 +2,7 @@
 
 Everything here looks at a block of some hundred kilobytes at memory speed and errs on one side: it
 may doubt what is clean, never the reverse. Places are sets of bits, one for each byte and 64 in a
-word, so that what stands beside what, or within quotes, is a shift and an AND: places as numbers,
+word, so that what is next to what, or within quotes, is a shift and an AND: places as numbers,
 which are found and gathered one by one, took five times as long.
 """
 
@@ -19,7 +19,7 @@ _WORD = 64
 
 
 class Marks:
-    """Where quotes, separators, line breaks and blanks stand in a block of whole records."""
+    """Where quotes, separators, line breaks and blanks are in a block of whole records."""
 
     def __init__(self, data: bytes, sep: str, quote: str) -> None:
         """`sep` and `quote` are ASCII characters; there may be no `quote`."""
@@ -55,7 +55,7 @@ class Marks:
     def is_regular(self, *, double: bool, lines: bool) -> bool:
         """True if every quote opens or closes a field, so that all parsers agree on the fields.
 
-        With `double` two quotes within a field stand for one; with `lines` no field spans lines.
+        With `double` two quotes within a field mean one; with `lines` no field spans lines.
         """
         if not self.has_quotes:
             return True
@@ -71,7 +71,7 @@ class Marks:
         return not (lines and (self.feeds & self.within).any())
 
     def has_doubtful_numbers(self) -> bool:
-        """True if blanks stand at the edge of a field, or something might be hexadecimal.
+        """True if blanks are at the edge of a field, or something might be hexadecimal.
 
         Arrow takes both for numbers, Java takes neither.
         """
@@ -99,7 +99,7 @@ class Marks:
         return int(words[-1]) * _WORD + int(places[words[-1]]).bit_length() if len(words) else 0
 
     def has_lone_feeds(self) -> bool:
-        """True if outside of quotes a line feed stands without a carriage return before it."""
+        """True if outside of quotes a line feed is without a carriage return before it."""
         lone = self.feeds & ~_next(self._places(b"\r"))
         if self.has_quotes:
             lone &= ~self.within

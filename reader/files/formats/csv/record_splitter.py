@@ -20,7 +20,7 @@ from .univocity_scanner import Scanner, Token
 
 
 class LongScanner(Scanner):
-    """Reads records whose fields stand between separators of several characters."""
+    """Reads records whose fields are between separators of several characters."""
 
     def __init__(self, rules: Rules, text: str, *, is_end: bool = True) -> None:
         super().__init__(rules, text, is_end=is_end)
@@ -158,7 +158,7 @@ __all__ = ["CsvTokens", "Record", "Token", "break_of"]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The fields of one record and where it stands."""
+    """The fields of one record and where it is."""
 
     start: int
     end: int
@@ -185,7 +185,7 @@ class CsvTokens:
         return self.fields(text)
 
     def fields(self, text: str) -> list[Token]:
-        """The fields of one line, whatever it is."""
+        """The fields of one line, which may be malformed."""
         if self._splits and self._line_rules.quote not in text:
             return [token or None for token in text.split(self._options.sep)]
         try:
@@ -198,7 +198,7 @@ class CsvTokens:
         """The records of text in which quoted fields may hold line breaks.
 
         Without `is_end` the last one is left out, as its end is not known yet; one without fields
-        may follow it, which says up to where nothing but blank lines and comments stand.
+        may follow it, which says up to where there are only blank lines and comments.
         """
         rules = Rules.of(self._options, line_break)
         scanner = self._scanner(rules, text, is_end=is_end)
@@ -230,7 +230,7 @@ def break_of(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A record as it stands in the column of corrupt records: without what ended it."""
+    """A record as written into the column of corrupt records: without what ended it."""
     if text.endswith("\r\n"):
         return text[:-2]
     return text[:-1] if text.endswith(("\r", "\n")) else text

@@ -1,6 +1,6 @@
 """The lines at the beginning of a file that `skipRows` leaves out.
 
-They are lines whatever they hold: quotes, comments and blanks mean nothing in them. Not here: the
+They are lines with any content: quotes, comments and blanks mean nothing in them. Not here: the
 header, which is the first record behind them (`header.py`).
 """
 

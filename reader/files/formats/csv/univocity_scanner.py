@@ -157,7 +157,7 @@ class Scanner:
             self._literally(blanks, self._char)
 
     def _literally(self, blanks: str, char: str) -> None:
-        """A quote that closes nothing: the field is what stands there, up to its separator."""
+        """A quote that closes nothing: the field is what is there, up to its separator."""
         quote = self._rules.quote
         self._value = [quote, *self._value, quote, blanks, char]
         self._before = char

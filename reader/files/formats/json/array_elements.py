@@ -1,7 +1,7 @@
 """Cuts a JSON document that is an array into lines of one element each, without parsing it.
 
 Quotes and brackets are counted over whole pieces at once, so that neither the document nor its
-elements are held as objects. It is enough for JSON that is well formed; whatever might not be is
+elements are held as objects. It is enough for JSON that is well formed; what might not be is
 `Odd`, and the lines are parsed like any others. Not here: what becomes of odd documents.
 """
 
@@ -38,7 +38,7 @@ class Elements:
     lines: bytes
     count: int
     position: int
-    """Where the first one stands in the document."""
+    """Where the first one is in the document."""
 
 
 def elements(pieces: Iterable[bytes], step: int, limit: Limit) -> Iterator[Elements]:
@@ -110,7 +110,7 @@ class _Ready:
 
 
 class _Scanner:
-    """Knows at the end of each piece how deep it stands, and whether in a string."""
+    """Knows at the end of each piece how deep it is nested, and whether it is in a string."""
 
     def __init__(self) -> None:
         self.ended = False

@@ -29,7 +29,7 @@ class MalformedText(ValueError):
 
 
 class Characters:
-    """A place in a text. After an error it stands behind whatever could not be read."""
+    """A place in a text. After an error it is behind what could not be read."""
 
     def __init__(self, data: bytes, options: ReaderOptions) -> None:
         self.data, self.options, self.at = data, options, 0
@@ -112,7 +112,7 @@ class Characters:
         return other
 
     def character(self, first: int) -> str:
-        """The character of which the first byte has been taken; halves of pairs may come so too."""
+        """The character of which the first byte has been taken; may be a single surrogate."""
         if first < 0x80:
             return chr(first)
         for mask, lead, more in _LENGTHS:

@@ -314,7 +314,7 @@ def _integer_minus_zero(data: bytes) -> bool:
 
 
 def _has_word_for_no_number(data: bytes) -> bool:
-    """True if a word may stand there that pyarrow takes for a number, such as -NaN or Inf."""
+    """True if a word may be there that pyarrow takes for a number, such as -NaN or Inf."""
     raw = np.frombuffer(data, np.uint8)
     for word in (b"NaN", b"Inf"):
         # Three times as fast as looking for the word.

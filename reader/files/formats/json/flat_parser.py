@@ -2,7 +2,7 @@
 
 Why msgspec: on one core, 27 MB of six-column lines took 0.09 s (300 MB/s) this way, and with
 pyarrow's parser 0.12 s (220 MB/s). DuckDB (320 MB/s) and polars (285 MB/s) are hardly better, much
-larger, and take text for numbers or numbers for text without a word. msgspec refuses whatever is
+larger, and take text for numbers or numbers for text without a word. msgspec refuses what is
 not exactly of the type, so that a slower path decides.
 
 Not here: whether each line held one record (`format.py`).
@@ -31,7 +31,7 @@ _FEW = 5
 """Columns from which on it pays to turn records around."""
 
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
-"""What `columns` raises, besides pyarrow's own errors, for records that it does not take."""
+"""What `columns` raises, in addition to pyarrow's own errors, for records that it does not take."""
 
 
 class FlatRecords:
@@ -56,7 +56,7 @@ class FlatRecords:
         """For a schema out of `wire_schema`; None if it is not flat.
 
         With `known_only`, records with other columns are refused. The columns `written` are
-        strings of any value: of one that is no string, its text as it stands there.
+        strings of any value: of one that is not a string, its text as written.
         """
         if wire is None or any(NAME_ESCAPED.search(name) for name in wire.names):
             return None

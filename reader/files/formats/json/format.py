@@ -1,7 +1,7 @@
 """JSON lines and JSON documents by the rules of Spark's reader.
 
-Three paths, each of which refuses whatever it is not sure of: the fast parsers over blocks of whole
-lines (`fast_parsers.py`), CPython's parser for records of which every value fits
+Three paths, each of which refuses everything that it is not sure of: the fast parsers over blocks
+of whole lines (`fast_parsers.py`), CPython's parser for records of which every value fits
 (`stdlib_parser.py`), and tokens as Spark's own parser sees them (`tokenizer.py`,
 `token_values.py`), which is slow and exact.
 
@@ -123,7 +123,7 @@ class JsonFormat(TwoPathFormat):
 
 
 def json_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-    """The struct of the records in the first `limit` bytes; null if there are none."""
+    """The struct of the records in the first `limit` bytes; null without records."""
     exact = options.infer_column_types and not options.primitives_as_string
     records = (r for text in json_texts(file, options, limit) for r in _records(text, options))
     return type_of_json(records, exact=exact)
@@ -166,9 +166,9 @@ def parseable(data: bytes) -> bool:
 def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
     """Records of each file if each line held exactly one, or nothing but blanks; None if not.
 
-    `rows` is what a parser found in `data`, which is valid JSON if blanks may stand anywhere.
+    `rows` is what a parser found in `data`, which is valid JSON if blanks may be anywhere.
     Every line feed between `}` and `{` then is a border between two records: inside of one, a
-    comma would stand between them. With as many records as lines, each line has one.
+    comma would be between them. With as many records as lines, each line has one.
     """
     raw = np.frombuffer(data, np.uint8)
     feeds = np.flatnonzero(raw == ord("\n"))

@@ -17,7 +17,7 @@ from .scalars import Number
 
 
 def type_of_json(values: Iterable[Any], *, exact: bool) -> pa.DataType:
-    """The one type that takes all of these parsed values; null if there are none.
+    """The one type that takes all of these parsed values; null without values.
 
     With `exact` false, numbers and booleans are strings.
     """
@@ -52,7 +52,7 @@ def _leaf(value: Any, *, exact: bool) -> pa.DataType:
 
 
 def as_maps(found: pa.DataType, known: pa.DataType) -> pa.DataType:
-    """`found` with a map wherever `known` has one: by itself any object is a struct."""
+    """`found` with a map where `known` has one: by itself any object is a struct."""
     if pa.types.is_map(known) and pa.types.is_struct(found):
         item: pa.DataType = pa.null()
         for field in found:

@@ -1,4 +1,4 @@
-"""What stands between and beside the strings of JSON: blanks, comments, numbers and words.
+"""What is between the strings of JSON: blanks, comments, numbers and words.
 
 Not here: structure (`tokenizer.py`), what numbers mean (`scalars.py`).
 """
@@ -74,14 +74,14 @@ class Literals(Characters):
             self.at = begin
 
     def unknown_word(self) -> NoReturn:
-        """Raise the error for a word that is none of JSON's; what follows it is taken as well."""
+        """Raise the error for a word that JSON does not have; what follows it is taken as well."""
         begin = self.at
         while self.at < len(self.data) and _is_word(self.character(self.byte())):
             pass
         self.fail(f"an unknown word with {self.data[begin : self.at][:20]!r}")
 
     def begins_number(self, char: int) -> bool:
-        """True if a number, or a word for what is none, may begin so."""
+        """True if a number, or a word for not-a-number, may begin so."""
         return 0x30 <= char <= 0x39 or char in b"-+NI"
 
     def _non_number(self, word: str, matched: int) -> str:

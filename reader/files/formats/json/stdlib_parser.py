@@ -1,7 +1,7 @@
 """Records that CPython's parser takes, and of which every value fits: the quick exact path.
 
 It gives what `token_values.py` gives, several times faster, and refuses everything that does not
-fit, names that come twice, and whatever has to be kept as it was written.
+fit, names that come twice, and what has to be kept as it was written.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def struct_of(stream: TokenStream, fields: Mapping[str, Convert]) -> dict[str, A
 
 
 def variant_of(stream: TokenStream) -> dict[str, bytes]:
-    """Whatever stands there as a variant, JSON's null included."""
+    """The next value as a variant, JSON's null included."""
     if stream.found == "name":
         stream.next()
     value = tree_of(stream)
@@ -148,7 +148,7 @@ def _opened(bracket: str, expected: str, convert: Convert) -> Convert:
 
 
 def _value(stream: TokenStream) -> str | None:
-    """The token of the value at which the stream stands; None for null and for nothing."""
+    """The token of the value at which the stream is; None for null and for nothing."""
     while stream.found == "name":
         stream.next()
     return None if stream.found == "null" else stream.found
@@ -177,7 +177,7 @@ def _array(stream: TokenStream, inner: Convert, *, rows: bool = False) -> list[A
 
 
 def _map(stream: TokenStream, inner: Convert) -> list[tuple[str, Any]]:
-    """All entries as they stand there, names that come twice included; none if a value is bad."""
+    """All entries as written, names that come twice included; none if a value is bad."""
     entries: list[tuple[str, Any]] = []
     partial, bad = "", ""
     while stream.next() not in (None, "}"):
@@ -229,7 +229,7 @@ def _scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
 
 
 def tree_of(stream: TokenStream, together: Callable[[Any, Any], Any] | None = None) -> Any:
-    """The value at which the stream stands. No recursion: a thousand levels are allowed.
+    """The value at which the stream is. No recursion: a thousand levels are allowed.
 
     `together` makes one of two values that an object has under one name; without it they are a
     `Misfit`.

@@ -2,7 +2,7 @@
 
 Spark reads JSON with Jackson's parser of bytes. What a record that is not JSON still gives depends
 on where that parser notices: it takes the scalar after a name together with the name, strings only
-when they are asked for, and goes on behind whatever it could not read. Here this is rebuilt, so
+when they are asked for, and continues behind what it could not read. Here this is rebuilt, so
 that a bad value costs as many of its neighbours as it costs in Spark, and no more.
 
 Base64 is read as far and as strictly as by Spark's parser; Python's decoder cannot say where it
@@ -26,7 +26,7 @@ _PADDING = -1
 
 
 def base64_value(source: Characters) -> bytes:
-    """The bytes, to the closing quote, in steps of four characters. Blanks may stand between them.
+    """The bytes, to the closing quote, in steps of four characters. Blanks may be between them.
 
     Raises:
         MalformedText: it is no base64, or without its padding.
@@ -168,7 +168,7 @@ class TokenStream(Literals):
             return False
 
     def next(self) -> Found:
-        """Go to the next token. None if there is none, or the value after a name was none."""
+        """Go to the next token. None at the end, or if a name has no value."""
         if self.found == "name":
             found, self._after_name = self._after_name, None
             self._open(found)

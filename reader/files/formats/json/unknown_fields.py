@@ -1,4 +1,4 @@
-"""What of a JSON record a schema does not have: looked for beside the reading of it.
+"""What of a JSON record a schema does not have: looked for next to the reading of it.
 
 Not here: what is done about it.
 """
@@ -71,7 +71,7 @@ class JsonNews:
         try:
             _tree(value, self._options)
         except ValueError:
-            # A name stands twice in it, both times with a value: no part would hold both.
+            # A name is twice in it, both times with a value: no part would hold both.
             return value.decode("utf-8", "replace")
         return written(part[name], _leaf)
 
@@ -101,7 +101,7 @@ def _fits(value: Number, kind: pa.DataType) -> bool:
 def tree_of_record(record: bytes, options: ReaderOptions) -> Any:
     """A record as objects, lists and leaves, numbers as written; None if it is no JSON.
 
-    What stands under a name that comes twice is all there, as if it had come once.
+    All values of a name that comes twice are there, as if it had come once.
     """
     try:
         return stdlib_parser.parsed(record, options)

@@ -62,7 +62,7 @@ def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
 
 
 def _lz4(chunk: bytes, block: int) -> bytes:
-    """An LZ4 block, which does not say how long it becomes: Arrow's codec has to be told."""
+    """An LZ4 block, which does not say how long it becomes: Arrow's codec has to know."""
     out = bytearray()
     at = 0
     try:
@@ -99,7 +99,7 @@ def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
 
 
 def _repeat(out: bytearray, offset: int, length: int) -> None:
-    """Append what stands `offset` back, which may run into what is being appended."""
+    """Append what is `offset` back, which may run into what is being appended."""
     start = len(out) - offset
     while length > 0:
         piece = out[start : start + length]

@@ -59,7 +59,7 @@ class OrcFormat(BlockFormat):
         tail = read_tail(source)
         source.seek(0)
         found = orc.ORCFile(source).schema
-        # Whatever the zone is, the types are the same.
+        # The types are the same in every zone.
         return found if tail is None else as_meant(found, changes(found, tail, "UTC", ""))
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
@@ -263,7 +263,7 @@ def as_meant(found: pa.Schema, made: dict[str, Change]) -> pa.Schema:
     fields = []
     for field in found:
         change = made.get(field.name)
-        # `pa.array` would import pandas where that is installed, in every child anew.
+        # `pa.array` would import pandas where that is installed, in every child again.
         empty = pa.nulls(0, field.type)
         fields.append(field if change is None else field.with_type(change(empty).type))
     return pa.schema(fields)

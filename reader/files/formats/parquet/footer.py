@@ -49,7 +49,7 @@ class Chunk:
 
     @property
     def may_repeat(self) -> bool:
-        """True if a dictionary holds texts, of which each may stand in any number of rows."""
+        """True if a dictionary holds texts, of which each may be in any number of rows."""
         return self.kind == _BYTE_ARRAY and not self.encodings.isdisjoint(_DICTIONARIES)
 
 
@@ -228,7 +228,7 @@ def bound(raw: bytes | None, found: pa.DataType) -> pa.Scalar | None:
         return pa.scalar(number, pa.int64() if signed else pa.uint64()).cast(found)
     if types.is_floating(found) and len(raw) in (4, 8):
         number = struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0]
-        # Writers that counted NaN in may have lost the bounds of the numbers beside it.
+        # Writers that counted NaN in may have lost the bounds of the other numbers.
         return None if math.isnan(number) else pa.scalar(number, found)
     if types.is_date32(found) or (types.is_timestamp(found) and found.unit != "s"):
         width = 4 if types.is_date32(found) else 8

@@ -1,6 +1,6 @@
 """Parquet: cut at row groups, pruned by column and by statistics, read in bounded batches.
 
-A page of a few bytes can stand for gigabytes: a dictionary says its longest value once, and rows
+A page of a few bytes can expand to gigabytes: a dictionary says its longest value once, and rows
 name it by number. So the dictionaries are looked at before the rows that use them. Where nothing
 bounds a value beforehand, few rows are decoded at a time.
 """
@@ -289,7 +289,7 @@ def selected(
     parquet: pq.ParquetFile, group: int, rows: int, paths: Sequence[Path]
 ) -> Iterator[pa.RecordBatch]:
     """Batches of one row group, of the columns at these paths and what is below them."""
-    # `ParquetFile` itself takes dotted names only, which stand for several paths at once.
+    # `ParquetFile` itself takes dotted names only, which mean several paths at once.
     reader = parquet.reader
     leaves = [i for i, names in enumerate(reader.column_paths) if _is_below(tuple(names), paths)]
     yield from reader.iter_batches(

@@ -102,7 +102,7 @@ class _Converters:
         return self._scalar(scalar(kind, self.temporal), kind)
 
     def text(self, element: Element, extra: Extra) -> str | None:
-        """All that stands in an element, markup included."""
+        """All that is in an element, markup included."""
         del extra
         text = as_text(element) if len(element) else element.text
         if not text:
@@ -158,7 +158,7 @@ class _Map:
         self._of_text = converters.of_text(kind.item_type)
 
     def filled(self, element: Element, extra: Extra) -> list[tuple[str, Any]] | None:
-        """The entries; null if nothing stands in the element, in spite of attributes, as in Spark.
+        """The entries; null if nothing is in the element, in spite of attributes, as in Spark.
 
         Raises:
             Misfit: a value does not fit, or the element begins with text.
@@ -224,7 +224,7 @@ class _Struct:
         return self._exact.get(name) or self._folded.get(name.lower())
 
     def without_attributes(self, element: Element, extra: Extra) -> dict[str, Any] | None:
-        """The struct of what stands in an element; null if nothing does."""
+        """The struct of what is in an element; null if nothing does."""
         if element.text or len(element):
             return self.filled(element, extra, attributes=False)
         return None

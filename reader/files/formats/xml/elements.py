@@ -30,7 +30,7 @@ _ELEMENT, _ATTRIBUTE = 120, 240
 
 
 def size_of_tree(record: bytes) -> int:
-    """How many bytes the tree of a record takes besides its texts, at most."""
+    """How many bytes the tree of a record takes in addition to its texts, at most."""
     elements = record.count(b"<") - record.count(b"</")
     return _ELEMENT * elements + _ATTRIBUTE * record.count(b"=")
 
@@ -95,7 +95,7 @@ def is_blank(text: str) -> bool:
 
 
 def as_text(element: Element) -> str:
-    """What stands in an element, as Spark writes it: without comments, and nothing escaped."""
+    """What is in an element, as Spark writes it: without comments, and nothing escaped."""
     parts = list[str]()
     stack: list[Iterator[Element | str] | str] = [contents(element)]
     while stack:

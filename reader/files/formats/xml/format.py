@@ -1,4 +1,4 @@
-"""XML by the rules of Spark's reader: an element named `rowTag` is a record, wherever it stands.
+"""XML by the rules of Spark's reader: an element named `rowTag` is a record at any depth.
 
 A file is cut where a record begins. Where that is takes a look from the file's beginning
 (`record_finder.py`), which the driver does once for a file that has to be cut; a record then is

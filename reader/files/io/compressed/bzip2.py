@@ -3,7 +3,7 @@
 A block begins with 48 bits that are known, at any bit. Every split finds its first block by them,
 and takes as its own what begins in it; what lies between two such marks is one block, so nothing
 can be passed over: where a mark is damaged, the block before it does not decompress. Should the
-mark stand within a block by chance (once in a hundred thousand files of 1 GB), the block is tried
+mark be within a block by chance (once in a hundred thousand files of 1 GB), the block is tried
 again up to the next one.
 
 indexed_bzip2 1.7 was tried: it enters at offsets that it is given, but to know them it

@@ -23,7 +23,7 @@ _NEAR = 1024 * 1024
 """Where a split begins is known in the content if it is within so many compressed bytes."""
 
 KNOWN = 900 * 1024
-"""Whatever stands within so many bytes of content is in a split of which that is known."""
+"""Content within so many bytes is in a split of which that is known."""
 
 
 def anywhere(codec: Compression) -> bool:

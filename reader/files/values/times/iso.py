@@ -27,7 +27,7 @@ def day_of(text: str) -> int:
     """A date as days since the epoch; a time of day behind it is not looked at.
 
     Raises:
-        ValueError: it is none, or beyond Spark's calendar.
+        ValueError: it is not a timestamp, or beyond Spark's calendar.
     """
     match = _DATE.match(text.strip(_BLANKS))
     if not match:
@@ -42,7 +42,7 @@ def local_of(text: str) -> tuple[int, Zone | None]:
     one in a replay.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     match = _TIME.match(text.strip(_BLANKS))
     if not match:
@@ -58,7 +58,7 @@ def instant_of(text: str, zone: Zone) -> int:
     """A timestamp as microseconds since the epoch; text that names no zone is in `zone`.
 
     Raises:
-        ValueError: it is none, or beyond 64 bits.
+        ValueError: it is not one, or beyond 64 bits.
     """
     local, named = local_of(text)
     return checked((named or zone).instant(local), 64)
@@ -68,7 +68,7 @@ def wall_clock_of(text: str, *, with_zone: bool) -> int:
     """A timestamp without zone. One that `text` names is left out if `with_zone`, else refused.
 
     Raises:
-        ValueError: it is none, or beyond 64 bits.
+        ValueError: it is not one, or beyond 64 bits.
     """
     local, named = local_of(text)
     if named is not None and not with_zone:

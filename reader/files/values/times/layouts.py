@@ -1,6 +1,6 @@
-"""Many texts as dates and times at once, where their digits stand at fixed places.
+"""Many texts as dates and times at once, where their digits are at fixed places.
 
-Takes only what `iso` and `patterns` would read, to the same value; whatever else a text may be is
+Takes only what `iso` and `patterns` would read, to the same value; any other text is
 left to them. Works on the bytes of an Arrow column: each field of two digits is one look-up in a
 table for all texts. Tried and left: Arrow's own cast reads no column in which texts with and
 without a zone meet, takes `03:04Z` and cuts no fraction, so it needed a check of its own.
@@ -21,7 +21,7 @@ _BAD = 255
 _DIGITS = np.arange(10, dtype=np.uint16) + 48
 _PAIRS = np.full(1 << 16, _BAD, np.uint8)
 _PAIRS[(_DIGITS[:, None] + (_DIGITS << 8)).ravel()] = np.arange(100, dtype=np.uint8)
-"""Two bytes as they stand in memory, lower address first, as the number they show."""
+"""Two bytes as they are in memory, lower address first, as the number they show."""
 
 _FIRST_OF_MONTH = (
     np.arange("0000-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int32)
@@ -31,14 +31,14 @@ _FIRST_OF_MONTH = (
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the fields stand in the head of a text, and what may follow the head."""
+    """Where the fields are in the head of a text, and what may follow the head."""
 
     width: int
     fields: Mapping[str, int]
     """Letter -> where its digits begin: y has four, the others M d H m s two."""
 
     marks: tuple[tuple[int, bytes], ...]
-    """Where which of these bytes has to stand."""
+    """Where which of these bytes has to be."""
 
     fraction: tuple[int, int] = (-1, -1)
     """Fewest and most digits after a point; -1 as the least where the point may be missing."""
@@ -100,7 +100,7 @@ ISO_TIMES = (
 
 @dataclass(slots=True)
 class Times:
-    """What was read of each text; what stands where `good` is false means nothing."""
+    """What was read of each text; where `good` is false the value means nothing."""
 
     days: np.ndarray
     clock: np.ndarray
@@ -229,7 +229,7 @@ def _is_one_of(column: np.ndarray, allowed: bytes) -> np.ndarray:
 
 
 def _tail(times: Times, columns: _Columns, layout: Layout, length: int) -> None:
-    """Fraction and zone, which together are what follows the head, whatever their lengths."""
+    """Fraction and zone, of any length, which together are what follows the head."""
     rest = length - layout.width
     left = np.ones(len(times.good), np.bool_)
     for zone in sorted(layout.zones, reverse=True):

@@ -29,7 +29,7 @@ _REGION = rf"(?!(?:UTC|GMT|UT)[+-]|(?:{'|'.join(SHORT_IDS)})(?![\w/+-]))[A-Z][\w
 _Z_REGION = rf"(?!Etc/GMT[0+-]){_REGION}"
 _NAMES = {name: SHORT_IDS[name] for name in ["AET", "CAT", "CST", "EAT", "HST", "JST", "PST"]}
 _NAMES |= {"EST": "America/New_York", "MST": "America/Denver"}
-"""What the letter z takes besides regions. Other names, such as IST, mean several zones."""
+"""What the letter z takes in addition to regions. Other names, such as IST, mean several zones."""
 
 _NAME = f"(?:{'|'.join(_NAMES)})(?![\\w/+-])"
 _SPELLINGS = {

@@ -27,7 +27,7 @@ __all__ = ["Temporal", "cast_text", "instants_of"]
 class Temporal:
     """The patterns and the zone of one reader, for the text that files hold.
 
-    A text means the same alone and beside any others, in `column` as in `value`, and what Spark's
+    A text means the same alone and next to any others, in `column` as in `value`, and what Spark's
     readers of CSV and JSON make of it; docs/differences.md lists what is left of differences.
     """
 
@@ -161,7 +161,7 @@ def _of_pattern(
 
 
 def _without_gmt(text: str, exact: Callable[[str], int]) -> int:
-    """As Spark's readers do: what is no time as it stands is tried again without any `GMT`."""
+    """As Spark's readers do: what is not a time as written is tried again without any `GMT`."""
     try:
         return exact(text)
     except ValueError:

@@ -103,7 +103,7 @@ class Zone:
     def _of_days(self, days: np.ndarray) -> np.ndarray:
         first, last = int(days.min()), int(days.max())
         if last - first > _TABLE_DAYS:
-            # Dates that stand for "never" lie far out; a table over the gap would be mostly empty.
+            # Dates that mean "never" are far out; a table over the gap would be mostly empty.
             distinct, which = np.unique(days, return_inverse=True)
             table = np.array([self._of_day(int(day)) for day in distinct], np.int64)
             return np.asarray(table[which])
@@ -135,7 +135,7 @@ class Zone:
 
 
 _CHANGES = 1 << 20
-"""Stands for the offset of a day on which the offset changes: no zone is ever 12 days off."""
+"""Means the offset of a day on which the offset changes: no zone is ever 12 days off."""
 
 _TABLE_DAYS = 80_000
 

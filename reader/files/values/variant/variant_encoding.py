@@ -4,7 +4,7 @@ Follows VariantEncoding.md in apache/parquet-format. Names of fields are numbers
 that each variant has with it, so values that change their variant are rewritten with other numbers.
 
 Why not PySpark's builder (`pyspark.sql.variant_utils`): it is private, takes JSON text only, orders
-names by code points where the virtual machine goes by UTF-16 units, lets `NaN` in, and recurs once
+names by code points where the JVM goes by UTF-16 units, lets `NaN` in, and recurs once
 a level. It is no faster either (37 µs a record of eight values, and 42 µs here).
 """
 
@@ -68,7 +68,7 @@ def names_of(metadata: bytes) -> list[str]:
     """The names in a variant's dictionary, by number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not valid JSON.
     """
     if not metadata or metadata[0] & 15 != _VERSION:
         reason = f"a variant's dictionary that begins with {metadata[:1]!r}"

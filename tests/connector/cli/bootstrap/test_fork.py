@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def query(tmp_path):
-    """Three batches of a file each, with an index beside its bases; then a file in no batch."""
+    """Three batches of a file each, with an index next to its bases; then a file in no batch."""
     made = Query(tmp_path)
     made.settings["deltas_per_base"] = 2
     made.restart()

@@ -168,7 +168,7 @@ def test_a_query_that_begins_while_its_place_is_prepared_stops_that(old):
 
 
 def test_of_a_query_and_a_fork_that_begin_at_the_same_place_one_is_refused(old):
-    """Whatever the query does first: no rows are read twice, and no seed is left unfollowed."""
+    """In any order of events: no rows are read twice, and no seed is left unfollowed."""
     outcomes, at = set(), 0
     while True:
         at += 1
@@ -188,7 +188,7 @@ def test_of_a_query_and_a_fork_that_begin_at_the_same_place_one_is_refused(old):
             failed.append(error)
         if store.before is not None:
             query.coordinator.close()
-            break  # The fork is through before its turn comes.
+            break  # The fork has finished before its turn comes.
         follows = CheckpointHistory(store).checkpoints() and find_seed(store) is not None
         query.coordinator.close()
         if failed and not follows:

@@ -1,4 +1,4 @@
-"""`sluice compact`: little is left, and whatever Spark asks for next is what it was."""
+"""`sluice compact`: little is left, and what Spark asks for next is unchanged."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 @pytest.fixture(autouse=True)
 def java(tmp_path_factory, monkeypatch):
-    """Whatever the machine has: some Java that says its release."""
+    """What the machine has: some Java that says its release."""
     home = tmp_path_factory.mktemp("jdk")
     made = java_home(home, "echo 'openjdk version \"17.0.1\" 2021-10-19' >&2")
     monkeypatch.setenv("JAVA_HOME", made)

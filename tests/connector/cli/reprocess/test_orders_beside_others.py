@@ -1,4 +1,4 @@
-"""Orders beside everything else that a state can go through."""
+"""Orders together with everything else that a state can go through."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_file_that_grows_is_read_again_as_far_as_it_was_and_goes_on_growing(qu
     assert drained(query) == [1, 2, 3, 4]
     run(capsys, "rewind", query.state, "--to", "1", "--yes")
     append(5)
-    # What the order has read once more is in the rewound part, too: bytes are read once an order.
+    # What the order has read again is in the rewound part, too: bytes are read once an order.
     assert set(drained(query)) == {1, 2, 3, 4, 5}
     append(6)
     assert drained(query) == [6]

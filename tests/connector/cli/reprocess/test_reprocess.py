@@ -1,4 +1,4 @@
-"""requeue, rewind, forget: rows are delivered as often as was ordered, whatever happens."""
+"""requeue, rewind, forget: rows are delivered as often as was ordered, through failures."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_query_that_runs_is_not_interfered_with(tmp_path, capsys):
     assert main([*again, "--yes"]) == 4
     assert "add --force" in capsys.readouterr().err
     assert query.store.list("orders") == []
-    # Whoever is wrong about it loses nothing: the order is done at the next start.
+    # A wrong answer loses nothing: the order is done at the next start.
     assert run(capsys, *again, "--yes", "--force")["order"] == 1
     land(query, b=2)
     assert query.batch() == [2]

@@ -163,7 +163,7 @@ def test_every_flipped_bit_is_found_and_none_makes_wrong_splits(whole, right):
             walk = Verification(store_of(damaged)).run()
             if not any(finding.object == name for finding in walk.findings):
                 unseen.append((name, position))
-            # What stands on the whole chain; the others are looked at for objects that are gone.
+            # What rests on the whole chain; the others are looked at for objects that are gone.
             newest = max(right)
             if outcomes(damaged, [newest])[newest] not in (None, right[newest]):
                 wrong.append((name, position))

@@ -75,7 +75,7 @@ def test_a_file_stays_for_its_retention_time(tmp_path):
     keeping.now += 601
     cleaning = keeping.run()
     assert keeping.left() == ["late"]
-    # What is not cleaned up yet is still needed: state must not be let go of.
+    # What is not cleaned up yet is still needed: state must not be deleted.
     assert cleaning.hold() == (keeping.head, 1)
     keeping.now += 3600
     keeping.run()
@@ -202,7 +202,7 @@ def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):
     keeping.batch([FileSplit(big, 4, 10)])
     cleaning = keeping.run()
     assert cleaning.figures()["gone"] == 1
-    # Landed anew it is another version; of this one only the second part was ever read.
+    # Landed again it is another version; of this one only the second part was ever read.
     assert keeping.left() == ["big"]
 
 

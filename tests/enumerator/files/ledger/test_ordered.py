@@ -1,4 +1,4 @@
-"""Orders in the ledger: bytes read again or let go of, the same in memory and in every chain."""
+"""Orders in the ledger: bytes read again or dropped, the same in memory and in every chain."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def enter(ledger, *files):
 
 
 class Model:
-    """A ledger and its chain beside a plain set of bytes."""
+    """A ledger and its chain next to a plain set of bytes."""
 
     def __init__(self, policy):
         self.policy = policy
@@ -123,7 +123,7 @@ def test_memory_and_chain_agree_whatever_is_ordered(deeds, on_overwrite):
             getattr(model, deed)()
             model.check()
         elif deed == "return":
-            # Whatever comes back was made pending by an order meanwhile, or not: it is a set.
+            # What comes back was made pending by an order meanwhile, or not: it is a set.
             file = FILES[which]
             pending = {at for path, at in model.pending if path == file.path}
             overlap = pending.intersection(range(start, end))

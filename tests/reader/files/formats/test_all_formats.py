@@ -92,7 +92,7 @@ class TestJsonDocuments(Columns):
 
 
 class TestCsv(Columns):
-    # By the header's names; the text that stands for null is not the empty one.
+    # By the header's names; the text that means null is not the empty one.
     options = {"file_format": "csv", "header": True, "enforce_schema": False, "escape": '"',
                "null_value": "NULL", "schema_evolution_mode": "none"}  # fmt: skip
     suffix = ".csv"
@@ -175,7 +175,7 @@ class TestJsonInGzip(TestJson):
 class TestJsonInBzip2(TestJson):
     suffix = ".json.bz2"
     notices_its_end = True
-    # A block holds 900 kB of content, whatever the size of the file.
+    # A block holds 900 kB of content in files of any size.
     memory_is_flat = False
 
     def write(self, path, rows):

@@ -49,7 +49,7 @@ VALUES: dict[str, Any] = {
     "datetime_rebase_mode": "LEGACY",
     "int96_rebase_mode": "LEGACY",
 }
-"""Values besides the default, for options whose type does not show one."""
+"""Values other than the default, for options whose type does not show one."""
 
 
 def _other_value(name: str) -> str:
@@ -190,7 +190,7 @@ def test_what_every_format_knows_has_an_effect_in_each(tmp_path, file_format):
     differ("base_path", str(tmp_path), str(tmp_path / "k=1"))
     differ("time_zone", "UTC", "Europe/Berlin", schema=_schema(file_format, ZONE))
     if file_format != "binaryFile":
-        # Files as rows come one by one whatever their size.
+        # Files as rows come one by one at any size.
         differ("batch_bytes", "64k", "64m")
         # All bytes are a good file there.
         bad = path.with_name("bad.gz")

@@ -1,4 +1,4 @@
-"""Files of a few bytes that stand for gigabytes: read within the bound, or refused by name."""
+"""Files of a few bytes that expand to gigabytes: read within the bound, or refused by name."""
 
 from __future__ import annotations
 

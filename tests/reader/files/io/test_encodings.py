@@ -45,7 +45,7 @@ def test_documents_in_wide_encodings_give_the_rows_of_spark(spark, tmp_path, nam
 @pytest.mark.parametrize(("name", "encoding", "mark"), WIDE.values(), ids=list(WIDE))
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_lines_in_wide_encodings_are_cut_at_characters(tmp_path, name, encoding, mark, suffix):
-    # The bytes of a line feed and of a comma stand within characters, too.
+    # The bytes of a line feed and of a comma are within characters, too.
     lines = [f"{chr(0x0A0A + n)},{chr(0x2C2C)}{n}" for n in range(40)]
     data = mark + "\n".join(lines).encode(encoding)
     path = tmp_path / f"a{suffix}"

@@ -59,7 +59,7 @@ def test_json_is_strings_in_their_structure_unless_types_are_asked_for(infer):
 
 BIG = str(2**63)
 BEYOND = [
-    # Texts in a column, its type by Spark 4.3's inference, and by ours where it takes more.
+    # Texts in a column, its type by Spark 4.3's inference, and by Sluice's where it takes more.
     ([BIG], pa.decimal128(19, 0), None),
     (["-" + BIG + "0"], pa.decimal128(20, 0), None),
     (["-" + BIG], pa.int64(), None),

@@ -27,7 +27,7 @@ LONG = st.lists(st.sampled_from(PIECES), min_size=1, max_size=120).map("".join)
 
 
 def _state_of_quotes(text: str) -> list[bool]:
-    """For each character whether an odd number of quotes stands at or before it."""
+    """For each character whether an odd number of quotes is at or before it."""
     odd, states = False, []
     for character in text:
         odd ^= character == '"'

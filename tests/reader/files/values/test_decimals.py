@@ -1,4 +1,4 @@
-"""Decimals in every format: the value that was written, or an error, whatever the digits."""
+"""Decimals in every format: the value that was written, or an error."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ KEYS = sorted(f"in/{day}/{n}.json" for day in DAYS for n in range(9))
 
 @pytest.fixture(scope="module")
 def river():
-    """A server with one bucket that holds `KEYS`, and others beside them; pages are of ten keys."""
+    """A server with one bucket that holds `KEYS`, and others; pages are of ten keys."""
     made = S3Server()
     made.most_keys = 10
     client = made.client()

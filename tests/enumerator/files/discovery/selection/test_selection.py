@@ -59,7 +59,7 @@ def tree(request, tmp_path):
 def found(tree, paths="", **chosen):
     """Names below the tree's root that a first pass takes, and what it leaves out.
 
-    Blanks stand between `paths`.
+    Blanks are between `paths`.
     """
     text = ",".join(f"{tree.root}/{path}".rstrip("/") for path in paths.split(" "))
     discovery = make_discovery(text, **chosen)

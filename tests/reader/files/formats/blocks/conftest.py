@@ -190,6 +190,6 @@ def read_table(version_of: Callable[[Path], FileVersion]) -> Callable[..., pa.Ta
 
 @pytest.fixture
 def in_zones(spark: SparkSession) -> Callable[[str, str], AbstractContextManager[None]]:
-    """For a while, another zone of the session and of the virtual machine itself."""
+    """For a while, another zone of the session and of the JVM itself."""
 
     return partial(zones.in_zones, spark)

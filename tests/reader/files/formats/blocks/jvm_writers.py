@@ -1,4 +1,4 @@
-"""The same table as parquet-java and Spark write it, for which they need the virtual machine."""
+"""The same table as parquet-java and Spark write it, which needs the JVM."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_no_damage_to_a_parquet_footer_aborts_the_process(
         path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
         file = version_of(path)
         assert rows_or_error(fmt("parquet"), file) in (COUNT, str(path))
-        # Bounds that were damaged cannot be told from true ones, so here the number may differ.
+        # Bounds that were damaged look like true ones, so here the number may differ.
         found = rows_or_error(fmt("parquet", filter="id > 5"), file)
         assert isinstance(found, int) or found == str(path)
 

@@ -120,7 +120,7 @@ def test_footers_of_every_size_are_read_in_every_codec_and_version(
 
 
 def test_an_lz4_footer_ends_where_its_content_does() -> None:
-    # Arrow's codec fills the whole block, what comes after the content with whatever was there.
+    # Arrow's codec fills the whole block, behind the content with what was there.
     for size in range(0, 400, 3):
         content = b"abcdef" * size + bytes(range(size % 256)) + b"x" * (size * 5)
         chunk = pa.Codec("lz4_raw").compress(content, asbytes=True)

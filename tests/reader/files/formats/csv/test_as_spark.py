@@ -27,7 +27,7 @@ DOUBLED = {"escape": '"'}
 TRIMMED = {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
 
 SEPARATED = b"1\t2|3\x0c4\\5\x086\"7'8\\t9\0,a\\b ,\\c\t\\d\n1\r2"
-"""Every character that an escape stands for, and each escape as it is written."""
+"""Every character that an escape means, and each escape as it is written."""
 
 # Files that other programs wrote, or that people mended by hand: by options, then by name.
 FILES: list[tuple[str, dict[str, str], list[bytes]]] = [

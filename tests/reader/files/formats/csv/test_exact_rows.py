@@ -57,7 +57,7 @@ def test_line_feeds_within_records_make_no_row_whatever_the_size(tmp_path, separ
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
 def test_a_separator_that_can_overlap_itself_counts_from_the_beginning(tmp_path, name):
     path = tmp_path / name
-    # Of many lengths, so that some cut comes to stand within three bars.
+    # Of many lengths, so that some cut is within three bars.
     text = "||".join(f"|{n},{'x' * (n % 7)}\ny" for n in range(200_000)).encode()
     path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     table, _ = read([whole(path)], SCHEMA, file_format="csv", line_sep="||")

@@ -1,4 +1,4 @@
-"""Headers of CSV that name a column twice: refused wherever columns go by name."""
+"""Headers of CSV that name a column twice: refused where columns go by name."""
 
 from __future__ import annotations
 

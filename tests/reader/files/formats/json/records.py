@@ -1,4 +1,4 @@
-"""Records that try what readers of JSON differ in; surrogate escapes stand for bytes as such."""
+"""Records that try what readers of JSON differ in; surrogate escapes mean bytes as such."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_records_are_found_in_pieces_of_any_size():
         assert all(content[at : at + len(record)] == record for at, record in expected)
         for step in (1, 2, 7, 61):
             assert _found(content, step) == expected, content
-            # The other way, which takes prefixes, finds the same where there are none.
+            # The other way, which takes prefixes, finds the same without them.
             assert _found(content, step, ignore_namespace=True) == expected, content
 
 

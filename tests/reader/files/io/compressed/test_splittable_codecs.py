@@ -145,7 +145,7 @@ def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, k
         changed = bytearray(stored)
         changed[chance.randrange(len(stored))] ^= 1 << chance.randrange(8)
         path.write_bytes(changed)
-        # As if it had been found so: points are looked for anew.
+        # As if it had been found so: points are looked for again.
         options = ReaderOptions(file_format="json").with_points(CarriedPoints())
         try:
             found, _ = _read(_splits(path, options, 5), options)
@@ -172,7 +172,7 @@ def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
     path = tmp_path / "a.json.bz2"
     stored = bytearray(bz2.compress(data, 1))
     marks = [m.start() for m in re.finditer(b"\x31\x41\x59\x26\x53\x59", bytes(stored))]
-    # Not every mark stands at a whole byte; the first one does.
+    # Not every mark is at a whole byte; the first one does.
     from pyspark_sluice.reader.files.io.compressed import bzip2
 
     class Bytes:

@@ -1,4 +1,4 @@
-"""Text to dates and times: one value for a text, whatever stands beside it."""
+"""Text to dates and times: one value for a text, with any neighbours."""
 
 from __future__ import annotations
 
