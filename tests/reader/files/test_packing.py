@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,3 +69,9 @@ def test_a_whole_file_as_one_text_keeps_its_byte_order_mark(tmp_path):
 def test_a_file_without_bytes_has_no_row_with_wholetext_either(tmp_path):
     (path := tmp_path / "empty.txt").touch()
     assert read_rows([path], VALUE, file_format="text", wholetext=True) == []
+
+
+def test_a_compressed_file_without_content_is_an_empty_text_with_wholetext(tmp_path):
+    path = tmp_path / "empty.txt.gz"
+    path.write_bytes(gzip.compress(b""))
+    assert read_rows([path], VALUE, file_format="text", wholetext=True) == [{"value": ""}]

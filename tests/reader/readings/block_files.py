@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -20,6 +20,10 @@ from pyspark_sluice.tests.reader.readings.values import comparable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+EXACT = Context(prec=80)
+"""Rounds no decimal that a column can hold."""
 
 
 def group(chance: Random, files: int, file_format: str, spark: SparkSession) -> Group:
@@ -109,7 +113,8 @@ def _as_asked(table: pa.Table, asked: pa.Schema) -> Outcome:
 def _fits(kind: pa.DataType, value: Any) -> bool:
     """True if the column's type, which may be wider than the one stored, holds this value."""
     if isinstance(value, Decimal) and pa.types.is_decimal(kind):
-        exponent = value.as_tuple().exponent
+        # Zeros at the end need no room.
+        exponent = EXACT.normalize(value).as_tuple().exponent
         room = Decimal(f"1E{kind.precision - kind.scale}")
         return isinstance(exponent, int) and -exponent <= kind.scale and value.copy_abs() < room
     if isinstance(value, int) and pa.types.is_floating(kind):

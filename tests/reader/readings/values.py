@@ -64,7 +64,8 @@ def _number(value: Any) -> object:
         return Decimal(value)
     text = value.partition(" ") if isinstance(value, str) else ("", "", "")
     if text[0] in ("decimal", "float"):
-        number = Decimal(text[2])
+        # A float is shortest as text, which is not its value to the last digit.
+        number = Decimal(float(text[2])) if text[0] == "float" else Decimal(text[2])
         return "NaN" if number.is_nan() else number
     return None
 

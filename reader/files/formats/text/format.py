@@ -47,7 +47,8 @@ class TextFormat(RecordFormat):
             yield from super().decode(split)
             return
         data = whole_content(split.file, self.options)
-        if data:
+        # As in Spark a compressed file without content is an empty text, a file without bytes none.
+        if split.file.size:
             yield Decoded(self._batch(np.array([0, len(data)], np.int32), data))
 
     @override
