@@ -32,6 +32,7 @@ from .nothing import do_nothing_source
 from .planning import latest_offset_milliseconds
 from .process_tree import PeakMemory
 from .profile_rows import profile
+from .readme_row import readme
 from .ready import ready_rows_source
 from .scale import scale
 from .shape_rows import shapes
@@ -272,6 +273,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "big": big,
     "memory": memory,
     "small100k": small100k,
+    "readme": readme,
     "shapes": shapes,
     "tables": into_tables,
     "tables100k": small_into_tables,

@@ -44,6 +44,14 @@ def shapes(bench: Bench, chosen: str = "") -> Iterator[Result]:
     yield from _means(ratios)
 
 
+def as_rows(bench: Bench, shape: Shape) -> Result:
+    """One shape, by the time of the batches."""
+    read = _input(bench, shape)
+    _same_values(bench, read)
+    work = f"{shape.file_format}, {shape.name}, as rows"
+    return bench.throughput(work, read, shape.rows, warm_ups=_WARM_UPS)[0]
+
+
 def _means(ratios: Mapping[str, list[float]]) -> list[Result]:
     return [
         Result(
@@ -56,11 +64,7 @@ def _means(ratios: Mapping[str, list[float]]) -> list[Result]:
 
 
 def _measured(bench: Bench, shape: Shape) -> list[Result]:
-    folder = bench.data.shape(shape)
-    options = {"mode": "PERMISSIVE", **shape.options}
-    if shape.file_format not in ("csv", "json"):
-        options = dict(shape.options)
-    read = Input(folder, shape.schema, shape.file_format, options)
+    read = _input(bench, shape)
     compared = bench.peers and shape.file_format not in _WITHOUT_PEER
     if compared:
         _same_values(bench, read)
@@ -70,6 +74,13 @@ def _measured(bench: Bench, shape: Shape) -> list[Result]:
         return [batches, whole]
     note = f"{batches.note}; ready-made rows take {_floor(bench, read, shape):.2f} s"
     return [replace(batches, note=note), whole]
+
+
+def _input(bench: Bench, shape: Shape) -> Input:
+    options = {"mode": "PERMISSIVE", **shape.options}
+    if shape.file_format not in ("csv", "json"):
+        options = dict(shape.options)
+    return Input(bench.data.shape(shape), shape.schema, shape.file_format, options)
 
 
 def _floor(bench: Bench, read: Input, shape: Shape) -> float:

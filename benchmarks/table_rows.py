@@ -62,6 +62,12 @@ def into_tables(bench: Bench, chosen: str = "") -> Iterator[Result]:
         yield Result(work, 1.0, mean, "", "Spark", f"worst {min(found):.2f}")
 
 
+def into_delta(bench: Bench, shape: Shape) -> Result:
+    """One shape into Delta."""
+    runs = _measured(bench, bench.data.shape(shape), shape)
+    return _result(f"{shape.file_format}, {shape.name}", "delta", runs)
+
+
 def small_into_tables(bench: Bench) -> Iterator[Result]:
     """100,000 one-line files into a table."""
     folder = bench.data.small_json(100_000)
