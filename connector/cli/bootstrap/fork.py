@@ -24,7 +24,7 @@ from ....enumerator.files.offline_source import StandingEnumerator, StandingFile
 from ....enumerator.offline.bootstrap_checkpoint import StandingState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
-from ....reader.files.gzip_index import FOLDER, object_of
+from ....reader.files.gzip_index import FOLDER, of_file
 from ...views.state_view import StateView
 from ..view_filter import matching_pattern
 from .new_state import Target, write_seed
@@ -130,7 +130,7 @@ class Fork:
                 pc.less(batch.column("end"), batch.column("size")),
             )
             files = {split.file for split in splits_in(batch.filter(cut))} if points else set()
-            names += [f"{FOLDER}/{object_of(file)}" for file in files if object_of(file) in points]
+            names += [f"{FOLDER}/{leaf}" for file in files for leaf in of_file(points, file)]
         for name in names:
             _copy(old, store, name)
 
