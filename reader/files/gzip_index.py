@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -27,6 +28,9 @@ from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.stores.open_store import StateStore
 
 FOLDER = "points"
+
+_AT_ONCE = 16
+"""Objects that are copied at the same time."""
 
 
 class Point(NamedTuple):
@@ -146,6 +150,18 @@ class StoredPoints(Points):
             return content
         (kept,) = _read(self._store.read(name))
         return kept.content
+
+
+def take_over(old: StateStore, new: StateStore) -> None:
+    """Copy all of another state's, whose files may be cut already; again, if that was killed."""
+    missing = sorted(set(old.list(FOLDER)) - set(new.list(FOLDER)))
+
+    def copy(leaf: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            new.publish(f"{FOLDER}/{leaf}", old.read(f"{FOLDER}/{leaf}"))
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(copy, missing))
 
 
 def object_of(file: FileVersion, border: int | None = None) -> str:

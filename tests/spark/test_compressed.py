@@ -68,6 +68,37 @@ def test_a_file_that_cannot_be_entered_is_read_in_batches_which_are_cut_ahead(
     assert lake.batches() == [1] * len(splits)
 
 
+def test_a_query_that_starts_from_a_savepoint_goes_on_in_the_middle_of_a_compressed_file(
+    lake, data, tmp_path
+):
+    (lake.source / "a.json.deflate").write_bytes(zlib.compress(data, 1))
+    found = {}
+
+    def sink(frame, batch):
+        if batch == 1:
+            raise RuntimeError("the sink is down")
+        found[batch] = [row.id for row in frame.collect()]
+
+    def begin(checkpoint, sink, **options):
+        frame = lake.frame(maxBytesPerTrigger="5m", checkpointLocation=str(checkpoint), **options)
+        writer = frame.writeStream.foreachBatch(sink).trigger(availableNow=True)
+        return lake.run(writer.option("checkpointLocation", str(checkpoint)))
+
+    with pytest.raises(Exception, match="the sink is down"):
+        begin(lake.checkpoint, sink).awaitTermination(120)
+    rest = []
+    other = tmp_path / "other"
+    query = begin(
+        other,
+        lambda frame, _: rest.extend(row.id for row in frame.collect()),
+        startingState=f"{lake.state}@1",
+    )
+    assert query.awaitTermination(120)
+    assert found[0] + rest == list(range(COUNT))
+    borders = {path.name for path in (lake.state / "points").iterdir()}
+    assert borders <= {path.name for path in (other / "sluice" / "source" / "points").iterdir()}
+
+
 def test_rows_that_nobody_has_counted_are_cut_ahead_as_well(lake, until):
     schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
     for number in range(4):

@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
 from pyspark_sluice.errors import SplitReadError
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
-from pyspark_sluice.reader.files.gzip_index import CarriedPoints, StoredPoints
+from pyspark_sluice.reader.files.gzip_index import CarriedPoints, StoredPoints, take_over
 from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs
@@ -161,6 +161,17 @@ def test_a_reader_that_was_not_the_first_at_a_border_gives_the_same_rows(root, c
             _ids(first, points)
     ids = _ids(first, points)
     assert ids == list(range(_lines()[:content].count(b"\n") + 1))
+
+
+def test_another_state_takes_borders_over(root, tmp_path, monkeypatch):
+    old, new = (LocalStateStore(str(tmp_path / name)) for name in ("old", "new"))
+    first, *rest = _splits(root / "a.json.deflate", StoredPoints(old))
+    ids = _ids(first, StoredPoints(old))
+    for _ in range(2):
+        take_over(old, new)
+    _take_in(monkeypatch, 9000, 50)
+    points = StoredPoints(new)
+    assert ids + [number for split in rest for number in _ids(split, points)] == list(range(COUNT))
 
 
 def test_rapidgzip_may_come_and_go_within_a_file(tmp_path, monkeypatch):
