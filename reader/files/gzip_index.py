@@ -170,12 +170,6 @@ def object_of(file: FileVersion, border: int | None = None) -> str:
     return f"{name}.arrow" if border is None else f"{name}-{border}.arrow"
 
 
-def of_file(names: Iterable[str], file: FileVersion) -> list[str]:
-    """Those of `names`, of objects below `FOLDER`, that belong to a file."""
-    stem = object_of(file).removesuffix(".arrow")
-    return [name for name in names if name.startswith(stem)]
-
-
 def _written(points: list[Point]) -> bytes:
     columns = list(zip(*points, strict=True)) or [()] * 4
     types = (pa.int64(), pa.int8(), pa.int64(), pa.binary())
