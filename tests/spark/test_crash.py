@@ -65,17 +65,15 @@ def between_tasks_and_commit(watch: Watch) -> bool:
 
 
 def reading(watch: Watch) -> bool:
-    """A task is in the middle of the file: its border is decided, its reader commit is not there.
+    """A part of a compressed file is read, and its reader commit is not there.
 
-    For a file that cannot be entered, of which each batch has one part.
+    Others have been read: the borders at which they end are decided.
     """
     batch = watch.running()
     checkpoint = None if batch is None or batch < 2 else watch.of_batch(batch)
-    return (
-        checkpoint is not None
-        and watch.reader_commits(checkpoint) == 0
-        and watch.borders() > len(watch.commits())
-    )
+    if checkpoint is None or watch.borders() < len(watch.commits()):
+        return False
+    return watch.reader_commits(checkpoint) == 0
 
 
 def idle(watch: Watch) -> bool:
