@@ -24,7 +24,6 @@ def main() -> None:
         .option("fileFormat", "json")
         .option("checkpointLocation", arguments.checkpoint)
         .option("maxFilesPerTrigger", arguments.files)
-        .option("maxBytesPerTrigger", arguments.bytes)
         .option("discoveryInterval", "200ms")
         .schema(arguments.schema)
         .load(arguments.landing)
@@ -44,7 +43,6 @@ def _arguments() -> argparse.Namespace:
     for name in ("landing", "sink", "checkpoint", "schema", "until", "home"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--files", type=int, default=20, help="most files in a batch")
-    parser.add_argument("--bytes", default="1g", help="most bytes in a batch")
     parser.add_argument("--every", default="0 seconds", help="trigger interval")
     return parser.parse_args()
 

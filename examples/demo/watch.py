@@ -83,10 +83,6 @@ class Watch:
         """How many readers have acknowledged `checkpoint`."""
         return len(_names(self._state / "readers" / checkpoint.name))
 
-    def borders(self) -> int:
-        """Places in compressed files at which readers have found that splits of them meet."""
-        return sum("-" in name for name in _names(self._state / "points"))
-
 
 def _names(folder: Path) -> list[str]:
     try:
