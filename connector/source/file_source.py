@@ -251,9 +251,12 @@ class _FormatBorders:
     def may_cut_anywhere(self, file: FileVersion) -> bool:
         return self._source.file_format.splittability(file) is Splittability.RECORDS
 
+    def cut_for_limits(self, file: FileVersion) -> bool:
+        return self._source.file_format.splittability(file) is Splittability.LIMITS
+
     def blocks(self, file: FileVersion) -> Sequence[Border] | None:
         file_format = self._source.file_format
-        if file_format.splittability(file) is not Splittability.BLOCKS:
+        if file_format.splittability(file) not in (Splittability.BLOCKS, Splittability.LIMITS):
             return None
         try:
             blocks = file_format.blocks(file)

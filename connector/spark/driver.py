@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
@@ -27,9 +26,9 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.commit_search import CommitSearch
 from ...enumerator.coordinator.coordinator import Coordinator
-from ...enumerator.settings import CoordinatorSettings
+from ...enumerator.settings import CoordinatorSettings, StartingState
 from ...errors import StateError, StateMissingError
-from ...reader.files.gzip_index import StoredPoints
+from ...reader.files.gzip_index import StoredPoints, take_over
 from ...reader.landing.place import place_of
 from ...reader.landing.sweep import sweep
 from ..options.model import SluiceOptions, parse_options
@@ -73,6 +72,8 @@ class StreamDriver:
         self._options = self._options.with_points(StoredPoints(self._store))
         source = load_source(self._options, arrow_schema(schema))
         settings = replace(_settings(self._options), commits_go=self._swept)
+        if self._options.starting_state:
+            settings = replace(settings, starting_state=self._savepoint)
         self.coordinator = Coordinator(source, self._store, settings)
         history = self.coordinator.history
         self._offsets = Offsets(history)
@@ -89,6 +90,11 @@ class StreamDriver:
             place = place_of(absolute(self._options.land_at), self._options.storage_options)
             sweep(place, self._store, refs, delete=True)
         return refs
+
+    def _savepoint(self) -> StartingState:
+        savepoint = starting_state(self._options)
+        take_over(savepoint.store, self._store)
+        return savepoint
 
     def report(self) -> dict[str, Any]:
         """For Spark's progress events: see `Coordinator.report`; and which source it is."""
@@ -152,7 +158,6 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         discovery_timeout=options.discovery_timeout / 1000,
         idle_patience=_IDLE_SECONDS,
         background_interval=_background_interval(options),
-        starting_state=partial(starting_state, options) if options.starting_state else None,
     )
 
 

@@ -66,6 +66,9 @@ class Borders(Protocol):
     def may_cut_anywhere(self, file: FileVersion) -> bool:
         """True if a record belongs to the split in which it starts, independent of the cut."""
 
+    def cut_for_limits(self, file: FileVersion) -> bool:
+        """True if every cut costs time, so that a file is cut for a limit on bytes alone."""
+
     def blocks(self, file: FileVersion) -> Sequence[Border] | None:
         """The blocks of a file that may be cut between them only; None for an indivisible one.
 
@@ -110,6 +113,8 @@ class SplitCutter:
             return Slice(pending, 0, None)
         if self._borders.may_cut_anywhere(pending.file):
             return _slice(pending, pending.start + min(length, target), 0)
+        if self._borders.cut_for_limits(pending.file):
+            target = length if left is None else left
         blocks = self._blocks_of(pending)
         if blocks is None:
             fits = (left is None or length <= left) and not needs_rows

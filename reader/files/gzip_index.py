@@ -1,16 +1,23 @@
-"""Where gzip can be entered: points, each with the 32 KiB of content before it.
+"""Where compressed files are cut: points of gzip, and borders of what cannot be entered.
 
-They belong to one version of a file, are found once, by the driver, and travel to the readers: in
-the state of a stream, with the partition of a batch read.
+A point comes with the 32 KiB of content that stand before it. Points belong to one version of a
+file, are found once, by the driver, and travel to the readers: in the state of a stream, with the
+partition of a batch read.
 
-Not here: finding them (`io/compressed/gzip.py`).
+A border is a byte of a stored file at which two splits meet, and how much content is before it.
+The first reader that comes to it decides that, durably, before any row depends on it: so two splits
+meet in one place, whatever becomes of a reader and whichever release of a decoder the next one has.
+
+Not here: finding them (`io/compressed`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -21,6 +28,9 @@ from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.stores.open_store import StateStore
 
 FOLDER = "points"
+
+_AT_ONCE = 16
+"""Objects that are copied at the same time."""
 
 
 class Point(NamedTuple):
@@ -50,12 +60,21 @@ class Points(ABC):
     def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
         """Keep the points of `file`, and say which ones count: those that were kept first."""
 
+    @abstractmethod
+    def border(self, file: FileVersion, byte: int) -> int | None:
+        """Bytes of content before the border at `byte`; None if nobody has come to it."""
+
+    @abstractmethod
+    def keep_border(self, file: FileVersion, byte: int, content: int) -> int:
+        """Keep how much content is before a border; says what counts: what was kept first."""
+
 
 class CarriedPoints(Points):
     """Points in memory, which travel with the work."""
 
     def __init__(self, known: Mapping[str, bytes] | None = None) -> None:
         self._known = {name: _read(data) for name, data in (known or {}).items()}
+        self._borders: dict[tuple[FileVersion, int], int] = {}
 
     @override
     def find(self, file: FileVersion) -> list[Point] | None:
@@ -65,6 +84,14 @@ class CarriedPoints(Points):
     def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
         self._known[object_of(file)] = points
         return points
+
+    @override
+    def border(self, file: FileVersion, byte: int) -> int | None:
+        return self._borders.get((file, byte))
+
+    @override
+    def keep_border(self, file: FileVersion, byte: int, content: int) -> int:
+        return self._borders.setdefault((file, byte), content)
 
     def of(self, splits: Iterable[FileSplit]) -> dict[str, bytes]:
         """What these splits need, for a `CarriedPoints` elsewhere."""
@@ -81,7 +108,7 @@ class CarriedPoints(Points):
 
 
 class StoredPoints(Points):
-    """Points in the state of a stream: one immutable object for each file that was cut."""
+    """In the state of a stream: an immutable object for the points of a file, and for a border."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
@@ -107,10 +134,40 @@ class StoredPoints(Points):
             return self.find(file) or points
         return points
 
+    @override
+    def border(self, file: FileVersion, byte: int) -> int | None:
+        try:
+            (kept,) = _read(self._store.read(f"{FOLDER}/{object_of(file, byte)}"))
+        except FileNotFoundError:
+            return None
+        return kept.content
 
-def object_of(file: FileVersion) -> str:
-    """The name of a file's object below `FOLDER`."""
-    return hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:32] + ".arrow"
+    @override
+    def keep_border(self, file: FileVersion, byte: int, content: int) -> int:
+        name = f"{FOLDER}/{object_of(file, byte)}"
+        with contextlib.suppress(FileExistsError):
+            self._store.publish(name, _written([Point(byte, 0, content, b"")]))
+            return content
+        (kept,) = _read(self._store.read(name))
+        return kept.content
+
+
+def take_over(old: StateStore, new: StateStore) -> None:
+    """Copy all of another state's, whose files may be cut already; again, if that was killed."""
+    missing = sorted(set(old.list(FOLDER)) - set(new.list(FOLDER)))
+
+    def copy(leaf: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            new.publish(f"{FOLDER}/{leaf}", old.read(f"{FOLDER}/{leaf}"))
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(copy, missing))
+
+
+def object_of(file: FileVersion, border: int | None = None) -> str:
+    """The name below `FOLDER` of the object for a file's points, or for one of its borders."""
+    name = hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:32]
+    return f"{name}.arrow" if border is None else f"{name}-{border}.arrow"
 
 
 def _written(points: list[Point]) -> bytes:

@@ -143,7 +143,7 @@ class FileFormatSuite(ABC):
         where = made.splittability(file)
         if where is Splittability.WHOLE:
             return [whole(path)]
-        if where is Splittability.BLOCKS:
+        if where in (Splittability.BLOCKS, Splittability.LIMITS):
             starts = [block.start for block in made.blocks(file)]
             borders = [starts[border % len(starts)] for border in borders]
         return cut(path, borders)

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.file_columns import numbers_in, splits_in
+from ....checkpoint_meta.documents.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.restore import restore
 from ....enumerator.files.offline_source import StandingEnumerator, StandingFiles, files_known
 from ....enumerator.offline.bootstrap_checkpoint import StandingState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
-from ....reader.files.gzip_index import FOLDER, object_of
+from ....reader.files.gzip_index import take_over
 from ...views.state_view import StateView
 from ..view_filter import matching_pattern
 from .new_state import Target, write_seed
@@ -58,7 +58,7 @@ class Fork:
 
         def make(attachments: Attachments) -> StandingState[Any, Any]:
             state = self._state(attachments)
-            self._copy_what_readers_need(state, target.store)
+            self._copy_what_readers_need(target.store)
             return state
 
         seed = write_seed(target, "fork", origin, planned["counts"], make)
@@ -120,19 +120,12 @@ class Fork:
             # A run may hold several versions of a file, the newest last.
             enumerator.count_as_seen(*_newest(chosen), now)
 
-    def _copy_what_readers_need(self, state: StandingState[Any, Any], store: StateStore) -> None:
+    def _copy_what_readers_need(self, store: StateStore) -> None:
         old = self.view.store
-        names = [f"{_SCHEMAS}/{leaf}" for leaf in old.list(_SCHEMAS)]
-        points = set(old.list(FOLDER))
-        for batch in _files(state).ledger.pending.frozen():
-            cut = pc.or_(
-                pc.greater(batch.column("start"), 0),
-                pc.less(batch.column("end"), batch.column("size")),
-            )
-            files = {split.file for split in splits_in(batch.filter(cut))} if points else set()
-            names += [f"{FOLDER}/{object_of(file)}" for file in files if object_of(file) in points]
-        for name in names:
-            _copy(old, store, name)
+        for leaf in old.list(_SCHEMAS):
+            _copy(old, store, f"{_SCHEMAS}/{leaf}")
+        # Also of files that are not pending: what is in quarantine may be ordered later.
+        take_over(old, store)
 
 
 def _copy(old: StateStore, new: StateStore, name: str) -> None:

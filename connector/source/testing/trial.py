@@ -67,6 +67,7 @@ class Trial:
         *,
         limits: BatchLimits,
         parallelism: int | None = 2,
+        checkpoints_ahead: int = 1,
         bounded: bool = False,
         starting_state: StartingState | None = None,
         fault: Fault | None = None,
@@ -78,6 +79,7 @@ class Trial:
         self._make_source = make_source
         self._limits = limits
         self._parallelism = parallelism
+        self._checkpoints_ahead = checkpoints_ahead
         self._bounded = bounded
         self._starting_state = starting_state
         self.objects = MemoryStateStore("trial" if starting_state is None else "fork")
@@ -117,6 +119,7 @@ class Trial:
         settings = CoordinatorSettings(
             limits=self._limits,
             parallelism=self._parallelism,
+            checkpoints_ahead=self._checkpoints_ahead,
             # No split of a suite is given up.
             max_split_attempts=100,
             deltas_per_base=2,

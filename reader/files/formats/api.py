@@ -30,6 +30,10 @@ class Splittability(Enum):
     BLOCKS = "blocks"
     """At the borders of `FileFormat.blocks` only."""
 
+    LIMITS = "limits"
+    """At the same borders, but only where a limit asks for it: what comes before a split has to be
+    decompressed again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -103,7 +107,9 @@ class FileFormat(ABC):
         """Where `file` may be cut. Called on the driver; no I/O."""
 
     def blocks(self, file: FileVersion) -> Sequence[Block]:
-        """The blocks of `file` in order. Called on the driver, only for `BLOCKS`; reads metadata.
+        """The blocks of `file` in order; reads metadata.
+
+        Called on the driver, only for `BLOCKS` and `LIMITS`.
 
         Raises:
             SplitReadError: the metadata cannot be read.

@@ -19,7 +19,7 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError
 from ..evolution.new_columns import NewColumnsSeen
 from ..io.codecs import codec_of
-from ..io.compressed.splittable_codecs import anywhere, at_starts, starts
+from ..io.compressed.splittable_codecs import anywhere, at_borders, at_starts, starts
 from ..io.file_kinds import another_kind
 from ..io.lines import (
     LineBlock,
@@ -101,6 +101,8 @@ class RecordFormat(FileFormat):
             return Splittability.RECORDS
         if not whole and at_starts(codec, options):
             return Splittability.BLOCKS
+        if not whole and at_borders(codec, options):
+            return Splittability.LIMITS
         return Splittability.WHOLE
 
     @override

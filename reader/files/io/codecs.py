@@ -26,7 +26,7 @@ from ..options import Compression
 from .source_file import RandomAccess
 from .varints import read_varint
 
-__all__ = ["FAULTS", "Decoder", "Readable", "broken", "codec_of", "decompressed"]
+__all__ = ["FAULTS", "Decoder", "Readable", "Stream", "broken", "codec_of", "decompressed"]
 
 _SUFFIXES = {
     ".gz": Compression.GZIP,
@@ -66,6 +66,14 @@ class Readable(Protocol):
         """At most `count` bytes; none only at the end."""
 
 
+class Stream(Readable, Protocol):
+    """The content of compressed bytes."""
+
+    @property
+    def position(self) -> int:
+        """Compressed bytes that the decoder has taken in; what it gave out may be behind."""
+
+
 class Decoder(Protocol):
     """A decoder of one stream, as those of the standard library are."""
 
@@ -87,7 +95,7 @@ def decompressed(
     codec: Compression,
     start: int = 0,
     begun: tuple[Decoder, bytes] | None = None,
-) -> Iterator[Readable]:
+) -> Iterator[Stream]:
     """The content of `source` as a stream; broken data raises `MalformedDataError`.
 
     It begins at byte `start`: with a stream or frame, or else in the middle of a stream with a
@@ -288,6 +296,10 @@ FAULTS = (_GZIP_FAULT, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, 
 class _Checked:
     def __init__(self, inner: Any, file: FileVersion, raw: _Raw, codec: Compression) -> None:
         self._inner, self._file, self._raw, self._codec = inner, file, raw, codec
+
+    @property
+    def position(self) -> int:
+        return self._raw.position
 
     def read(self, count: int) -> bytes:
         try:

@@ -27,6 +27,9 @@ class Bytes:
     def may_cut_anywhere(self, file):
         return True
 
+    def cut_for_limits(self, file):
+        return False
+
     def blocks(self, file):
         raise AssertionError("never asked")
 
@@ -39,6 +42,9 @@ class Blocks:
         self.asked = 0
 
     def may_cut_anywhere(self, file):
+        return False
+
+    def cut_for_limits(self, file):
         return False
 
     def blocks(self, file):
@@ -192,3 +198,22 @@ def test_rows_that_nobody_has_counted_make_a_batch_of_their_own(blocks):
     assert taken.split == pending
     room.take("f", taken.split.length, taken.rows)
     assert room.is_full
+
+
+class OnlyForLimits(Blocks):
+    """Blocks that cost time to enter."""
+
+    def cut_for_limits(self, file):
+        return True
+
+
+def test_what_costs_time_to_enter_is_cut_for_a_limit_on_bytes_and_nothing_else():
+    blocks = [Block(0, 10), Block(10, 20), Block(20, 30), Block(30, 40)]
+    pending = FileSplit(FileVersion("f", 40, 0), 0, 40)
+    cutter = SplitCutter(OnlyForLimits(blocks), 15)
+    taken = cutter.cut(pending, BatchRoom(BatchLimits(files=3)), 5)
+    assert taken is not None
+    assert (taken.split, taken.remainder) == (pending, None)
+    found = batches(cutter, 40, BatchLimits(bytes=25))
+    assert found == [[(0, 20, 0)], [(20, 40, 0)]]
+    assert batches(cutter, 40, BatchLimits(bytes=4)) == [[(a, a + 10, 0)] for a in (0, 10, 20, 30)]

@@ -70,7 +70,7 @@ class Ours:
         where = self._format.splittability(version(path))
         if where is Splittability.WHOLE:
             return None
-        if where is Splittability.BLOCKS:
+        if where in (Splittability.BLOCKS, Splittability.LIMITS):
             try:
                 starts = [block.start for block in self._format.blocks(version(path))]
             except SplitReadError:

@@ -12,8 +12,9 @@ from itertools import takewhile
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
+from ...gzip_index import CarriedPoints, Point, Points
 from ...options import Compression, ReaderOptions
-from ..codecs import FAULTS, Readable, broken, decompressed
+from ..codecs import FAULTS, Readable, Stream, broken, decompressed
 from ..source_file import RandomAccess, open_file
 from ..whole_records import Content
 from . import bzip2, gzip, zstd
@@ -24,6 +25,12 @@ _NEAR = 1024 * 1024
 
 KNOWN = 900 * 1024
 """Content within so many bytes is in a split of which that is known."""
+
+SHARES = 8
+"""Parts of a file that cannot be entered, at most: each of them decompresses all before it."""
+
+LEAST_SHARE = 4 * 1024 * 1024
+"""Compressed bytes of such a part, at least. More than a decoder takes in before it gives out."""
 
 
 def anywhere(codec: Compression) -> bool:
@@ -38,18 +45,31 @@ def at_starts(codec: Compression, options: ReaderOptions) -> bool:
     return codec is Compression.ZSTD
 
 
+def at_borders(codec: Compression, options: ReaderOptions) -> bool:
+    """True if splits may meet at `borders`: all that is before one is decompressed again."""
+    return options.points is not None and codec not in (Compression.BZIP2, Compression.ZSTD)
+
+
+def borders(size: int) -> range:
+    """The bytes at which a file that cannot be entered is cut."""
+    share = max(LEAST_SHARE, -(-size // SHARES))
+    return range(share, size, share)
+
+
 def starts(file: FileVersion, codec: Compression, options: ReaderOptions) -> list[int]:
     """The bytes at which splits of `file` may begin, 0 among them.
 
     Raises:
         SplitReadError: the file cannot be read.
     """
+    if not at_starts(codec, options):
+        return [0, *borders(file.size)]
     if codec is Compression.GZIP:
         assert options.points is not None
         points = options.points.find(file)
         if points is None:
             points = options.points.keep(file, gzip.find_points(file, options.storage_options))
-        return [0, *(point.start for point in points)]
+        return [0, *(p.start for p in points if p.start not in borders(file.size))]
     with open_file(file, options.storage_options) as source:
         try:
             return zstd.frames(source, file.size)
@@ -71,7 +91,7 @@ def entered(
     elif codec is Compression.ZSTD:
         yield _zstd(split, source)
     else:
-        with _gzip(split, source, options) as found:
+        with _in_order(split, source, codec, options) as found:
             yield found
 
 
@@ -122,28 +142,86 @@ def _zstd(split: FileSplit, source: RandomAccess) -> Content:
 
 
 @contextmanager
-def _gzip(split: FileSplit, source: RandomAccess, options: ReaderOptions) -> Iterator[Content]:
-    file = split.file
-    points = {p.start: p for p in (options.points and options.points.find(file)) or ()}
-    wanted = {split.start, split.end} - {0, file.size}
-    if not wanted <= points.keys():
-        raise SplitReadError(
-            "the points at which this compressed file was split are missing",
-            file.path,
-            f"none at byte {min(wanted - points.keys())}",
-            "the points that the driver found, in the state",
-            "Put the folder points of the state back as it was, and restart.",
-        )
-    here, there = points.get(split.start), points.get(split.end)
-    start, begun, position = 0, None, 0
-    if here is not None:
+def _in_order(
+    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions
+) -> Iterator[Content]:
+    """From a point of gzip, or from where the file begins."""
+    places = _Places(split.file, source, codec, options)
+    position = places.content_before(split.start)
+    start, begun, before = 0, None, position
+    here = places.points.get(split.start)
+    if here is not None and here.content == position:
         first = source.read_at(here.start, 1)[0]
-        start, position = here.start + 1, here.content
+        start, before = here.start + 1, 0
         begun = gzip.FromPoint(here), gzip.head_of(here, first)
-    with decompressed(file, source, Compression.GZIP, start, begun) as stream:
-        length = None if there is None else there.content - position
-        own = _taken(stream, length)
-        yield Content(own, _taken(stream, None), position)
+    with decompressed(split.file, source, codec, start, begun) as stream:
+        for _ in _taken(stream, before):
+            pass
+        yield Content(places.up_to(split.end, stream, position), _taken(stream, None), position)
+
+
+class _Places:
+    """How much content of one file is before the bytes at which splits of it meet."""
+
+    def __init__(
+        self, file: FileVersion, source: RandomAccess, codec: Compression, options: ReaderOptions
+    ) -> None:
+        self._file, self._source, self._codec = file, source, codec
+        self._kept: Points = options.points or CarriedPoints()
+        found = self._kept.find(file) if codec is Compression.GZIP else None
+        self.points: dict[int, Point] = {point.start: point for point in found or ()}
+
+    def content_before(self, byte: int) -> int:
+        """Decompresses all of it where nobody has come to a border yet."""
+        known = self._known(byte)
+        if known is not None:
+            return known
+        with decompressed(self._file, self._source, self._codec) as stream:
+            content = sum(map(len, _until(stream, byte)))
+        return self._kept.keep_border(self._file, byte, content)
+
+    def up_to(self, byte: int, stream: Stream, position: int) -> Iterator[bytes]:
+        """The content from `position`, where the stream is, up to that byte."""
+        known = None if byte >= self._file.size else self._known(byte)
+        if known is not None or byte >= self._file.size:
+            yield from _taken(stream, None if known is None else known - position)
+            return
+        for data in _until(stream, byte):
+            position += len(data)
+            yield data
+        kept = self._kept.keep_border(self._file, byte, position)
+        if kept < position:
+            raise SplitReadError(
+                "another reader has cut this compressed file meanwhile",
+                f"{self._file.path}, byte {byte}",
+                f"{position} bytes of content before it",
+                f"{kept} bytes",
+                "Read it again, as Spark does by itself: the next attempt reads up to there.",
+            )
+        yield from _taken(stream, kept - position)
+
+    def _known(self, byte: int) -> int | None:
+        if byte == 0:
+            return 0
+        is_border = byte in borders(self._file.size)
+        kept = self._kept.border(self._file, byte) if is_border else None
+        if kept is None and byte in self.points:
+            return self.points[byte].content
+        if kept is None and not is_border:
+            raise SplitReadError(
+                "the points at which this compressed file was split are missing",
+                self._file.path,
+                f"none at byte {byte}",
+                "the points that the driver found, in the state",
+                "Put the folder points of the state back as it was, and restart.",
+            )
+        return kept
+
+
+def _until(stream: Stream, byte: int) -> Iterator[bytes]:
+    """The content that is there when the decoder has taken in all before that byte."""
+    while stream.position < byte and (data := stream.read(_STEP)):
+        yield data
 
 
 def _taken(stream: Readable, length: int | None) -> Iterator[bytes]:

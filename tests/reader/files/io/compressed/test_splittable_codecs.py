@@ -215,6 +215,9 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
         def may_cut_anywhere(self, file):
             return made.splittability(file) is Splittability.RECORDS
 
+        def cut_for_limits(self, file):
+            return made.splittability(file) is Splittability.LIMITS
+
         def blocks(self, file):
             return made.blocks(file)
 

@@ -1,0 +1,171 @@
+"""Compressed files that cannot be entered, in batches: whatever happens in whatever order.
+
+Each process has another release of the decoder, which takes in and gives out other amounts at a
+time: so readers would disagree about where their splits meet, were that not decided once.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED, check_rows
+from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.reader.files.gzip_index import CarriedPoints, Points, StoredPoints, take_over
+from pyspark_sluice.reader.files.io import codecs
+from pyspark_sluice.reader.files.io.compressed import splittable_codecs
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+RELEASES = [(40, 900), (150, 100), (350, 3000), (580, 400)]
+SHARE = 600
+WORDS = st.lists(st.sampled_from(["", "", KILLED, LOST, RETURNED]), max_size=4)
+KILLS = st.sampled_from(["crash before", "crash half-way", "crash after"])
+MOVES = st.one_of(
+    st.tuples(st.just("land"), st.integers(1, 90)),
+    st.tuples(st.just("step"), st.integers(1, 3), WORDS),
+    st.tuples(st.just("restart"), st.sampled_from([1, 2, 3])),
+    st.tuples(st.just("kill"), KILLS, st.integers(0, 25)),
+)
+
+
+class Forgets(CarriedPoints):
+    """A bug: each reader decides for itself where a border is."""
+
+    def border(self, file, byte):
+        return None
+
+    def keep_border(self, file, byte, content):
+        return content
+
+
+class Course:
+    """One query over a directory of compressed files, and what happens to it."""
+
+    def __init__(
+        self, place: Path, limits: BatchLimits, patch: pytest.MonkeyPatch, ahead: int = 1
+    ) -> None:
+        self.place, self.limits, self.patch, self.ahead = place, limits, patch, ahead
+        patch.setattr(splittable_codecs, "LEAST_SHARE", SHARE)
+        given = {"fileFormat": "json", "path": str(place), "stateLocation": "unused"}
+        self.options = parse_options({**given, "onSplitError": "return"}, streaming=True)
+        self.processes = 0
+        self.landed: list[dict[str, Any]] = []
+        self.trials: list[Trial] = []
+        self.trial = self.begin(limits)
+
+    def begin(self, limits: BatchLimits, savepoint: StartingState | None = None) -> Trial:
+        made: list[Trial] = []
+
+        def make_source() -> FileSource:
+            stored, content = RELEASES[self.processes % len(RELEASES)]
+            self.processes += 1
+            self.patch.setattr(codecs, "_CHUNK", stored)
+            self.patch.setattr(splittable_codecs, "_STEP", content)
+            store = made[0]._store() if made else MemoryStateStore()
+            return FileSource(self.options.with_points(self.points(store)), SCHEMA)
+
+        made.append(
+            Trial(
+                make_source,
+                limits=limits,
+                checkpoints_ahead=self.ahead,
+                starting_state=savepoint,
+            )
+        )
+        return made[0]
+
+    def points(self, store: Any) -> Points:
+        return StoredPoints(store)
+
+    def land(self, rows: int) -> None:
+        first = len(self.landed)
+        chance = random.Random(first)
+        new = [{"id": first + i, "text": f"{chance.getrandbits(300):x}"} for i in range(rows)]
+        lines = "".join(json.dumps(row) + "\n" for row in new).encode()
+        (self.place / f"{first}.json.deflate").write_bytes(zlib.compress(lines))
+        self.landed += new
+
+    def step(self, times: int, script: list[str]) -> None:
+        self.trial.script = list(script)
+        for _ in range(times):
+            self.trial.step()
+
+    def restart(self, parallelism: int) -> None:
+        self.trial.restart(parallelism)
+
+    def kill(self, kind: Any, after: int) -> None:
+        self.trial.kill_at(Fault(kind, after))
+
+    def end(self, pick: int) -> None:
+        self.trial.kill_at(None)
+        self.trial.run_to_end()
+        self.trial.check(self.landed)
+        if not self.trial.offsets:
+            return
+        number = pick % len(self.trial.offsets)
+        savepoint = StartingState(self.trial.objects, self.trial.offsets[number])
+        fork = self.begin(BatchLimits(bytes=2 * SHARE), savepoint)
+        take_over(self.trial.objects, fork.objects)
+        fork.run_to_end()
+        before = [row for batch in self.trial.sink[: number + 1] for row in batch]
+        check_rows([*before, *fork.rows], self.landed, "from a savepoint")
+
+
+@given(
+    moves=st.lists(MOVES, min_size=1, max_size=8),
+    limit=st.sampled_from([1, SHARE, 3 * SHARE]),
+    ahead=st.integers(0, 2),
+    pick=st.integers(0, 20),
+)
+def test_every_row_is_read_exactly_once(moves, limit, ahead, pick):
+    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        course = Course(Path(place), BatchLimits(bytes=limit), patch, ahead)
+        course.land(60)
+        for name, *arguments in moves:
+            getattr(course, name)(*arguments)
+        course.end(pick)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_a_file_is_cut_to_the_limit_and_ahead_of_the_batch_that_runs(tmp_path, monkeypatch, ahead):
+    course = Course(tmp_path, BatchLimits(bytes=2 * SHARE), monkeypatch, ahead)
+    course.land(120)
+    size = (tmp_path / "0.json.deflate").stat().st_size
+    assert course.trial.step()
+    newest = max(ref.checkpoint for ref in course.trial.coordinator.history.checkpoints())
+    assert newest == course.trial.offsets[-1].checkpoint + ahead
+    course.end(0)
+    assert len(course.trial.sink) > 3
+    bytes_of = [
+        sum(row["end"] - row["start"] for _, batch in found.assigned for row in batch.to_pylist())
+        for found in course.trial.checkpoints()
+    ]
+    assert sum(bytes_of) == size
+    assert max(bytes_of) <= max(2 * SHARE, -(-size // splittable_codecs.SHARES))
+
+
+class ForgetsBorders(Course):
+    def points(self, store):
+        return Forgets()
+
+
+def test_a_border_that_each_reader_decides_for_itself_loses_or_doubles_rows(tmp_path, monkeypatch):
+    course = ForgetsBorders(tmp_path, BatchLimits(bytes=SHARE), monkeypatch)
+    course.land(120)
+    with pytest.raises(AssertionError, match=r"rows (lost|doubled)"):
+        course.end(0)

@@ -1,0 +1,206 @@
+"""Files that cannot be entered: where two splits meet is decided once, by the first who comes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import zlib
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
+from pyspark_sluice.errors import SplitReadError
+from pyspark_sluice.reader.files.formats.api import Splittability
+from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.gzip_index import CarriedPoints, StoredPoints, take_over
+from pyspark_sluice.reader.files.io import codecs
+from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
+from pyspark_sluice.reader.files.io.compressed import splittable_codecs
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.testing import CONTEXT, cut, version
+from pyspark_sluice.tests.reader.files.io.test_codecs import MEMBERS
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+COUNT = 2_000
+SUFFIX = {"gzip": "gz", "hadoop lz4": "lz4", "hadoop snappy": "snappy"}
+KINDS = [kind for kind in MEMBERS if kind not in ("bzip2", "zstd")]
+
+
+def _lines():
+    chance = random.Random(1)
+    texts = (f"{chance.getrandbits(4 * chance.randrange(1, 300)):x}" for _ in range(COUNT))
+    return "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts)).encode()
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(points_of_gzip, "can_find_points", lambda: False)
+    _take_in(monkeypatch, 1000, 3000)
+    monkeypatch.setattr(splittable_codecs, "LEAST_SHARE", 10_000)
+
+
+def _take_in(monkeypatch, stored, content):
+    """Another release of a decoder: it takes in, and gives out, so much at a time."""
+    monkeypatch.setattr(codecs, "_CHUNK", stored)
+    monkeypatch.setattr(splittable_codecs, "_STEP", content)
+
+
+def _file(root, kind="deflate"):
+    path = root / f"a.json.{SUFFIX.get(kind, kind)}"
+    path.write_bytes(MEMBERS[kind][1](_lines()))
+    return path
+
+
+def _splits(path, points):
+    made = make_format(ReaderOptions(file_format="json").with_points(points), SCHEMA)
+    assert made.splittability(version(path)) is Splittability.LIMITS
+    return cut(path, [block.start for block in made.blocks(version(path))])
+
+
+def _steps(split, points):
+    reader = FileSplitReader(SCHEMA, ReaderOptions(file_format="json").with_points(points), CONTEXT)
+    return (i for i in reader.read([split]) if isinstance(i, pa.RecordBatch))
+
+
+def _ids(split, points):
+    return [number for batch in _steps(split, points) for number in batch["id"].to_pylist()]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_splits_have_the_records_of_the_file_once_in_whatever_order_they_are_read(
+    tmp_path, kind, backwards
+):
+    path, points = _file(tmp_path, kind), CarriedPoints()
+    splits = _splits(path, points)
+    assert len(splits) == splittable_codecs.SHARES
+    order = range(len(splits))[:: -1 if backwards else 1]
+    found = {at: _ids(splits[at], points) for at in order}
+    assert [number for at in sorted(found) for number in found[at]] == list(range(COUNT))
+    # Hadoop's blocks are taken in one by one, and here there are three.
+    assert sum(1 for ids in found.values() if ids) >= (3 if "hadoop" in kind else 6)
+
+
+class Forgets(CarriedPoints):
+    """A bug: each reader decides for itself where a border is."""
+
+    def border(self, file, byte):
+        return None
+
+    def keep_border(self, file, byte, content):
+        return content
+
+
+def _random_run(root, points, draw, monkeypatch):
+    """Readers of any release of a decoder, in any order; some are killed, and tried again."""
+    splits = _splits(root / "a.json.deflate", points)
+    found = {}
+    for at in draw(st.permutations(range(len(splits)))):
+        for killed in (*draw(st.lists(st.integers(0, 3), max_size=2)), None):
+            _take_in(monkeypatch, draw(st.integers(50, 9_000)), draw(st.integers(50, 50_000)))
+            steps = _steps(splits[at], points)
+            if killed is None:
+                found[at] = [n for batch in steps for n in batch["id"].to_pylist()]
+            for _ in range(killed or 0):
+                next(steps, None)
+            steps.close()
+    return [number for at in sorted(found) for number in found[at]]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    made = tmp_path_factory.mktemp("borders")
+    _file(made)
+    return made
+
+
+@given(data=st.data())
+def test_readers_of_any_release_that_are_killed_anywhere_give_every_row_once(root, data):
+    with pytest.MonkeyPatch.context() as patch:
+        store = StoredPoints(LocalStateStore(str(root / f"{data.draw(st.uuids())}")))
+        assert _random_run(root, store, data.draw, patch) == list(range(COUNT))
+
+
+def test_a_border_that_is_not_kept_loses_and_doubles_rows(root, monkeypatch):
+    found = []
+    for stored, later in ((1000, 9000), (9000, 1000)):
+        splits, ids = _splits(root / "a.json.deflate", Forgets()), []
+        for at, split in enumerate(splits):
+            _take_in(monkeypatch, later if at % 2 else stored, 3000)
+            ids += _ids(split, Forgets())
+        found.append((set(range(COUNT)) - set(ids), len(ids) - len(set(ids))))
+    assert any(lost for lost, _ in found)
+    assert any(doubled for _, doubled in found)
+
+
+class Late(CarriedPoints):
+    """Another reader comes to a border after this one has looked for it."""
+
+    def __init__(self, content):
+        super().__init__()
+        self.content = content
+
+    def border(self, file, byte):
+        found = super().border(file, byte)
+        if found is None:
+            super().keep_border(file, byte, self.content)
+        return found
+
+
+@pytest.mark.parametrize(("content", "again"), [(100, True), (60_000, False)])
+def test_a_reader_that_was_not_the_first_at_a_border_gives_the_same_rows(root, content, again):
+    points = Late(content)
+    first, *_ = _splits(root / "a.json.deflate", points)
+    if again:
+        with pytest.raises(SplitReadError, match="another reader has cut"):
+            _ids(first, points)
+    ids = _ids(first, points)
+    assert ids == list(range(_lines()[:content].count(b"\n") + 1))
+
+
+def test_another_state_takes_borders_over(root, tmp_path, monkeypatch):
+    old, new = (LocalStateStore(str(tmp_path / name)) for name in ("old", "new"))
+    first, *rest = _splits(root / "a.json.deflate", StoredPoints(old))
+    ids = _ids(first, StoredPoints(old))
+    for _ in range(2):
+        take_over(old, new)
+    _take_in(monkeypatch, 9000, 50)
+    points = StoredPoints(new)
+    assert ids + [number for split in rest for number in _ids(split, points)] == list(range(COUNT))
+
+
+def test_rapidgzip_may_come_and_go_within_a_file(tmp_path, monkeypatch):
+    pytest.importorskip("rapidgzip")
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(_lines() * 12, 6))
+    monkeypatch.setattr(points_of_gzip, "SPACING", 1)
+    points, found = CarriedPoints(), []
+    options = ReaderOptions(file_format="json").with_points(points)
+    made, file = make_format(options, SCHEMA), version(path)
+    done, borders = 0, []
+    for is_there in (False, True, False, True):
+        monkeypatch.setattr(points_of_gzip, "can_find_points", lambda there=is_there: there)
+        ends = [block.end for block in made.blocks(file) if block.end > done]
+        done = ends[0]
+        borders.append(done)
+    for split in cut(path, borders):
+        found += _ids(split, points)
+    assert found == 12 * list(range(COUNT))
+    kinds = [byte in splittable_codecs.borders(file.size) for byte in borders]
+    assert {True, False} <= set(kinds), "both kinds of borders are used"
+
+
+def test_a_border_belongs_to_one_version_of_a_file(tmp_path):
+    path, points = _file(tmp_path), CarriedPoints()
+    splits = _splits(path, points)
+    before = _ids(splits[0], points)
+    path.write_bytes(zlib.compress(_lines(), 1))
+    again = _splits(path, points)
+    found = [number for split in again for number in _ids(split, points)]
+    assert found == list(range(COUNT))
+    assert before == found[: len(before)]
