@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ...errors import OptionError
 from ...reader.files.evolution.evolution_options import EvolutionMode
+from ...reader.files.options import FileFormatName
 from ..options.model import SluiceOptions
 
 RESCUED = "_rescued_data"
@@ -23,7 +24,10 @@ def as_inferred(options: SluiceOptions) -> SluiceOptions:
         update["rescued_data_column"] = RESCUED
     if not options.infer_column_types:
         update["primitives_as_string"] = True
-    return options.model_copy(update=update).for_inferred_schema()
+    if options.header and options.file_format == FileFormatName.CSV:
+        # It was merged over files, of which none has to have all of it.
+        update["enforce_schema"] = False
+    return options.model_copy(update=update)
 
 
 def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:

@@ -29,7 +29,6 @@ from ...enumerator.coordinator.commit_search import CommitSearch
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings
 from ...errors import StateError, StateMissingError
-from ...reader.files.gzip_index import StoredPoints
 from ...reader.landing.place import place_of
 from ...reader.landing.sweep import sweep
 from ..options.model import SluiceOptions, parse_options
@@ -70,8 +69,7 @@ class StreamDriver:
         self._options = resolved(options, schema.names, inferred=inferred)
         self._query_id = spark_query_id(self._options)
         self._store = open_state(self._options)
-        self._options = self._options.with_points(StoredPoints(self._store))
-        source = load_source(self._options, arrow_schema(schema))
+        source = load_source(self._options, arrow_schema(schema), schema_is_inferred=inferred)
         settings = replace(_settings(self._options), commits_go=self._swept)
         self.coordinator = Coordinator(source, self._store, settings)
         history = self.coordinator.history

@@ -70,7 +70,13 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self._announce,
         )
         self.context: CoordinatorContext[SplitT] = CoordinatorContext(
-            flight, source.split_serializer, threads, self.readers, parts.bounded, self.sent_back
+            flight,
+            source.split_serializer,
+            threads,
+            self.readers,
+            parts.bounded,
+            self.sent_back,
+            self.store,
         )
         self.enumerator: SplitEnumerator[SplitT, StateT] = source.create_enumerator(
             self.context, restored.state

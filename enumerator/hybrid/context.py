@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.hybrid_split import FIRST, HybridSplit
+from ...checkpoint_meta.stores.contract import StateStore
 from ..api import SplitEnumeratorContext
 from ..journal import Journal
 
@@ -45,6 +46,11 @@ class HalfContext(SplitEnumeratorContext[Any]):
     @override
     def journal(self) -> Journal:
         return self._outer.journal
+
+    @property
+    @override
+    def store(self) -> StateStore | None:
+        return self._outer.store
 
     @property
     @override

@@ -138,7 +138,7 @@ class FileColumns:
 
 def _schemes_of(options: ReaderOptions) -> Mapping[str, str]:
     """Name of a file system -> what the loaded paths call it, such as `s3a` for `s3`."""
-    paths = loaded_paths(str(getattr(options, "path", "") or ""))
+    paths = loaded_paths(options.loaded_path)
     return {scheme_of(path.base): scheme_of(path.given) for path in reversed(paths)}
 
 
@@ -173,8 +173,8 @@ def bases_of(options: ReaderOptions) -> Sequence[str] | None:
     """The fixed parts of all loaded paths, as file paths begin; None if no part is a column."""
     if options.recursive_file_lookup:
         return None
-    text = options.base_path or str(getattr(options, "path", "") or "")
-    return [shown_name(path.base).rstrip("/") for path in loaded_paths(text)]
+    paths = loaded_paths(options.base_path or options.loaded_path)
+    return [shown_name(path.base).rstrip("/") for path in paths]
 
 
 def parts_below(bases: Sequence[str] | None, directory: str) -> Sequence[str]:

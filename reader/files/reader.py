@@ -30,9 +30,10 @@ from ..api import ReaderContext, ReaderEvent, Report, SplitFinished, SplitReader
 from .batch_merging import merged
 from .evolution.evolution_options import EvolutionMode
 from .filter.predicate import Predicate
-from .formats.api import FileFormat, Parsed
+from .formats.api import FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA
 from .formats.registry import make_format
+from .io.compressed.gzip import Points
 from .io.file_kinds import recognised
 from .io.file_version import DirectoryMark
 from .io.source_file import present_version, read_each
@@ -72,18 +73,21 @@ class FileSplitReader(SplitReader[FileSplit]):
         context: ReaderContext,
         *,
         only_assigned_versions: bool = False,
+        schema_is_inferred: bool = False,
+        points: Points | None = None,
     ) -> None:
         """`schema` is the one Spark expects: timestamps in microseconds, no large types.
 
         With `only_assigned_versions` a file that was replaced is not read as it is now: the
-        enumerator learns of the version that is there, and hands it out once.
+        enumerator learns of the version that is there, and hands it out once. The last two
+        arguments are for formats (`FormatContext`).
         """
         if context.must_finish and options.mode_of_evolution.stops:
             # What has been acknowledged once is read as it was then.
             options = options.model_copy(update={"schema_evolution_mode": EvolutionMode.NONE})
-        options = options.for_columns(schema.names)
+        self._known = FormatContext(frozenset(schema.names), schema_is_inferred, points)
         self._schema = schema
-        self._watch = ColumnWatch(schema, options)
+        self._watch = ColumnWatch(schema, options, self._known)
         self._options = options
         self._context = context
         self._only_assigned_versions = only_assigned_versions
@@ -123,7 +127,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             data = pa.schema([f for f in self._schema if f.name not in made_here])
             self._ways[given] = _Way(
                 data,
-                make_format(self._options, data),
+                make_format(self._options, data, self._known),
                 Predicate.of_options(self._options, data),
             )
         return self._ways[given]

@@ -24,7 +24,7 @@ from ....enumerator.files.offline_source import StandingEnumerator, StandingFile
 from ....enumerator.offline.bootstrap_checkpoint import StandingState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
-from ....reader.files.gzip_index import FOLDER, object_of
+from ....reader.files.io.compressed.gzip import FOLDER, object_of
 from ...views.state_view import StateView
 from ..view_filter import matching_pattern
 from .new_state import Target, write_seed

@@ -33,7 +33,7 @@ from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.files.offline_source import StandingFiles
 from ....enumerator.offline.compaction import Compaction
 from ....errors import OptionError, StateError
-from ....reader.files.gzip_index import FOLDER
+from ....reader.files.io.compressed.gzip import FOLDER
 from ...views.state_view import StateView, in_parallel
 from ..output import said_bytes
 

@@ -9,13 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import OptionError
 from ..options import ReaderOptions
+
+if TYPE_CHECKING:
+    from ..io.compressed.gzip import Points
 
 
 class Splittability(Enum):
@@ -65,6 +68,23 @@ class Parsed:
     dropped_of: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class FormatContext:
+    """What a format is told of the query, besides its columns and the options."""
+
+    columns: frozenset[str] = frozenset()
+    """All columns of the query: some are not in files, but in their paths or made by the reader."""
+
+    schema_is_inferred: bool = False
+    """True if a file may lack columns of the schema; false where that shows a mistake."""
+
+    points: Points | None = None
+    """The points at which gzip can be entered; None if there is no place for them."""
+
+
+NO_CONTEXT = FormatContext()
+
+
 class FileFormat(ABC):
     """Cuts and decodes one file format. Built once for each reader; holds no open file.
 
@@ -89,7 +109,9 @@ class FileFormat(ABC):
     says_columns: ClassVar[bool] = False
     """True if metadata says what columns a file has, so that it is known before it is read."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
         """`schema` holds the columns wanted from files: all but those in paths.
 
         Raises:
@@ -97,6 +119,7 @@ class FileFormat(ABC):
         """
         self.schema = schema
         self.options = options
+        self.context = context
 
     @abstractmethod
     def splittability(self, file: FileVersion) -> Splittability:

@@ -21,7 +21,7 @@ from ..io.source_file import naming, open_native, read_whole
 from ..options import ReaderOptions
 from ..values.column_fitter import ColumnFitter
 from ..values.expanded_size import expanded
-from .api import Block, Decoded, FileFormat, Splittability
+from .api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability
 
 MAX_ROWS = 65_536
 """Rows in a batch at most: from 32,768 on, neither decoding nor Spark gets faster with more."""
@@ -110,8 +110,10 @@ class BlockFormat(FileFormat):
     what: ClassVar[str] = ""
     """What a file of this format is called in errors."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
 
     def splittability(self, file: FileVersion) -> Splittability:

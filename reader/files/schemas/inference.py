@@ -40,7 +40,7 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     if not sample and not options.schema_hints:
         raise OptionError(
             "no schema was passed, and there is no file to infer it from",
-            str(getattr(options, "path", "")),
+            options.loaded_path,
             "no file with content",
             'one file at least, or .schema("id long, name string") before .load()',
             "Start the query when the first file exists, or pass a schema.",
@@ -54,7 +54,7 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     if not len(schema):
         raise OptionError(
             "no schema was passed, and the files have no record to infer it from",
-            str(getattr(options, "path", "")),
+            options.loaded_path,
             f"no column in {len(sample)} files",
             f"{options.file_format} data, or a schema given by .schema(...)",
         )

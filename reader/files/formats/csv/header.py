@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from .....checkpoint_meta.documents.file_split import FileVersion
 from ...evolution.new_columns import NewColumnsSeen
 from ...options import ParseMode, ReaderOptions
+from ..api import FormatContext
 from .header_check import header_misfit, named_twice
 from .univocity_scanner import Token
 
@@ -29,9 +30,12 @@ def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:
 class Header:
     """Makes a header's fields into the names of columns, by the options."""
 
-    def __init__(self, columns: Sequence[str], options: ReaderOptions) -> None:
+    def __init__(
+        self, columns: Sequence[str], options: ReaderOptions, context: FormatContext
+    ) -> None:
         self.columns = list(columns)
         self._options = options
+        self._context = context
 
     def names(self, tokens: Sequence[Token], file: FileVersion) -> list[str]:
         """For each field of the file its column; a name of no column for one that is unknown.
@@ -41,7 +45,7 @@ class Header:
             NewColumnsSeen: a name is no column of the schema, and that stops the query.
         """
         expected, options = self.columns, self._options
-        if options.schema_is_inferred or not options.enforce_schema:
+        if self._context.schema_is_inferred or not options.enforce_schema:
             return self._by_name(field_names(tokens, file), file)
         if options.mode is ParseMode.FAILFAST and not options.rescued_data_column:
             names = [(token or "").strip() for token in tokens]
@@ -58,12 +62,12 @@ class Header:
         With an inferred schema columns may be new, or not there.
         """
         given = {name.lower(): name for name in self.columns}
-        if not self._options.schema_is_inferred:
+        if not self._context.schema_is_inferred:
             folded = {name.lower() for name in names}
             if missing := [name for name in self.columns if name.lower() not in folded]:
                 raise header_misfit(file, names, self.columns, f"it lacks {', '.join(missing)}")
         elif self._options.mode_of_evolution.stops:
-            known = {name.lower() for name in self._options.all_columns} | set(given)
+            known = {name.lower() for name in self._context.columns} | set(given)
             if any(name.lower() not in known for name in names):
                 raise NewColumnsSeen(file.path)
         return [given.get(name.lower(), name) for name in names]

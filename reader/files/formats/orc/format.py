@@ -23,7 +23,7 @@ from ...values.column_fitter import ColumnFitter, only_rows
 from ...values.map_nested import Change, Path, on_columns, on_leaves
 from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import zone_of
-from ..api import Block
+from ..api import NO_CONTEXT, Block, FormatContext
 from ..blocks import BlockFormat, contiguous, in_bounds, malformed, opened, reading, starting_in
 from ..child_process import ChildDecoder, ChildDied, Produce
 from .footer_rewrite import TIMESTAMP, patched
@@ -45,8 +45,10 @@ class OrcFormat(BlockFormat):
     counts_rows = True
     what = "ORC file"
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         produce = partial(_produce, self._fitter, options)
         self._decode: Produce = produce
         if ChildDecoder.supported:

@@ -17,7 +17,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...options import ReaderOptions
 from ...values.rows import Row
-from ..api import Block, Decoded, FileFormat, Splittability
+from ..api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability
 from ..blocks import contiguous
 from ..record_format import BLOCK_BYTES, asks_row_index, data_schema
 from .elements import Names, parsed
@@ -32,10 +32,13 @@ BLOCK_STEP = 1024 * 1024
 class XmlFormat(FileFormat):
     """Elements of one name, parsed one by one."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         try:
-            self._rows = XmlRows(schema, data_schema(schema, options), options)
+            data = data_schema(schema, options)
+            self._rows = XmlRows(schema, data, options, context.columns)
         except TypeError as err:
             raise OptionError("the schema cannot be read from XML", found=str(err)) from err
         self._block_bytes = min(BLOCK_BYTES, options.batch_bytes)

@@ -34,8 +34,17 @@ def new_shape(options: ReaderOptions) -> Shape:
 class XmlRows(Rows):
     """Makes rows of records under the reader's mode."""
 
-    def __init__(self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions) -> None:
-        """Raises TypeError for columns that XML cannot be read into."""
+    def __init__(
+        self,
+        schema: pa.Schema,
+        data: pa.Schema,
+        options: ReaderOptions,
+        known: frozenset[str] = frozenset(),
+    ) -> None:
+        """`known` are columns that are not news, though they are not in `data`.
+
+        Raises TypeError for columns that XML cannot be read into.
+        """
         super().__init__(schema, data)
         self._options, self._mode = options, options.mode
         self._values = RecordValues(data, options, temporal_of(options))
@@ -43,7 +52,7 @@ class XmlRows(Rows):
         self._xsd = RowSchema(path) if path else None
         self._corrupt = self._string_column(options.column_name_of_corrupt_record)
         self._rescued = self._string_column(options.rescued_data_column)
-        self._made_here = options.all_columns - set(data.names)
+        self._made_here = known - set(data.names)
 
     def of_record(self, record: bytes, where: Callable[[], str]) -> Row | None:
         """The row of a record; None if it is dropped.

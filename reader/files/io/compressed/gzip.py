@@ -1,5 +1,9 @@
-"""Points at which gzip can be entered, found by rapidgzip in one pass over the file.
+"""Points at which gzip can be entered, each with the 32 KiB of content that stand before it.
 
+They belong to one version of a file, are found once, by the driver, and travel to the readers: in
+the state of a stream, with the partition of a batch read.
+
+rapidgzip finds them in one pass over the file.
 Deflate has no marks: where its blocks begin is only known by decompressing all before them, and a
 block needs the 32 KiB before it. rapidgzip 0.16 does that at 0.9 GB of content a second and core,
 in 65 MB of memory, and checks the sums of all members; so a reader that enters in the middle, which
@@ -13,22 +17,138 @@ are those at even bits.
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
+import pyarrow as pa
 from isal import igzip_lib
+from pyarrow import ipc
+from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileVersion
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....checkpoint_meta.storage.urls import local_path
-from ...gzip_index import Point
+from .....checkpoint_meta.stores.contract import StateStore
 from ..source_file import is_local
+
+FOLDER = "points"
+
+
+class Point(NamedTuple):
+    """The beginning of a block of deflate."""
+
+    start: int
+    """The byte in which it begins: where a split may begin."""
+
+    bit: int
+    """The bit of that byte, 0 being the lowest."""
+
+    content: int
+    """Bytes of content before it."""
+
+    window: bytes
+    """The content just before it, which the block may refer to."""
+
+
+class Points(ABC):
+    """The points of files, by file version."""
+
+    @abstractmethod
+    def find(self, file: FileVersion) -> list[Point] | None:
+        """The points of `file` in order; None if nobody has looked for them."""
+
+    @abstractmethod
+    def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
+        """Keep the points of `file`, and say which ones count: those that were kept first."""
+
+
+class CarriedPoints(Points):
+    """Points in memory, which travel with the work."""
+
+    def __init__(self, known: Mapping[str, bytes] | None = None) -> None:
+        self._known = {name: _read(data) for name, data in (known or {}).items()}
+
+    @override
+    def find(self, file: FileVersion) -> list[Point] | None:
+        return self._known.get(object_of(file))
+
+    @override
+    def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
+        self._known[object_of(file)] = points
+        return points
+
+    def of(self, splits: Iterable[FileSplit]) -> dict[str, bytes]:
+        """What these splits need, for a `CarriedPoints` elsewhere."""
+        borders: dict[FileVersion, set[int]] = {}
+        for split in splits:
+            if not split.is_whole_file:
+                borders.setdefault(split.file, set()).update((split.start, split.end))
+        found = {}
+        for file, wanted in borders.items():
+            points = [point for point in self.find(file) or () if point.start in wanted]
+            if points:
+                found[object_of(file)] = _written(points)
+        return found
+
+
+class StoredPoints(Points):
+    """Points in the state of a stream: one immutable object for each file that was cut."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+        self._last: tuple[str, list[Point] | None] = "", None
+
+    @override
+    def find(self, file: FileVersion) -> list[Point] | None:
+        name = object_of(file)
+        if self._last[0] != name or self._last[1] is None:
+            try:
+                self._last = name, _read(self._store.read(f"{FOLDER}/{name}"))
+            except FileNotFoundError:
+                self._last = name, None
+        return self._last[1]
+
+    @override
+    def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
+        try:
+            self._store.publish(f"{FOLDER}/{object_of(file)}", _written(points))
+        except FileExistsError:
+            # Splits may already begin at the points of another process.
+            self._last = "", None
+            return self.find(file) or points
+        return points
+
+
+def object_of(file: FileVersion) -> str:
+    """The name of a file's object below `FOLDER`."""
+    return hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:32] + ".arrow"
+
+
+def _written(points: list[Point]) -> bytes:
+    columns = list(zip(*points, strict=True)) or [()] * 4
+    types = (pa.int64(), pa.int8(), pa.int64(), pa.binary())
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
+    table = pa.table(arrays, names=list(Point._fields))
+    sink = pa.BufferOutputStream()
+    # Each window by itself: together they would be as large as the memory they take.
+    with ipc.new_file(sink, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as out:
+        out.write_table(table, max_chunksize=64)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _read(data: bytes) -> list[Point]:
+    table = ipc.open_file(pa.BufferReader(data)).read_all()
+    return [Point(**row) for row in table.to_pylist()]
+
 
 SPACING = 4 * 1024 * 1024
 """Compressed bytes between two points, at least: a point takes some 10 KB."""

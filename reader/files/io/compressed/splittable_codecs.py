@@ -17,6 +17,7 @@ from ..codecs import FAULTS, Readable, broken, decompressed
 from ..source_file import RandomAccess, open_file
 from ..whole_records import Content
 from . import bzip2, gzip, zstd
+from .gzip import Points
 
 _STEP = 1024 * 1024
 _NEAR = 1024 * 1024
@@ -31,25 +32,27 @@ def anywhere(codec: Compression) -> bool:
     return codec is Compression.BZIP2
 
 
-def at_starts(codec: Compression, options: ReaderOptions) -> bool:
-    """True if a split may begin where `starts` says."""
+def at_starts(codec: Compression, points: Points | None) -> bool:
+    """True if a split may begin where `starts` says; for gzip that takes a place for `points`."""
     if codec is Compression.GZIP:
-        return options.points is not None and gzip.can_find_points()
+        return points is not None and gzip.can_find_points()
     return codec is Compression.ZSTD
 
 
-def starts(file: FileVersion, codec: Compression, options: ReaderOptions) -> list[int]:
+def starts(
+    file: FileVersion, codec: Compression, options: ReaderOptions, points: Points | None
+) -> list[int]:
     """The bytes at which splits of `file` may begin, 0 among them.
 
     Raises:
         SplitReadError: the file cannot be read.
     """
     if codec is Compression.GZIP:
-        assert options.points is not None
-        points = options.points.find(file)
-        if points is None:
-            points = options.points.keep(file, gzip.find_points(file, options.storage_options))
-        return [0, *(point.start for point in points)]
+        assert points is not None
+        found = points.find(file)
+        if found is None:
+            found = points.keep(file, gzip.find_points(file, options.storage_options))
+        return [0, *(point.start for point in found)]
     with open_file(file, options.storage_options) as source:
         try:
             return zstd.frames(source, file.size)
@@ -59,7 +62,7 @@ def starts(file: FileVersion, codec: Compression, options: ReaderOptions) -> lis
 
 @contextmanager
 def entered(
-    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions
+    split: FileSplit, source: RandomAccess, codec: Compression, points: Points | None
 ) -> Iterator[Content]:
     """Enter a file where `split` begins.
 
@@ -71,7 +74,7 @@ def entered(
     elif codec is Compression.ZSTD:
         yield _zstd(split, source)
     else:
-        with _gzip(split, source, options) as found:
+        with _gzip(split, source, points) as found:
             yield found
 
 
@@ -122,9 +125,9 @@ def _zstd(split: FileSplit, source: RandomAccess) -> Content:
 
 
 @contextmanager
-def _gzip(split: FileSplit, source: RandomAccess, options: ReaderOptions) -> Iterator[Content]:
+def _gzip(split: FileSplit, source: RandomAccess, known: Points | None) -> Iterator[Content]:
     file = split.file
-    points = {p.start: p for p in (options.points and options.points.find(file)) or ()}
+    points = {p.start: p for p in (known and known.find(file)) or ()}
     wanted = {split.start, split.end} - {0, file.size}
     if not wanted <= points.keys():
         raise SplitReadError(

@@ -70,7 +70,7 @@ def read(path: Path, schema: pa.Schema, *, must_finish: bool = False, **options)
     file = FileVersion(str(path), status.st_size, status.st_mtime_ns // 1000)
     context = ReaderContext(1, 0, 0, must_finish=must_finish)
     made = ReaderOptions(base_path=str(path.parents[0]), **options)
-    reader = FileSplitReader(schema, made.for_inferred_schema(), context)
+    reader = FileSplitReader(schema, made, context, schema_is_inferred=True)
     items = list(reader.read([FileSplit(file, 0, file.size)]))
     return [row for item in items if isinstance(item, pa.RecordBatch) for row in item.to_pylist()]
 

@@ -48,8 +48,8 @@ def test_columns_by_name_refuse_a_header_that_names_one_twice(tmp_path, header, 
 @pytest.mark.parametrize("evolution", EvolutionMode)
 def test_every_evolution_mode_refuses_it(tmp_path, evolution):
     path = _file(tmp_path, "id,n,N")
-    options = ReaderOptions(**BY_NAME, schema_evolution_mode=evolution).for_inferred_schema()
-    reader = FileSplitReader(SCHEMA, options, CONTEXT)
+    options = ReaderOptions(**BY_NAME, schema_evolution_mode=evolution)
+    reader = FileSplitReader(SCHEMA, options, CONTEXT, schema_is_inferred=True)
     with pytest.raises(SchemaMismatchError, match="names a column twice"):
         list(reader.read([whole(path)]))
 
