@@ -36,7 +36,7 @@ from .formats.registry import make_format
 from .io.compressed.gzip import Points
 from .io.file_kinds import recognised
 from .io.file_version import DirectoryMark
-from .io.source_file import present_version, read_each
+from .io.source_file import SourceFile, contents
 from .io.spool import Spool
 from .options import ReaderOptions
 from .path_columns import FileColumns
@@ -141,8 +141,8 @@ class FileSplitReader(SplitReader[FileSplit]):
                 return [SplitFinished(s.split_id, 0, s.length) for s in run]
             way = self._way_of(kept[0])
             storage = self._options.storage_options
-            contents = read_each([split.file for split in kept], storage)
-            parsed = way.file_format.decode_packed([split.file for split in kept], contents)
+            bodies = contents([split.file for split in kept], storage)
+            parsed = way.file_format.decode_packed([split.file for split in kept], bodies)
             batch, rows = self._placed(parsed, kept, way.rows)
         except (SplitReadError, pa.ArrowException, ValueError, OverflowError):
             # Nothing has been yielded: the single files will name the one at fault.
@@ -244,7 +244,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         grows = growing_mark(split.file.etag) is not None
         if begun or acknowledged or grows or not split.is_whole_file:
             raise error
-        file = present_version(split.file, self._options.storage_options)
+        file = SourceFile(split.file, self._options.storage_options).present_version()
         return FileSplit(file, 0, file.size)
 
     def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, int]]:

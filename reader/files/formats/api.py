@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -46,6 +47,18 @@ class Block:
     end: int
     rows: int
     """Rows in this block, -1 where the metadata does not say."""
+
+
+def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
+    """Blocks without gaps from where blocks begin on disk.
+
+    Where the starts are no borders (none at all, out of order, beyond the file) the whole file is
+    one block: a file that is odd is read whole rather than cut wrongly.
+    """
+    borders = [0, *starts[1:], size]
+    if len(starts) < 2 or any(a >= b for a, b in pairwise(borders)):
+        return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]
+    return [Block(borders[i], borders[i + 1], rows[i]) for i in range(len(starts))]
 
 
 @dataclass(slots=True)

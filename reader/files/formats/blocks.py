@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import ClassVar
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, SchemaMismatchError, SplitReadError
 from ..evolution.type_growth import fitted, merged, quoted, wider
 from ..io.memory_bounds import too_long
-from ..io.source_file import naming, open_native, read_whole
+from ..io.source_file import SourceFile, naming
 from ..options import ReaderOptions
 from ..values.column_fitter import ColumnFitter
 from ..values.expanded_size import expanded
@@ -29,18 +28,6 @@ MAX_ROWS = 65_536
 _AT_ONCE = 1 << 20
 
 _REMEDY = "Replace the file by a whole one, or set ignoreCorruptFiles to skip and count it."
-
-
-def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
-    """Blocks without gaps from where blocks begin on disk.
-
-    Where the starts are no borders (none at all, out of order, beyond the file) the whole file is
-    one block: a file that is odd is read whole rather than cut wrongly.
-    """
-    borders = [0, *starts[1:], size]
-    if len(starts) < 2 or any(a >= b for a, b in pairwise(borders)):
-        return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]
-    return [Block(borders[i], borders[i + 1], rows[i]) for i in range(len(starts))]
 
 
 def starting_in(split: FileSplit, blocks: Sequence[Block], count: int) -> range:
@@ -96,9 +83,9 @@ def opened(file: FileVersion, options: ReaderOptions) -> Iterator[pa.NativeFile]
     """The stored bytes of one file version, for random access."""
     if file.size <= _AT_ONCE:
         # A decoder reads a small file in many small pieces: one read is cheaper.
-        yield pa.BufferReader(read_whole(file, options.storage_options))
+        yield pa.BufferReader(SourceFile(file, options.storage_options).content())
         return
-    with open_native(file, options.storage_options) as source:
+    with SourceFile(file, options.storage_options).native() as source:
         yield source
 
 

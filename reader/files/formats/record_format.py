@@ -31,8 +31,16 @@ from ..io.lines import (
 )
 from ..io.whole_records import overlaps_itself
 from ..options import Compression, ParseMode, ReaderOptions
-from .api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Parsed, Splittability
-from .blocks import contiguous
+from .api import (
+    NO_CONTEXT,
+    Block,
+    Decoded,
+    FileFormat,
+    FormatContext,
+    Parsed,
+    Splittability,
+    contiguous,
+)
 
 METADATA = "_metadata"
 """Name of the opt-in column with the properties of a row's file."""

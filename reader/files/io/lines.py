@@ -19,7 +19,7 @@ from .codecs import Readable, codec_of, decompressed
 from .compressed.gzip import Points
 from .compressed.splittable_codecs import entered
 from .memory_bounds import too_long
-from .source_file import RandomAccess, open_file
+from .source_file import RandomAccess, SourceFile
 from .whole_records import Content, Limit, records
 
 __all__ = [
@@ -93,7 +93,7 @@ def line_blocks(
     Raises what opening, reading and
     decompressing raise, and `MalformedDataError` for a record longer than `maxRecordBytes`.
     """
-    with open_file(split.file, options.storage_options) as source:
+    with SourceFile(split.file, options.storage_options).opened() as source:
         codec = codec_of(split.file.path, options.compression)
         if codec is not Compression.NONE and not split.is_whole_file:
             with entered(split, source, codec, points) as found:
@@ -257,7 +257,7 @@ def content(
     """
     whole, codec = FileSplit(file, 0, file.size), codec_of(file.path, options.compression)
     with (
-        open_file(file, options.storage_options) as source,
+        SourceFile(file, options.storage_options).opened() as source,
         _stream(whole, source, codec, options) as stream,
     ):
         data = stream.read(step)

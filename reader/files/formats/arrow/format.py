@@ -10,8 +10,8 @@ from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...io.memory_bounds import too_long
-from ..api import Block
-from ..blocks import BlockFormat, contiguous, malformed, starting_in
+from ..api import Block, contiguous
+from ..blocks import BlockFormat, malformed, starting_in
 from . import footer
 
 _SWELLS = 16

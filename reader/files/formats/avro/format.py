@@ -22,13 +22,13 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
-from ...values.column_fitter import empty_columns
 from ...values.convert import Misfit, find_name
 from ...values.gc_pause import without_collection
 from ...values.map_nested import Change, on_columns
+from ...values.rows import empty_columns
 from ...values.spark_metadata import calendar_of
-from ..api import NO_CONTEXT, Block, FormatContext, Splittability
-from ..blocks import BlockFormat, contiguous, malformed
+from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
+from ..blocks import BlockFormat, malformed
 from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header
 from .schema import AvroSchema, Column, has_endless_arrays
 

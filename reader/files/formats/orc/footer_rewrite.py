@@ -11,7 +11,7 @@ from __future__ import annotations
 import pyarrow as pa
 from typing_extensions import override
 
-from ...io.random_access import AsFile, RandomAccess
+from ...io.source_file import AsFile, RandomAccess
 from .compression import stored
 from .protobuf import Field, Value, fields, message, number
 from .tail import Tail

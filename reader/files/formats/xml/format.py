@@ -17,8 +17,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...options import ReaderOptions
 from ...values.rows import Row
-from ..api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability
-from ..blocks import contiguous
+from ..api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability, contiguous
 from ..record_format import BLOCK_BYTES, asks_row_index, data_schema
 from .elements import Names, parsed
 from .records import beginning, is_read_in_place, records, starts

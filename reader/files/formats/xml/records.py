@@ -16,7 +16,7 @@ from .....errors import MalformedDataError
 from ...io.codecs import codec_of
 from ...io.lines import content
 from ...io.memory_bounds import HELD, too_long
-from ...io.source_file import open_file
+from ...io.source_file import SourceFile
 from ...io.whole_records import Limit
 from ...options import Compression, ReaderOptions
 from .elements import size_of_tree
@@ -75,7 +75,7 @@ def starts(file: FileVersion, options: ReaderOptions, apart: int) -> list[int]:
     Raises:
         SplitReadError: as for `records`.
     """
-    with open_file(file, options.storage_options) as source:
+    with SourceFile(file, options.storage_options).opened() as source:
         if _declared(source.read_at(0, 1024), file, options) != options.encoding:
             return [0]
     found = [0]
@@ -102,7 +102,7 @@ def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, 
 
 
 def _stored(split: FileSplit, options: ReaderOptions, most: int) -> Iterator[bytes]:
-    with open_file(split.file, options.storage_options) as source:
+    with SourceFile(split.file, options.storage_options).opened() as source:
         at, step = split.start, _AT_FIRST
         while at < split.end:
             data = source.read_at(at, min(step, split.end - at))

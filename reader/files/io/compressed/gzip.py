@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 from isal import igzip_lib
@@ -36,8 +36,10 @@ from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....checkpoint_meta.storage.urls import local_path
-from .....checkpoint_meta.stores.contract import StateStore
 from ..source_file import is_local
+
+if TYPE_CHECKING:
+    from .....checkpoint_meta.stores.contract import StateStore
 
 FOLDER = "points"
 

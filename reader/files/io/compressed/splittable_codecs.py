@@ -14,7 +14,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
 from ...options import Compression, ReaderOptions
 from ..codecs import FAULTS, Readable, broken, decompressed
-from ..source_file import RandomAccess, open_file
+from ..source_file import RandomAccess, SourceFile
 from ..whole_records import Content
 from . import bzip2, gzip, zstd
 from .gzip import Points
@@ -53,7 +53,7 @@ def starts(
         if found is None:
             found = points.keep(file, gzip.find_points(file, options.storage_options))
         return [0, *(point.start for point in found)]
-    with open_file(file, options.storage_options) as source:
+    with SourceFile(file, options.storage_options).opened() as source:
         try:
             return zstd.frames(source, file.size)
         except ValueError:
