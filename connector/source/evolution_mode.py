@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import OptionError
-from ...reader.files.evolution.evolution_options import EvolutionMode
 from ...reader.files.options import FileFormatName
+from ...reader.files.options.schema_options import EvolutionMode
 from ..options.model import SluiceOptions
 
 RESCUED = "_rescued_data"

@@ -241,8 +241,8 @@ def make_file_lister(options: SluiceOptions) -> FileLister:
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
-    from ...reader.files.filter.predicate import Predicate
     from ...reader.files.formats.record_format import METADATA
+    from ...reader.files.row_filter import Predicate
 
     # The formats see the columns of one file each; only here is every name known.
     Predicate.parse(options.filter, schema, (), options.time_zone or "UTC")

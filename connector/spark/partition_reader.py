@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.stores.open_store import open_store
 from ...reader.api import ReaderContext, SplitReader
-from ...reader.files.evolution.evolution_options import SchemaOptions
 from ...reader.files.options import ReaderOptions
+from ...reader.files.options.schema_options import SchemaOptions
 from ...reader.task import Assignment, ReaderTask
 from ..options.model import SluiceOptions, parse_options
 from ..source.arrow_schema import arrow_schema

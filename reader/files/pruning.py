@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.file_split import FileVersion
-from .filter.predicate import Predicate
 from .options import ReaderOptions
 from .path_columns import FileColumns
+from .row_filter import Predicate
 
 
 class FilePruning:

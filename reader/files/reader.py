@@ -28,8 +28,6 @@ from ...errors import (
 )
 from ..api import ReaderContext, ReaderEvent, Report, SplitFinished, SplitReader, SplitReturned
 from .batch_merging import merged
-from .evolution.evolution_options import EvolutionMode
-from .filter.predicate import Predicate
 from .formats.api import FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA
 from .formats.registry import make_format
@@ -39,8 +37,10 @@ from .io.file_version import DirectoryMark
 from .io.source_file import SourceFile, contents
 from .io.spool import Spool
 from .options import ReaderOptions
+from .options.schema_options import EvolutionMode
 from .path_columns import FileColumns
 from .pruning import FilePruning
+from .row_filter import Predicate
 from .schemas.column_watch import ColumnWatch
 from .values.column_fitter import ColumnFitter
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ....errors import OptionError
 from ..options import FileFormatName, ReaderOptions
-from ..options.format_name import ENTRY_POINTS
+from ..options.values import ENTRY_POINTS
 from .api import NO_CONTEXT, FileFormat, FormatContext
 
 _CLASSES: Mapping[str, tuple[str, str]] = {

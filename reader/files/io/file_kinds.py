@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....errors import MalformedDataError, SluiceError
 from ..options import FileFormatName, ReaderOptions
-from ..options.format_name import is_built_in
+from ..options.values import is_built_in
 from .codecs import codec_of
 from .source_file import SourceFile
 

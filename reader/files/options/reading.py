@@ -10,14 +10,14 @@ from pydantic import AliasChoices, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from ....checkpoint_meta.storage.units import ByteSize
-from ..evolution.evolution_options import SchemaOptions
-from .format_name import FormatName
+from .schema_options import SchemaOptions
 from .values import (
     AmericanEnglish,
     Compression,
     Encoding,
     FieldSeparator,
     FileFormatName,
+    FormatName,
     OneCharacter,
     ParseMode,
     RebaseMode,

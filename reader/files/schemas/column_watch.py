@@ -14,8 +14,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ..evolution.known_fields import KnownFields, written
-from ..evolution.new_columns import NewColumnsSeen
+from ..evolution.new_columns import KnownFields, NewColumnsSeen, written
 from ..evolution.type_growth import aligned, grown, news
 from ..formats.api import Decoded, FileFormat, FormatContext, Splittability
 from ..formats.registry import make_format

@@ -19,8 +19,7 @@ from ..evolution.type_growth import aligned, merged, refuse_same_names
 from ..formats.json.json_types import without_nulls
 from ..formats.registry import format_class
 from ..options import ParseMode, ReaderOptions
-from ..partition_values import NULL, unescaped
-from ..path_columns import bases_of, parts_below
+from ..path_columns import NULL, bases_of, parts_below, unescaped
 from ..values.text_types import TextTypes, text_leaf
 from ..values.times.temporal import Temporal
 from .hints import with_hints

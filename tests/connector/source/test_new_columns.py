@@ -16,8 +16,8 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.connector.source.arrow_schema import arrow_schema
 from pyspark_sluice.connector.source.schema_evolution import evolved
-from pyspark_sluice.reader.files.evolution.evolution_options import EvolutionMode
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
+from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut
 

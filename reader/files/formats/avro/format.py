@@ -23,9 +23,8 @@ from .....errors import OptionError
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.convert import Misfit, find_name
-from ...values.gc_pause import without_collection
 from ...values.map_nested import Change, on_columns
-from ...values.rows import empty_columns
+from ...values.rows import empty_columns, without_collection
 from ...values.spark_metadata import calendar_of
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
 from ..blocks import BlockFormat, malformed

@@ -31,11 +31,9 @@ from ..fast_then_exact import PIECE, TwoPathFormat, records_of
 from ..record_format import Source, beginning, data_schema, malformed, source_of
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
-from .header import Header, field_names
-from .header_check import differs
+from .header import Header, SkippedRows, differs, field_names
 from .multiline import CsvDocuments
 from .record_splitter import CsvTokens, Token, break_of, shown
-from .skipped_rows import SkippedRows
 
 
 class CsvFormat(TwoPathFormat):

@@ -1,17 +1,21 @@
-"""The header of a CSV file: where it ends, and which columns the fields of the file are.
+"""What stands before the records of a CSV file: rows to skip, and a header that names the columns.
 
 Not here: how it is cut into names (`record_splitter.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from .....checkpoint_meta.documents.file_split import FileVersion
+from .....errors import SchemaMismatchError
 from ...evolution.new_columns import NewColumnsSeen
+from ...io.lines import LineBlock
 from ...options import ParseMode, ReaderOptions
 from ..api import FormatContext
-from .header_check import header_misfit, named_twice
 from .univocity_scanner import Token
 
 
@@ -71,3 +75,60 @@ class Header:
             if any(name.lower() not in known for name in names):
                 raise NewColumnsSeen(file.path)
         return [given.get(name.lower(), name) for name in names]
+
+
+def header_misfit(
+    file: FileVersion, names: Sequence[str], expected: Sequence[str], reason: str
+) -> SchemaMismatchError:
+    """The error for a header and a schema that do not belong together."""
+    return SchemaMismatchError(
+        f"the header does not fit the schema: {reason}",
+        f"{file.path}, byte 0",
+        ", ".join(names)[:500],
+        ", ".join(expected)[:500],
+        "Correct .schema(...), or set enforceSchema to false to go by the header's names.",
+    )
+
+
+def named_twice(file: FileVersion, names: Sequence[str]) -> SchemaMismatchError:
+    """The error for a header by which one of two values would be lost."""
+    return SchemaMismatchError(
+        "the header names a column twice",
+        f"{file.path}, byte 0",
+        ", ".join(names)[:500],
+        "names that differ in more than case",
+        "Rename one of the two in the file. To read by position, give .schema(...) and leave "
+        "enforceSchema true.",
+    )
+
+
+def differs(
+    file: FileVersion, names: Sequence[str], expected: Sequence[str]
+) -> SchemaMismatchError:
+    """The error that makes packed files with unlike headers be read singly."""
+    return header_misfit(file, names, expected, "it differs from the file before")
+
+
+class SkippedRows:
+    """Leaves out the first lines of one file, which is given from its beginning in whole lines."""
+
+    def __init__(self, options: ReaderOptions) -> None:
+        self._left = options.skip_rows
+        separator = re.escape(options.line_sep.encode())
+        self._ends = re.compile(separator or rb"\r\n|\r|\n")
+
+    def without(self, data: bytes) -> bytes:
+        """What has to be read of the next bytes of the file."""
+        if not self._left:
+            return data
+        ends = [found.end() for found in islice(self._ends.finditer(data), self._left)]
+        self._left -= len(ends)
+        return b"" if self._left else data[ends[-1] :]
+
+    def behind(self, blocks: Iterator[LineBlock]) -> Iterator[LineBlock]:
+        """The blocks of the file, from its beginning, without those lines."""
+        for block in blocks:
+            data = self.without(block.data)
+            if data:
+                position = block.position + len(block.data) - len(data)
+                yield replace(block, data=data, position=position)

@@ -11,8 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...evolution.known_fields import KnownFields, written
-from ...evolution.new_columns import NewColumnsSeen
+from ...evolution.new_columns import KnownFields, NewColumnsSeen, written
 from ...evolution.type_growth import merged, wider, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import integer

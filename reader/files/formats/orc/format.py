@@ -27,8 +27,7 @@ from ...values.times.zones import zone_of
 from ..api import NO_CONTEXT, Block, FormatContext, contiguous
 from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in
 from ..child_process import ChildDecoder, ChildDied, Produce
-from .footer_rewrite import TIMESTAMP, patched
-from .tail import Tail, Type, read_tail, writer_zone
+from .tail import TIMESTAMP, Tail, Type, patched, read_tail, writer_zone
 
 _POSITION = "_col"
 _RANGE = "out of range for nanosecond"

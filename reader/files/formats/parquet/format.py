@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ...filter.predicate import Predicate, Range
 from ...io.source_file import is_local
 from ...options import ReaderOptions
+from ...row_filter import Predicate, Range
 from ...values.expanded_size import expanded, longest_values
 from ...values.map_nested import Change, Path, on_columns
 from ...values.rows import only_rows

@@ -1,7 +1,7 @@
 """XML by the rules of Spark's reader: an element named `rowTag` is a record, wherever it stands.
 
 A file is cut where a record begins. Where that is takes a look from the file's beginning
-(`record_finder.py`), which the driver does once for a file that has to be cut; a record then is
+(`records.py`), which the driver does once for a file that has to be cut; a record then is
 parsed by itself (`elements.py`). Columns are inferred from the records at the beginning of files,
 of which those that are not well-formed say nothing.
 """

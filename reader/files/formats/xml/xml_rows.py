@@ -1,6 +1,6 @@
 """One XML record as a row, and what becomes of it if it does not fit.
 
-Not here: finding records (`record_finder.py`), single values (`scalars.py`).
+Not here: finding records (`records.py`), single values (`scalars.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .....errors import OptionError
 from ...evolution.new_columns import NewColumnsSeen
 from ...options import ParseMode, ReaderOptions
 from ...values.rows import Row, Rows
@@ -19,10 +20,9 @@ from ..record_format import malformed
 from .element_values import Extra, Partial, RecordValues
 from .elements import parsed
 from .scalars import temporal_of
-from .validation import RowSchema
 from .xml_types import Shape
 
-__all__ = ["XmlRows", "new_shape"]
+__all__ = ["RowSchema", "XmlRows", "new_shape"]
 
 
 def new_shape(options: ReaderOptions) -> Shape:
@@ -109,3 +109,45 @@ class XmlRows(Rows):
         if self._mode is ParseMode.DROPMALFORMED:
             return None
         return {**row, self._corrupt: record.decode("utf-8", "replace")} if self._corrupt else row
+
+
+class RowSchema:
+    """What every record has to be valid against."""
+
+    def __init__(self, path: str) -> None:
+        """Read the schema from a local path, which every executor has.
+
+        Raises:
+            OptionError: lxml is missing, or there is no XML schema there.
+        """
+        try:
+            from lxml import etree
+        except ImportError as err:
+            raise OptionError(
+                "rowValidationXSDPath needs the package lxml",
+                path,
+                str(err),
+                "lxml on the driver and on the executors",
+                "pip install 'pyspark-sluice[xml]'",
+            ) from err
+        self._etree: Any = etree
+        # A record has no DOCTYPE, so there is nothing to expand; its size and levels are limited.
+        self._parser = etree.XMLParser(
+            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
+        )
+        try:
+            self._schema = etree.XMLSchema(etree.parse(path, self._parser))
+        except (OSError, etree.LxmlError) as err:
+            raise OptionError(
+                "rowValidationXSDPath: the XML schema cannot be read",
+                path,
+                str(err),
+                "a local path to an XML schema, the same on the driver and on the executors",
+            ) from err
+
+    def require(self, record: bytes) -> None:
+        """Raise ValueError unless the record is valid."""
+        try:
+            self._schema.assertValid(self._etree.fromstring(record, self._parser))
+        except self._etree.LxmlError as err:
+            raise ValueError(f"not valid by rowValidationXSDPath: {err}") from err

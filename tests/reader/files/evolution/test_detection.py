@@ -16,9 +16,9 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.evolution import type_growth
-from pyspark_sluice.reader.files.evolution.evolution_options import EvolutionMode
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 
 AT = pa.struct([("zip", pa.string())])

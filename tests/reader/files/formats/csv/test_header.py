@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.errors import SchemaMismatchError
-from pyspark_sluice.reader.files.evolution.evolution_options import EvolutionMode
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, read_rows, version, whole
 
