@@ -23,8 +23,7 @@ from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.cutting import Border, SplitCutter
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.discovery.lister import FileLister, lister_of
-from ...enumerator.files.discovery.selection.criteria import Criteria
-from ...enumerator.files.discovery.selection.file_selection import Choice
+from ...enumerator.files.discovery.selection.criteria import Choice, Criteria
 from ...enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy

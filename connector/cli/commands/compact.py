@@ -41,7 +41,7 @@ def compact(  # noqa: PLR0913, PLR0917
     """Write bases now, merge the index, and delete what no retained checkpoint needs."""
     with plainly():
         from ...views.state_view import consistent
-        from ..running_check import refuse_if_held
+        from ..owner import refuse_if_held
         from .compact_plan import compact_lines, compact_plan
 
         seconds = _seconds(retain_for)

@@ -70,7 +70,7 @@ def requeue(  # noqa: PLR0913, PLR0917
     as_json: Json = False,
 ) -> None:
     """Read files again when the query starts: the quarantined ones, or those that match."""
-    from ..reprocess.event_time_range import in_event_time
+    from ..reprocess.known_files import in_event_time
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import requeued
 

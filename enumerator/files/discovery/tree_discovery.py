@@ -2,7 +2,7 @@
 
 Not here: when to list, and what becomes of the files (`enumerator.py`); how a tree is walked
 (`local/local_tree.py`, `object_store/remote_tree.py`); what is taken
-(`selection/file_selection.py`).
+(`selection/criteria.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing_extensions import override
 from ....checkpoint_meta.storage.input_paths import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
 from .api import Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
-from .selection.file_selection import Choice
+from .selection.criteria import Choice
 from .selection.skip_counter import Tally
 from .tree_factory import Planted, plant
 

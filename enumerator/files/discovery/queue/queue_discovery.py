@@ -23,7 +23,7 @@ from .....errors import SourceUnavailable
 from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
 from ..object_store.listing_pages import Page
 from ..object_store.remote_tree import RemoteTree
-from ..selection.file_selection import Choice
+from ..selection.criteria import Choice
 from ..selection.skip_counter import Tally
 from ..tree_discovery import ListingMode, TreeDiscovery
 from ..tree_factory import plant

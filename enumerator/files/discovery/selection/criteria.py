@@ -1,4 +1,4 @@
-"""Which files are taken by their size, times and place; a column of them at a time.
+"""What is chosen of all that lies below the loaded paths, and the judging by size, times and place.
 
 Not here: names (`scope.py`), places (`place_bounds.py`), and markers that say a file is finished
 (`ready_marker.py`).
@@ -7,12 +7,13 @@ Not here: names (`scope.py`), places (`place_bounds.py`), and markers that say a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .....errors import SourceUnavailable
+from .name_patterns import IGNORED
 from .place_bounds import PlaceBounds
 
 REASONS = (
@@ -91,3 +92,21 @@ class Criteria:
     def _asks_time(self) -> bool:
         bounds = (self.modified_after, self.modified_before, self.max_age)
         return any(bound is not None for bound in bounds) or self.settle_time > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """By default all files that are not hidden and not empty."""
+
+    ignored: str = IGNORED
+    """Expression found in names to be passed over."""
+
+    glob: str | None = None
+    """Pattern that a file's name has to match."""
+
+    nested: bool = True
+    """False enters no directories but partitions."""
+
+    criteria: Criteria = field(default_factory=Criteria)
+    ready_marker: str = ""
+    """See `ReadyMarker`; empty takes files without."""

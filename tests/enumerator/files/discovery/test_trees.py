@@ -18,7 +18,7 @@ from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSeriali
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
 from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
 from pyspark_sluice.enumerator.files.discovery.lister import lister_of
-from pyspark_sluice.enumerator.files.discovery.selection.file_selection import Choice
+from pyspark_sluice.enumerator.files.discovery.selection.criteria import Choice
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.reader.files.io.source_file import SourceFile
