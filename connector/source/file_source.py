@@ -22,9 +22,13 @@ from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.cutting import Border, SplitCutter
 from ...enumerator.files.discovery.api import Discovery
-from ...enumerator.files.discovery.lister import FileLister, lister_of
 from ...enumerator.files.discovery.selection.criteria import Choice, Criteria
-from ...enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
+from ...enumerator.files.discovery.tree_discovery import (
+    FileLister,
+    ListingMode,
+    TreeDiscovery,
+    lister_of,
+)
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
 from ...enumerator.files.ledger.changes import OnOverwrite

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
-from ...enumerator.files.discovery.lister import all_files
+from ...enumerator.files.discovery.tree_discovery import all_files
 from ..options.model import SluiceOptions
 from .arrow_schema import arrow_schema_of, json_of, spark_schema
 from .evolution_mode import as_inferred

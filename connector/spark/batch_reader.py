@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...checkpoint_meta.documents.file_split import FileVersion
-    from ...reader.files.pruning import FilePruning
+    from ...reader.files.path_columns import FilePruning
     from ..source.file_source import FileSource
     from .partitions import SluicePartition
 
@@ -45,7 +45,7 @@ class SluiceBatchReader(DataSourceReader):
         from ...enumerator.batch_budget import UNLIMITED, BatchRoom
         from ...enumerator.files.cutting import wanted_split_bytes
         from ...reader.files.io.compressed.gzip import CarriedPoints
-        from ...reader.files.pruning import FilePruning
+        from ...reader.files.path_columns import FilePruning
         from ..options.batch_validation import refuse_streaming_options
         from ..source.file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition

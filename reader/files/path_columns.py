@@ -14,17 +14,18 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...checkpoint_meta.storage.urls import hadoop_url, scheme_of, shown_name, shown_path
 from ...errors import OptionError, SchemaMismatchError
 from .evolution.new_columns import NewColumnsSeen
 from .formats.record_format import METADATA
 from .options import ReaderOptions
+from .row_filter import Predicate
 from .values.numbers import boolean, cast_decimal, floating, integer
 from .values.times.temporal import cast_text
 
-__all__ = ["NULL", "FileColumns", "bases_of", "parts_below", "unescaped", "value_of"]
+__all__ = ["NULL", "FileColumns", "FilePruning", "bases_of", "parts_below", "unescaped", "value_of"]
 
 _FIELDS = {
     "file_path": pa.string(),
@@ -245,3 +246,35 @@ _CONVERTERS: dict[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], pa
     _types.is_decimal: lambda text, kind: pa.scalar(cast_decimal(text, kind), kind),
     _types.is_boolean: lambda text, kind: pa.scalar(boolean(text), kind),
 }
+
+
+class FilePruning:
+    """Judges files by the conditions of the filter on columns in their paths."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._columns = FileColumns(schema, options)
+        self._predicates: dict[frozenset[str], Predicate] = {}
+
+    def may_match(self, file: FileVersion) -> bool:
+        """False only if the path says that no row of `file` fulfils every condition.
+
+        Raises:
+            SluiceError: the columns in the path do not fit the schema.
+        """
+        given = self._columns.partition(file.path)
+        predicate = self._predicate(given)
+        if not predicate:
+            return True
+        row = pa.record_batch(
+            [pa.array([value], value.type) for value in given.values()], names=list(given)
+        )
+        return bool(predicate.keep(row).num_rows)
+
+    def _predicate(self, given: Mapping[str, pa.Scalar]) -> Predicate:
+        names = frozenset(given)
+        if names not in self._predicates:
+            place = pa.schema([field for field in self._schema if field.name in names])
+            self._predicates[names] = Predicate.of_options(self._options, place)
+        return self._predicates[names]

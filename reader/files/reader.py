@@ -17,8 +17,13 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_events import REPLACED, replaced
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
+from ...checkpoint_meta.documents.file_split import (
+    REPLACED,
+    FileSplit,
+    FileVersion,
+    growing_mark,
+    replaced,
+)
 from ...errors import (
     FileChangedError,
     FileVanishedError,
@@ -38,8 +43,7 @@ from .io.source_file import SourceFile, contents
 from .io.spool import Spool
 from .options import ReaderOptions
 from .options.schema_options import EvolutionMode
-from .path_columns import FileColumns
-from .pruning import FilePruning
+from .path_columns import FileColumns, FilePruning
 from .row_filter import Predicate
 from .schemas.column_watch import ColumnWatch
 from .values.column_fitter import ColumnFitter

@@ -24,8 +24,8 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....checkpoint_meta.documents.serializer import FileSplitSerializer
+from ....enumerator.files.discovery.selection.criteria import PlaceBounds
 from ....enumerator.files.discovery.selection.event_times import EventTimes
-from ....enumerator.files.discovery.selection.place_bounds import PlaceBounds
 from ....enumerator.files.ledger.byte_ranges import Stretches, stretches_of
 from ....errors import OptionError
 from ...options.modification_times import instant, instant_in

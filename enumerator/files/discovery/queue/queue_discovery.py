@@ -29,8 +29,7 @@ from ..tree_discovery import ListingMode, TreeDiscovery
 from ..tree_factory import plant
 from .message_acks import Letter, Letters
 from .message_receiver import Inbox
-from .s3_events import MalformedMessage, objects_of
-from .sqs import Message, Queue
+from .sqs import MalformedMessage, Message, Queue, objects_of
 
 _LANES = 16
 """Objects that are asked for at a time."""

@@ -1,6 +1,6 @@
 """What is chosen of all that lies below the loaded paths, and the judging by size, times and place.
 
-Not here: names (`scope.py`), places (`place_bounds.py`), and markers that say a file is finished
+Not here: names (`scope.py`), times in paths (`event_times.py`), markers that say a file is finished
 (`ready_marker.py`).
 """
 
@@ -13,8 +13,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .....errors import SourceUnavailable
+from .event_times import EventTimes
 from .name_patterns import IGNORED
-from .place_bounds import PlaceBounds
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceBounds:
+    """The start is taken, the end is not. None does not restrict.
+
+    A number is an event time in microseconds; text is compared with the path below the loaded path.
+    """
+
+    start: int | str | None
+    end: int | str | None
+    times: EventTimes
+
+    def judged(self, paths: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """For each file whether it is before the start, and whether it is at or after the end.
+
+        Raises:
+            SourceUnavailable: a path names no time, and a bound is one.
+        """
+        start, end = self.start, self.end
+        before = [start is not None and self._is_before(path, start) for path in paths]
+        after = [end is not None and not self._is_before(path, end) for path in paths]
+        return np.array(before, np.bool_), np.array(after, np.bool_)
+
+    def takes(self, path: str) -> bool:
+        """True for a file between the bounds.
+
+        Raises:
+            SourceUnavailable: the path names no time, and a bound is one.
+        """
+        before, after = self.judged([path])
+        return not (before[0] or after[0])
+
+    def _is_before(self, path: str, bound: int | str) -> bool:
+        if isinstance(bound, str):
+            return self.times.below(path) < bound
+        return self.times.of(path) < bound
+
 
 REASONS = (
     "",

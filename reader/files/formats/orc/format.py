@@ -26,7 +26,7 @@ from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import zone_of
 from ..api import NO_CONTEXT, Block, FormatContext, contiguous
 from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in
-from ..child_process import ChildDecoder, ChildDied, Produce
+from .child_process import ChildDecoder, ChildDied, Produce
 from .tail import TIMESTAMP, Tail, Type, patched, read_tail, writer_zone
 
 _POSITION = "_col"

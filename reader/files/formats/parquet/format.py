@@ -17,12 +17,19 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...row_filter import Predicate, Range
-from ...values.expanded_size import expanded, longest_values
 from ...values.map_nested import Change, Path, on_columns
 from ...values.rows import only_rows
 from ...values.spark_metadata import calendar_of
 from ..api import NO_CONTEXT, Block, FormatContext, contiguous
-from ..blocks import MAX_ROWS, BlockFormat, malformed, rows_within, starting_in
+from ..blocks import (
+    MAX_ROWS,
+    BlockFormat,
+    expanded,
+    longest_values,
+    malformed,
+    rows_within,
+    starting_in,
+)
 from . import int96 as int96s
 from .footer import Chunk, RowGroup, Statistics, bound, footer_of, row_groups
 

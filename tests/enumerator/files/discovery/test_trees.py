@@ -17,9 +17,8 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
 from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
-from pyspark_sluice.enumerator.files.discovery.lister import lister_of
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import Choice
-from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
+from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery, lister_of
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 
