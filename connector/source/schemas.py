@@ -1,4 +1,4 @@
-"""The schema of a source that was loaded without one: inferred once, and stored.
+"""Where the schema of a query is from, and which evolution follows: given, inferred, or stored.
 
 Spark asks for a schema in a process of its own, at `.load()`. Not here: its next version
 (`schema_evolution.py`), inference (`reader/files/schemas`), the objects
@@ -7,16 +7,18 @@ Spark asks for a schema in a process of its own, at `.load()`. Not here: its nex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
 from ...enumerator.files.discovery.tree_discovery import all_files
+from ...errors import OptionError
+from ...reader.files.options import FileFormatName
+from ...reader.files.options.schema_options import EvolutionMode
 from ..options.model import SluiceOptions
 from .arrow_schema import arrow_schema_of, json_of, spark_schema
-from .evolution_mode import as_inferred
 from .file_source import make_discovery
 from .state_location import open_state
 
@@ -52,3 +54,57 @@ def schema_history(options: SluiceOptions) -> SchemaHistory | None:
     if options.checkpoint_location is None and options.state_location is None:
         return None
     return SchemaHistory(open_state(options))
+
+
+RESCUED = "_rescued_data"
+"""Name of the rescued data column where none is given, as in Auto Loader."""
+
+
+def as_inferred(options: SluiceOptions) -> SluiceOptions:
+    """For a schema that was not given."""
+    mode = options.schema_evolution_mode or EvolutionMode.ADD_NEW_COLUMNS
+    update: dict[str, object] = {"schema_evolution_mode": mode}
+    if mode is EvolutionMode.RESCUE and not options.rescued_data_column:
+        update["rescued_data_column"] = RESCUED
+    if not options.infer_column_types:
+        update["primitives_as_string"] = True
+    if options.header and options.file_format == FileFormatName.CSV:
+        # It was merged over files, of which none has to have all of it.
+        update["enforce_schema"] = False
+    return options.model_copy(update=update)
+
+
+def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
+    """For a schema by `.schema(...)`, which has the columns `names`.
+
+    Raises:
+        OptionError: the mode would change what the user has fixed, or has no column to rescue to.
+    """
+    mode = options.schema_evolution_mode or EvolutionMode.NONE
+    if mode.adds:
+        raise OptionError(
+            "schemaEvolutionMode: a schema that you pass does not grow",
+            "",
+            f"{mode} and .schema(...)",
+            "one of the two",
+            "Leave .schema(...) out, with schemaHints for the columns whose types matter, or set "
+            "schemaEvolutionMode to rescue, failOnNewColumns or none.",
+        )
+    update: dict[str, object] = {"schema_evolution_mode": mode}
+    if mode is EvolutionMode.RESCUE:
+        rescued = options.rescued_data_column or RESCUED
+        if rescued not in names:
+            raise OptionError(
+                "schemaEvolutionMode: rescue needs a column to rescue to",
+                "",
+                f"no column {rescued} in the schema",
+                f"{rescued} string",
+                "Add it to .schema(...), or name another one with rescuedDataColumn.",
+            )
+        update["rescued_data_column"] = rescued
+    return options.model_copy(update=update)
+
+
+def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) -> SluiceOptions:
+    """The options of a query over columns `names`."""
+    return as_inferred(options) if inferred else as_given(options, names)

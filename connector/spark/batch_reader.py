@@ -80,10 +80,10 @@ class SluiceBatchReader(DataSourceReader):
         from ...errors import OptionError
         from ..options.model import parse_options
         from ..source.arrow_schema import arrow_schema
-        from ..source.evolution_mode import resolved
         from ..source.file_source import FileSource
         from ..source.landing import refuse_landing
         from ..source.loading import load_source
+        from ..source.schemas import resolved
         from .task_context import with_session_time_zone
 
         refuse_landing(self._options, "spark.read hands rows to Spark")

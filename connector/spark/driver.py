@@ -36,9 +36,9 @@ from ..session.error_display import is_process_of_spark
 from ..session.logs import configure_logging
 from ..session.without_pandas import leave_pandas_out
 from ..source.arrow_schema import arrow_schema
-from ..source.evolution_mode import resolved
 from ..source.file_source import driver_cores
 from ..source.loading import load_source
+from ..source.schemas import resolved
 from ..source.spark_batches import SparkBatches
 from ..source.state_location import open_state, spark_query_id, starting_state
 from .offsets import Offsets

@@ -24,9 +24,9 @@ from ...reader.files.options.schema_options import SchemaOptions
 from ...reader.task import Assignment, ReaderTask
 from ..options.model import SluiceOptions, parse_options
 from ..source.arrow_schema import arrow_schema
-from ..source.evolution_mode import resolved
 from ..source.landing import lander_of
 from ..source.loading import load_source
+from ..source.schemas import resolved
 from ..source.state_location import check_query_id
 from .partitions import SluicePartition
 from .task_context import current_attempt, with_session_time_zone
