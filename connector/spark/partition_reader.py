@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -52,7 +51,7 @@ def read_partition(
         if context.shape:
             earlier = shaped_as(options, context.shape)
             shaped = load_source(earlier, expected, schema_is_inferred=inferred)
-        return shaped.create_reader(replace(context, store=store))
+        return shaped.create_reader(context)
 
     task = ReaderTask(
         make_reader,
