@@ -41,7 +41,7 @@ _READ = """
 import json, sys
 import pyarrow as pa
 from pathlib import Path
-from pyspark_sluice.reader.files.formats.child_process import ChildDecoder
+from pyspark_sluice.reader.files.formats.orc.child_process import ChildDecoder
 from pyspark_sluice.reader.files.testing import CONTEXT, whole
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader

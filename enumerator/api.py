@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from ..checkpoint_meta.documents.attachments import Attachments
 from ..checkpoint_meta.documents.split import Split
+from ..checkpoint_meta.stores.contract import StateStore
 from ..errors import ProtocolError
 from .batch_budget import BatchRoom
 from .journal import Journal
@@ -56,6 +57,11 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
     def journal(self) -> Journal:
         """The enumerator's log; its lines name the query's state."""
         return Journal()
+
+    @property
+    def store(self) -> StateStore | None:
+        """The state of the query, for objects of the source's own; None where there is none."""
+        return None
 
     @property
     @abstractmethod

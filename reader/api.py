@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..checkpoint_meta.documents.continuation import Continuation
 from ..checkpoint_meta.documents.split import Split
+from ..checkpoint_meta.stores.contract import StateStore
 
 SplitT = TypeVar("SplitT", bound=Split)
 
@@ -98,6 +99,9 @@ class ReaderContext:
 
     shape: Mapping[str, Any] = field(default_factory=dict)
     """On a replay of acknowledged work: what shaped the rows then (options), where recorded."""
+
+    store: StateStore | None = None
+    """The state of the query, for objects of the source's own; None in a batch read."""
 
 
 class SplitReader(ABC, Generic[SplitT]):

@@ -304,6 +304,7 @@ class ReaderTask(Generic[SplitT]):
             continued={split.split_id: of for split, of in going_on if split is not None},
             events=assignment.events,
             shape=earlier.shape if earlier else {},
+            store=self._commits.store,
         )
 
     def _note(

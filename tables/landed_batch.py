@@ -21,7 +21,7 @@ from ..checkpoint_meta.documents.landed_file import FileName, LandedFile
 from ..checkpoint_meta.storage.bucket import open_bucket
 from ..checkpoint_meta.storage.urls import absolute
 from ..errors import FileChangedError, FileVanishedError, TableError
-from ..reader.files.io.source_file import open_native, present_version
+from ..reader.files.io.source_file import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -115,7 +115,7 @@ class LandedBatch:
             return list(dict.fromkeys(schema.remove_metadata() for schema in found))
 
     def _schema_of(self, file: LandedFile) -> pa.Schema:
-        with open_native(_version(file), self.storage_options) as source:
+        with SourceFile(_version(file), self.storage_options).native() as source:
             return pq.read_schema(source)
 
     def check_there(self) -> None:
@@ -142,7 +142,7 @@ class LandedBatch:
 
     def _size_of(self, file: LandedFile) -> int | None:
         try:
-            return present_version(_version(file), self.storage_options).size
+            return SourceFile(_version(file), self.storage_options).present_version().size
         except (FileVanishedError, FileChangedError):
             return None
 

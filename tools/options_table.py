@@ -23,9 +23,9 @@ from pyspark_sluice.enumerator.files.cleaning.cleaning_options import CleaningOp
 from pyspark_sluice.enumerator.files.discovery.discovery_options import DiscoveryOptions
 from pyspark_sluice.enumerator.files.event_time_options import EventTimeOptions
 from pyspark_sluice.enumerator.files.options import EnumeratorOptions
-from pyspark_sluice.reader.files.evolution.evolution_options import SchemaOptions
 from pyspark_sluice.reader.files.formats.option_support import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
+from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.reader.landing.options import LandingOptions
 from pyspark_sluice.tools import option_types
 

@@ -7,7 +7,8 @@ Not here: how splits are found (enumerator) or read (reader).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class FileVersion(NamedTuple):
@@ -87,3 +88,22 @@ class FileSplit(NamedTuple):
     def from_position(self, start: int) -> FileSplit:
         """The same split without the bytes before `start`."""
         return self._replace(start=start)
+
+
+FIGURES = "figures"
+"""The sums of a reader: rows, bytes, microseconds, droppedRecords, skippedFiles."""
+
+REPLACED = "replaced"
+"""A file was there in another version than the one to be read; nothing of either was."""
+
+FILE_EVENTS = frozenset({FIGURES, REPLACED})
+
+
+def replaced(old: FileVersion, new: FileVersion) -> Mapping[str, Any]:
+    """The value of a `REPLACED` event."""
+    return {"old": list(old), "new": list(new)}
+
+
+def versions_of_event(value: Mapping[str, Any]) -> tuple[FileVersion, FileVersion]:
+    """The version that was to be read, and the one that was there."""
+    return FileVersion._make(value["old"]), FileVersion._make(value["new"])

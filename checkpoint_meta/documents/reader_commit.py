@@ -175,13 +175,13 @@ class ReaderCommits:
     """The reader commits of a state directory."""
 
     def __init__(self, store: StateStore) -> None:
-        self._store = store
+        self.store = store
 
     def publish(self, commit: ReaderCommit) -> ReaderCommit:
         """Publish `commit` unless another attempt was first; return the one that counts."""
         name = reader_object(commit.ref, commit.reader)
         try:
-            self._store.publish(name, commit.to_bytes())
+            self.store.publish(name, commit.to_bytes())
         except FileExistsError:
             return self._read(name)
         return commit
@@ -211,7 +211,7 @@ class ReaderCommits:
         A network file system may show an old listing: good enough for views and for looking
         early, not for believing that a commit is not there.
         """
-        return _numbers(self._store.list(reader_directory(ref)))
+        return _numbers(self.store.list(reader_directory(ref)))
 
     def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
         """All commits for `ref` that a listing shows, in the order of readers."""
@@ -222,15 +222,15 @@ class ReaderCommits:
         ref = CheckpointRef(abandonment.checkpoint, abandonment.epoch)
         document = sealed(abandonment.model_dump(mode="json"))
         with contextlib.suppress(FileExistsError):
-            self._store.publish(abandoned_object(ref, abandonment.reader), document)
+            self.store.publish(abandoned_object(ref, abandonment.reader), document)
 
     def abandoned(self, ref: CheckpointRef) -> list[int]:
         """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""
-        return _numbers(self._store.list(abandoned_directory(ref)))
+        return _numbers(self.store.list(abandoned_directory(ref)))
 
     def newest_acknowledged(self) -> CheckpointRef | None:
         """The newest retained checkpoint that any reader has acknowledged, if there is one."""
-        for ref in reversed(refs_in(self._store.list(READERS))):
+        for ref in reversed(refs_in(self.store.list(READERS))):
             if self.readers(ref):
                 return ref
         return None
@@ -238,10 +238,10 @@ class ReaderCommits:
     def refresh(self, ref: CheckpointRef) -> None:
         """The next look for what `ref`'s readers have written is a real one."""
         for directory in (READERS, reader_directory(ref), abandoned_directory(ref)):
-            self._store.refresh(directory)
+            self.store.refresh(directory)
 
     def _read(self, name: str) -> ReaderCommit:
-        return ReaderCommit.from_bytes(self._store.read(name), f"{self._store.location}/{name}")
+        return ReaderCommit.from_bytes(self.store.read(name), f"{self.store.location}/{name}")
 
 
 def _numbers(leaves: Sequence[str]) -> list[int]:

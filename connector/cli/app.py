@@ -12,10 +12,9 @@ from typing import Annotated
 
 import typer
 
-from .arguments import Json, SourceName, State, StorageOptions
+from .arguments import Looking, Matching, command
 from .commands import bootstrap, compact, doctor, queue_setup, reprocess, sweep
 from .output import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
-from .state_argument import find_state
 
 app = typer.Typer(
     name="sluice",
@@ -46,52 +45,42 @@ def sluice(
     del is_version
 
 
-@app.command()
-def status(
-    state: State,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
-) -> None:
+@command(app)
+def status(given: Looking) -> None:
     """Backlog, rate, age of the oldest pending file, owner, quarantine."""
     with plainly():
         from .commands.status import status_lines, status_of
         from .owner import owner_of
 
-        store = find_state(state, source_name, storage_options)
+        store = given.opened()
         found = status_of(store)
-        if as_json:
+        if given.as_json:
             print_json(found)
         else:
             print_pairs(status_lines(found, str(owner_of(store))))
 
 
-@app.command()
+@command(app)
 def watch(
-    state: State,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
+    given: Looking,
     interval: Annotated[float, typer.Option(help="Seconds between two updates.", min=0.1)] = 2.0,
     count: Annotated[int, typer.Option(help="Number of updates; 0 means no limit.", min=0)] = 0,
-    as_json: Json = False,
 ) -> None:
     """The same, live, with the backlog's progress, trend and end; waits for a state."""
     with plainly():
         from .commands.watch import watch_state
 
         watch_state(
-            lambda: find_state(state, source_name, storage_options),
+            given.opened,
             interval,
             count,
-            as_json=as_json,
+            as_json=given.as_json,
         )
 
 
-@app.command()
-def files(  # noqa: PLR0913, PLR0917
-    state: State,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
+@command(app)
+def files(
+    given: Looking,
     view: Annotated[
         str,
         typer.Option(
@@ -101,20 +90,17 @@ def files(  # noqa: PLR0913, PLR0917
     in_state: Annotated[
         str, typer.Option("--in-state", help="Only rows in this state: pending, read, ...")
     ] = "",
-    matching: Annotated[
-        str, typer.Option("--matching", help="Only paths that match a pattern with * ? [].")
-    ] = "",
+    matching: Matching = "",
     limit: Annotated[int, typer.Option(help="Maximum number of rows; 0 means all.", min=0)] = 0,
-    as_json: Json = False,
 ) -> None:
     """Every file that was ever seen, with its state; or the rows of another view."""
     with plainly():
         from .view_filter import chosen, columns_for_people
 
-        store = find_state(state, source_name, storage_options)
+        store = given.opened()
         table = chosen(store, view, in_state=in_state, matching=matching)
         shown = table.slice(0, limit) if limit else table
-        if as_json:
+        if given.as_json:
             print_json_rows([shown])
         else:
             people = shown.slice(0, 200)
@@ -122,39 +108,31 @@ def files(  # noqa: PLR0913, PLR0917
             typer.echo(f"{people.num_rows} of {table.num_rows} rows")
 
 
-@app.command()
-def checkpoints(
-    state: State,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
-) -> None:
+@command(app)
+def checkpoints(given: Looking) -> None:
     """The retained checkpoints: a new query can start from each of them."""
     with plainly():
         from ..views.catalog import table_of
         from .view_filter import columns_for_people
 
-        table = table_of(find_state(state, source_name, storage_options), "checkpoints")
-        if as_json:
+        table = table_of(given.opened(), "checkpoints")
+        if given.as_json:
             print_json_rows([table])
         else:
             print_table(table.to_pylist(), columns_for_people("checkpoints"))
 
 
-@app.command()
+@command(app)
 def inspect(
-    state: State,
+    given: Looking,
     checkpoint: Annotated[str, typer.Argument(help="An id, or id-epoch: 42 or 42-3.")],
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
 ) -> None:
     """One checkpoint: its header, its assignments, and what its readers committed."""
     with plainly():
         from .commands.inspect import inspected, inspected_lines
 
-        found = inspected(find_state(state, source_name, storage_options), checkpoint)
-        if as_json:
+        found = inspected(given.opened(), checkpoint)
+        if given.as_json:
             print_json(found)
         else:
             print_pairs(inspected_lines(found))
@@ -162,47 +140,41 @@ def inspect(
             print_table(found["splits"][:100], columns)
 
 
-@app.command()
+@command(app)
 def diff(
-    state: State,
+    given: Looking,
     before: Annotated[str, typer.Argument(metavar="A", help="A checkpoint: 42 or 42-3.")],
     after: Annotated[
         str, typer.Argument(metavar="B", help="Another checkpoint, later or earlier.")
     ],
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
 ) -> None:
     """What was found and what was assigned between two checkpoints."""
     with plainly():
         from .commands.diff import difference
 
-        store = find_state(state, source_name, storage_options)
+        store = given.opened()
         found = difference(store, before, after)
-        if as_json:
+        if given.as_json:
             print_json_rows([found])
         else:
             print_table(found.slice(0, 200).to_pylist(), found.schema.names)
             typer.echo(f"{found.num_rows} ranges differ")
 
 
-@app.command()
-def verify(
-    state: State,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
-) -> None:
+@command(app)
+def verify(given: Looking) -> None:
     """Check every reference and checksum: what is damaged, and what can still be restored."""
     with plainly():
         from .spark_offset_log import offsets_referred
         from .state_argument import parsed_storage_options
         from .verify.verification import verified, verified_lines
 
-        store = find_state(state, source_name, storage_options)
-        referred = offsets_referred(state, store, parsed_storage_options(storage_options))
+        store = given.opened()
+        referred = offsets_referred(
+            given.state, store, parsed_storage_options(given.storage_options)
+        )
         found = verified(store, referred)
-        if as_json:
+        if given.as_json:
             print_json(found)
         else:
             print_table(found["findings"], ("problem", "object", "what"))
@@ -212,23 +184,20 @@ def verify(
             raise Ended(Exit.FOUND)
 
 
-@app.command()
+@command(app)
 def report(
-    state: State,
+    given: Looking,
     output: Annotated[
         str,
         typer.Option("--output", "-o", help="Where to write the page; replaces an existing file."),
     ] = "sluice-report.html",
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
 ) -> None:
     """One HTML page: throughput, backlog, batch durations, skew, files by state, quarantine."""
     with plainly():
         from ..report.writer import write_report
 
-        written = write_report(find_state(state, source_name, storage_options), output)
-        if as_json:
+        written = write_report(given.opened(), output)
+        if given.as_json:
             print_json({"report": str(written.absolute())})
         else:
             typer.echo(str(written))

@@ -1,13 +1,20 @@
-"""Arguments and options that several commands share.
+"""Arguments and options that several commands share, and groups of them.
 
-Not here: the commands (`app.py`).
+Not here: the commands (`app.py`), and what a state's name means (`state_argument.py`).
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
+
+from ...checkpoint_meta.stores.contract import StateStore
+from .state_argument import find_state
 
 State = Annotated[
     str,
@@ -59,3 +66,84 @@ Reason = Annotated[
 Matching = Annotated[
     str, typer.Option("--matching", help="Only paths that match a pattern with * ? [].")
 ]
+
+
+@dataclass(frozen=True)
+class AtState:
+    """The state that a command is about."""
+
+    state: State
+    source_name: SourceName = "source"
+    storage_options: StorageOptions = "{}"
+
+    def opened(self) -> StateStore:
+        """Its store."""
+        return find_state(self.state, self.source_name, self.storage_options)
+
+
+@dataclass(frozen=True)
+class Looking(AtState):
+    """A command that shows what is there."""
+
+    as_json: Json = False
+
+
+@dataclass(frozen=True)
+class Ordering(Looking):
+    """A command that orders something for the next start of a query."""
+
+    matching: Matching = ""
+    reason: Reason = ""
+    yes: Yes = False
+    force: Force = False
+
+
+Command: TypeAlias = Callable[..., None]
+
+
+def command(app: typer.Typer) -> Callable[[Command], Command]:
+    """Registers a command; of a parameter that is a group above, each field is an argument."""
+
+    def registered(function: Command) -> Command:
+        hints = get_type_hints(function, include_extras=True)
+        groups: dict[str, Any] = {n: kind for n, kind in hints.items() if is_dataclass(kind)}
+        parameters: list[Parameter] = []
+        shared: list[Parameter] = []
+        for name, parameter in signature(function).parameters.items():
+            if name in groups:
+                for one in _of_group(groups[name]):
+                    (parameters if one.default is Parameter.empty else shared).append(one)
+            else:
+                kind = Parameter.KEYWORD_ONLY
+                parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
+
+        # Help shows what is the command's own before what many have.
+        parameters += shared
+
+        @wraps(function)
+        def run(**given: Any) -> None:
+            for name, group in groups.items():
+                given[name] = group(
+                    **{field.name: given.pop(field.name) for field in fields(group)}
+                )
+            function(**given)
+
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        app.command()(run)
+        return function
+
+    return registered
+
+
+def _of_group(group: type[Any]) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]

@@ -1,4 +1,4 @@
-"""Who holds the epoch of a state directory, and whether that query runs: what can be known of it.
+"""Who holds the epoch of a state directory, whether that query runs, and what is refused while so.
 
 Not here: claiming (`checkpoint_meta/documents/epochs.py`), and how that is known
 (`checkpoint_meta/documents/heartbeat.py`).
@@ -6,11 +6,14 @@ Not here: claiming (`checkpoint_meta/documents/epochs.py`), and how that is know
 
 from __future__ import annotations
 
+import getpass
+import socket
 from dataclasses import dataclass
 
 from ...checkpoint_meta.documents.epochs import claim_of, newest_epoch
 from ...checkpoint_meta.documents.heartbeat import Life, look_at
 from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import FencedError
 
 
 @dataclass(frozen=True)
@@ -41,3 +44,39 @@ def owner_of(store: StateStore) -> Owner:
         return Owner(epoch, str(claim["host"]), int(claim["pid"]), sign.life, sign.told)
     except (ValueError, LookupError, TypeError):
         return Owner(epoch, "", 0, "unknown")
+
+
+def refuse_if_held(store: StateStore, *, force: bool) -> None:
+    """Raise while a query holds the epoch of a state, or may hold it.
+
+    Raises:
+        FencedError: its process runs; or it has given signs of life where it cannot be seen, and
+            `force` is not given.
+    """
+    owner = owner_of(store)
+    if owner.runs == "running":
+        raise FencedError(
+            "a query holds this state",
+            store.location,
+            str(owner),
+            "a query that is stopped",
+            "Stop the query, then repeat the command.",
+        )
+    if owner.runs == "unknown" and not force:
+        raise FencedError(
+            "a query may own this state",
+            store.location,
+            str(owner),
+            "a query that is certainly stopped",
+            "Run the command where the query runs, wait until its last sign of life is three "
+            "minutes old, or make sure that the query is stopped and add --force.",
+        )
+
+
+def who_and_where() -> tuple[str, str]:
+    """The user and the host, for the record."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = ""
+    return user, socket.gethostname()

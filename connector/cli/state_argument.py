@@ -1,19 +1,25 @@
-"""Which state directory an argument means: the directory itself, or a checkpoint location above it.
+"""Which state directory and which checkpoint of it an argument means.
 
-Not here: the store (`checkpoint_meta/stores/open_store.py`).
+A state is named by its directory or by a checkpoint location above it, a checkpoint as `42`, or as
+`42-3` where several incarnations have one of that id. Not here: the store
+(`checkpoint_meta/stores/open_store.py`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.layout import BASES, CHECKPOINTS, EPOCHS, FORMAT
 from ...checkpoint_meta.storage.urls import absolute, join
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import OptionError, StateMissingError
+
+if TYPE_CHECKING:
+    from ..views.state_view import StateView
 
 
 def parsed_storage_options(text: str) -> Mapping[str, Any]:
@@ -72,3 +78,32 @@ def _is_state(store: StateStore) -> bool:
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return any(store.list(name) for name in (CHECKPOINTS, BASES, EPOCHS))
     return True
+
+
+def checkpoint_named(view: StateView, name: str) -> CheckpointRef:
+    """The checkpoint; of several of one id that on the chain, else the newest.
+
+    Raises:
+        OptionError: none of that name is retained; those that are, are named.
+    """
+    text, _, epoch = name.partition("-")
+    known = {*view.refs, *view.history.bases()}
+    if text.isdecimal() and (epoch.isdecimal() or not epoch):
+        found = sorted(
+            ref
+            for ref in known
+            if ref.checkpoint == int(text) and (not epoch or ref.epoch == int(epoch))
+        )
+        if len(found) > 1:
+            chain = {link.ref for link in view.chain()}
+            found = [ref for ref in found if ref in chain] or found
+        if found:
+            return found[-1]
+    ids = sorted(ref.checkpoint for ref in known)
+    raise OptionError(
+        "the checkpoint does not exist",
+        view.store.location,
+        repr(name),
+        f"an id from {ids[0]} to {ids[-1]}, or id-epoch" if ids else "a state with checkpoints",
+        "See: sluice checkpoints",
+    )

@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
+from typing_extensions import override
 
 from ...checkpoint_meta.storage.input_paths import joined, loaded_paths
 from ...checkpoint_meta.storage.units import LowerCase, Milliseconds
@@ -181,6 +182,11 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
         json_schema_extra={"unit": "milliseconds"},
     )
 
+    @property
+    @override
+    def loaded_path(self) -> str:
+        return self.path
+
 
 def parse_options(
     given: Mapping[str, str], *, streaming: bool, path_follows: bool = False
@@ -218,7 +224,8 @@ def parse_options(
     except ValidationError as error:
         problems.extend(map(problem_of, error.errors()))
     if options is not None and options.paths:
-        options = options.model_copy(update={"path": _joined(options), "paths": []})
+        path = ",".join(filter(None, [options.path, joined(options.paths)]))
+        options = options.model_copy(update={"path": path, "paths": []})
     if options is not None and options.source == "files":
         problems.extend(_file_problems(options, path_follows=path_follows))
         options = _with_interval(options) if not problems else options
@@ -237,11 +244,6 @@ def listed(problems: Iterable[str]) -> str:
     """The text of the one error that has all of them."""
     lines = "".join(f"\n  - {problem}" for problem in problems)
     return f'the options of format("sluice") do not fit:{lines}\n'
-
-
-def _joined(options: SluiceOptions) -> str:
-    """All paths in one text, which is all that the rest has to know."""
-    return ",".join(filter(None, [options.path, joined(options.paths)]))
 
 
 def _own_options(given: Mapping[str, str]) -> dict[str, str]:

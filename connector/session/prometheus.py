@@ -14,17 +14,21 @@ Labels are the query's name (its id, where it has no name) and, for what a sourc
 number within the query. The series of a query that has ended stay for `keep_seconds`, with
 `sluice_up` 0, so that an alert can fire.
 
-Not here: what the series are (`query_figures.py`), and who computes the figures (the enumerator and
-its coordinator).
+Ages are computed when they are asked for. Spark reports on a query after each trigger only, so a
+query that hangs reports nothing, and a figure that was taken over as it came would stand still.
+
+Not here: who computes the figures (the enumerator and its coordinator).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -35,8 +39,180 @@ from pyspark.sql.streaming.listener import (
 )
 from typing_extensions import override
 
+from ... import errors
 from ...errors import OptionError
-from .query_figures import QueryFigures
+
+_BY_REASON: Final = ("filesSkipped",)
+"""Figures that are counts by reason. Files that are passed over again count again: a gauge."""
+
+_COUNTERS: Final = ("read", "notifications", "cleaned")
+"""Parts of the report whose numbers only grow while a query runs, but for `_NOW`."""
+
+_COUNTS: Final = ("abandonedReaders", "abandonedSplits", "failedListings")
+"""Further numbers of that kind."""
+
+_NOW: Final = ("held", "failing", "checkpointsToClean")
+"""Numbers within `_COUNTERS` that go up and down."""
+
+_AGE: Final = "oldestOutstandingSeconds"
+_OF_SPARK: Final = ("inputRowsPerSecond", "processedRowsPerSecond")
+
+_ERRORS: Final = re.compile(
+    r"\b("
+    + "|".join(
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.SluiceError)
+    )
+    + r")\b"
+)
+
+
+class Sample(NamedTuple):
+    """One value of one metric."""
+
+    metric: str
+    labels: Mapping[str, str]
+    value: float
+    kind: Literal["gauge", "counter"] = "gauge"
+
+
+@dataclass
+class QueryFigures:
+    """One query by its name; a run that is started under the same name takes it over."""
+
+    name: str
+    run: str
+    last_success: float
+    """When a trigger last ended, with or without a batch. The start of a run counts as one."""
+
+    ended: float | None = None
+    last_batch: float | None = None
+    last_error: tuple[str, float] | None = None
+    failures: int = 0
+    batches: int = 0
+    reported: float = 0.0
+    """When `sources` came."""
+
+    sources: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Number of the source -> what it reported last."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    """Number of the source -> rows that Spark took from it."""
+
+    def progressed(self, progress: Mapping[str, Any], now: float) -> bool:
+        """Take over a progress event; False if the query has no source of this package."""
+        own = {
+            str(number): source
+            for number, source in enumerate(progress["sources"])
+            if any(_names_checkpoint(source.get(key)) for key in ("latestOffset", "endOffset"))
+        }
+        if not own:
+            return False
+        self.last_success = self.last_batch = now
+        self.batches += 1
+        for number, source in own.items():
+            self.rows[number] = self.rows.get(number, 0) + max(0, source.get("numInputRows") or 0)
+        # A batch that is repeated after a restart comes without a report.
+        reports: dict[str, Mapping[str, Any]] = {
+            number: {**report, **_of_spark(source, progress)}
+            for number, source in own.items()
+            if (report := _names_checkpoint(source.get("latestOffset")))
+        }
+        if reports:
+            self.sources, self.reported = reports, now
+        return True
+
+    def terminated(self, exception: str | None, now: float) -> None:
+        """The run has ended; with an exception it has failed."""
+        self.ended = now
+        if exception is not None:
+            self.failures += 1
+            self.last_error = (error_name(exception), now)
+
+    def samples(self, now: float) -> Iterator[Sample]:
+        """Everything about the query at this moment."""
+        of = {"query": self.name}
+        yield Sample("sluice_up", of, float(self.ended is None))
+        yield Sample("sluice_last_success_timestamp_seconds", of, self.last_success)
+        yield Sample("sluice_failures_total", of, self.failures, "counter")
+        yield Sample("sluice_batches_total", of, self.batches, "counter")
+        if self.last_batch is not None:
+            yield Sample("sluice_last_batch_timestamp_seconds", of, self.last_batch)
+        if self.last_error is not None:
+            error, when = self.last_error
+            yield Sample("sluice_last_error_timestamp_seconds", {**of, "error": error}, when)
+        for number, report in self.sources.items():
+            labels = {**of, "source": number}
+            rows = self.rows.get(number, 0)
+            yield Sample("sluice_input_rows_total", labels, rows, "counter")
+            for sample in _of_report(report, now - self.reported):
+                yield sample._replace(labels={**labels, **sample.labels})
+
+
+def error_name(exception: str) -> str:
+    """The class of the error that is in the text of an exception, or `other`.
+
+    The last one that it names is what the others were made of.
+    """
+    found = _ERRORS.findall(exception)
+    return str(found[-1]) if found else "other"
+
+
+def _names_checkpoint(told: Any) -> Mapping[str, Any] | None:
+    """An offset or a report of this package; None for those of any other source."""
+    found = _parsed(told) if isinstance(told, str) else told
+    return found if isinstance(found, dict) and {"checkpoint", "epoch"} <= set(found) else None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _of_spark(source: Mapping[str, Any], progress: Mapping[str, Any]) -> Mapping[str, Any]:
+    seconds = progress.get("durationMs", {}).get("triggerExecution", 0) / 1000
+    return {**{key: source[key] for key in _OF_SPARK if key in source}, "batchSeconds": seconds}
+
+
+def _of_report(report: Mapping[str, Any], since: float) -> Iterator[Sample]:
+    """The samples of a report that came `since` seconds ago."""
+    figures = dict(report)
+    listing = dict(figures.pop("lastListing", {}))
+    if "endedAt" in listing:
+        ended = float(listing.pop("endedAt"))
+        yield Sample("sluice_last_listing_timestamp_seconds", {}, ended)
+    if "splitsOutstanding" in figures:
+        age = figures.pop(_AGE, None)
+        if age is not None:
+            yield Sample(_metric(_AGE), {}, age + max(0.0, since))
+        elif not figures["splitsOutstanding"]:
+            yield Sample(_metric(_AGE), {}, 0.0)
+        yield Sample("sluice_listing_failing", {}, float("listingError" in figures))
+    yield Sample("sluice_unreadable_state", {}, len(figures.pop("unreadableState", ())))
+    yield from _numbers({**figures, "lastListing": listing}, "sluice", counts=False)
+
+
+def _numbers(figures: Mapping[str, Any], above: str, *, counts: bool) -> Iterator[Sample]:
+    """Every number in a report, however deep."""
+    for key, value in figures.items():
+        name = _metric(key, above)
+        if isinstance(value, dict) and key in _BY_REASON:
+            yield from (Sample(name, {"reason": reason}, count) for reason, count in value.items())
+        elif isinstance(value, dict):
+            yield from _numbers(value, name, counts=counts or key in _COUNTERS)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            if key in _COUNTS or (counts and key not in _NOW):
+                yield Sample(f"{name}_total", {}, value, "counter")
+            else:
+                yield Sample(name, {}, value)
+
+
+def _metric(key: str, above: str = "sluice") -> str:
+    return f"{above}_{re.sub(r'(?<!^)(?=[A-Z])', '_', key).lower()}"
+
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -9,8 +9,8 @@ from functools import partial
 
 from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...checkpoint_meta.storage.urls import shown_name
+from ...enumerator.files.discovery.selection.criteria import PlaceBounds
 from ...enumerator.files.discovery.selection.event_times import EventTimes
-from ...enumerator.files.discovery.selection.place_bounds import PlaceBounds
 from ...enumerator.files.event_time_batches import EventTimePolicy
 from ...enumerator.files.ledger.event_time_order import EventTimeOrder
 from ...enumerator.files.ledger.pending import FileOrder, RangeOrder

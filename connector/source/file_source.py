@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,13 @@ from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.cutting import Border, SplitCutter
 from ...enumerator.files.discovery.api import Discovery
-from ...enumerator.files.discovery.lister import FileLister, lister_of
-from ...enumerator.files.discovery.selection.criteria import Criteria
-from ...enumerator.files.discovery.selection.file_selection import Choice
-from ...enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
+from ...enumerator.files.discovery.selection.criteria import Choice, Criteria
+from ...enumerator.files.discovery.tree_discovery import (
+    FileLister,
+    ListingMode,
+    TreeDiscovery,
+    lister_of,
+)
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
 from ...enumerator.files.ledger.changes import OnOverwrite
@@ -37,13 +41,17 @@ from ...enumerator.files.spreading import SplitSpreader
 from ...enumerator.large_state import StateDocument
 from ...errors import FileChangedError, OptionError, SplitReadError
 from ...reader.api import ReaderContext, SplitReader
-from ...reader.files.formats.api import Block, FileFormat, Splittability
+from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability
 from ...reader.files.read_metrics import FigureReader
 from ..options.model import SluiceOptions
 from ..options.modification_times import instant
 from .api import Source
 from .cleanup import make_cleaner
 from .event_time import order_of, place_bounds
+
+if TYPE_CHECKING:
+    from ...checkpoint_meta.stores.contract import StateStore
+    from ...reader.files.io.compressed.cut_places import Points
 
 _TARGET_BYTES = 128 * 1024 * 1024
 """What one reader is meant to read in one batch (Spark's maxPartitionBytes)."""
@@ -58,8 +66,12 @@ _OPEN_COST_REMOTE = 4 * 1024 * 1024
 class FileSource(FilesSource, Source[FileSplit, FileState]):
     """Splits are byte ranges of file versions; the state is the ranges not yet assigned."""
 
-    def __init__(self, options: SluiceOptions, schema: pa.Schema) -> None:
+    def __init__(
+        self, options: SluiceOptions, schema: pa.Schema, *, schema_is_inferred: bool = False
+    ) -> None:
+        """`schema_is_inferred` says that a file may lack columns of the schema."""
         super().__init__(options, schema)
+        self._schema_is_inferred = schema_is_inferred
         if options.filter:
             _check_filter(options, schema)
 
@@ -70,7 +82,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return FileSplitEnumerator(
             context,
             make_discovery(self.options),
-            self.cutter(),
+            self.cutter(_points(context.store)),
             self.spreader(),
             self.policy(),
             state,
@@ -97,10 +109,14 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             ),
         )
 
+    @cached_property
+    def _borders(self) -> _FormatBorders:
+        return _FormatBorders(self, None)
+
     def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
         from ...reader.files.io.appended_records import whole_records
 
-        if not _FormatBorders(self).may_cut_anywhere(FileVersion(path, size, -1)):
+        if not self._borders.may_cut_anywhere(FileVersion(path, size, -1)):
             raise FileChangedError(
                 "a file is not made of lines, and cannot be read on",
                 path,
@@ -114,9 +130,9 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         """Lists what the options point at."""
         return make_file_lister(self.options)
 
-    def cutter(self) -> SplitCutter:
-        """Cuts files at the borders of their format."""
-        return SplitCutter(_FormatBorders(self), self.options.max_split_bytes)
+    def cutter(self, points: Points | None = None) -> SplitCutter:
+        """Cuts files at the borders of their format; gzip, if there is a place for its points."""
+        return SplitCutter(_FormatBorders(self, points), self.options.max_split_bytes)
 
     def spreader(self) -> SplitSpreader:
         """Spreads splits over readers; by learned costs if batches have a target duration."""
@@ -128,17 +144,6 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         costs = SplitCosts(self.options.file_format, cost) if learns else None
         return SplitSpreader(_TARGET_BYTES, cost, driver_cores(), costs)
 
-    @cached_property
-    def file_format(self) -> FileFormat:
-        """The decoder of the files, made when it is first asked for.
-
-        Its imports take time that a query should not spend before its first batch, and small
-        files need no cutting.
-        """
-        from ...reader.files.formats.registry import make_format
-
-        return make_format(self.options, self.schema)
-
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
         versions_matter = self.options.on_overwrite is not OnOverwrite.IGNORE
@@ -146,7 +151,12 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
 
     @override
     def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
+        return self.reader(context, _points(context.store))
+
+    def reader(self, context: ReaderContext, points: Points | None) -> SplitReader[FileSplit]:
+        """A reader for one attempt of one task, to which the driver's points have come."""
         from ...reader.files.reader import FileSplitReader
+        from .schema_evolution import EvolvingReader
 
         make = FileSplitReader
         if self.options.land_copy == "never":
@@ -155,15 +165,23 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             make = InPlaceReader
         # A batch read has nobody that would hand out another version.
         is_stream = context.checkpoint_id != NO_CHECKPOINT.checkpoint
-        return FigureReader(
-            make(
-                self.schema,
-                self.options,
-                context,
-                only_assigned_versions=is_stream
-                and self.options.on_overwrite is OnOverwrite.REPROCESS,
-            )
+        reader = make(
+            self.schema,
+            self.options,
+            context,
+            only_assigned_versions=is_stream and self.options.on_overwrite is OnOverwrite.REPROCESS,
+            schema_is_inferred=self._schema_is_inferred,
+            points=points,
         )
+        return FigureReader(EvolvingReader(reader, self.options, self.schema, context.store))
+
+
+def _points(store: StateStore | None) -> Points | None:
+    if store is None:
+        return None
+    from ...reader.files.io.compressed.cut_places import StoredPoints
+
+    return StoredPoints(store)
 
 
 def make_discovery(options: SluiceOptions) -> Discovery:
@@ -226,8 +244,8 @@ def make_file_lister(options: SluiceOptions) -> FileLister:
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
-    from ...reader.files.filter.predicate import Predicate
     from ...reader.files.formats.record_format import METADATA
+    from ...reader.files.row_filter import Predicate
 
     # The formats see the columns of one file each; only here is every name known.
     Predicate.parse(options.filter, schema, (), options.time_zone or "UTC")
@@ -245,21 +263,31 @@ def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
 class _FormatBorders:
     """What a format of the reader's room tells the cutter of the enumerator's room."""
 
-    def __init__(self, source: FileSource) -> None:
+    def __init__(self, source: FileSource, points: Points | None) -> None:
         self._source = source
+        self._points = points
+
+    @cached_property
+    def _format(self) -> FileFormat:
+        # Its imports take time that a query should not spend before its first batch, and small
+        # files need no cutting.
+        from ...reader.files.formats.registry import make_format
+
+        return make_format(
+            self._source.options, self._source.schema, FormatContext(points=self._points)
+        )
 
     def may_cut_anywhere(self, file: FileVersion) -> bool:
-        return self._source.file_format.splittability(file) is Splittability.RECORDS
+        return self._format.splittability(file) is Splittability.RECORDS
 
     def cut_for_limits(self, file: FileVersion) -> bool:
-        return self._source.file_format.splittability(file) is Splittability.LIMITS
+        return self._format.splittability(file) is Splittability.LIMITS
 
     def blocks(self, file: FileVersion) -> Sequence[Border] | None:
-        file_format = self._source.file_format
-        if file_format.splittability(file) not in (Splittability.BLOCKS, Splittability.LIMITS):
+        if self._format.splittability(file) not in (Splittability.BLOCKS, Splittability.LIMITS):
             return None
         try:
-            blocks = file_format.blocks(file)
+            blocks = self._format.blocks(file)
         except SplitReadError:
             # The reader meets the same error, where onSplitError decides what it means.
             return None

@@ -17,15 +17,17 @@ ENTRY_POINTS = "pyspark_sluice.sources"
 """Group in which an installed package announces its sources by name."""
 
 
-def load_source(options: SluiceOptions, schema: pa.Schema) -> Source[Any, Any]:
-    """The source that the options name.
+def load_source(
+    options: SluiceOptions, schema: pa.Schema, *, schema_is_inferred: bool = False
+) -> Source[Any, Any]:
+    """The source that the options name. Only files have a schema that can be inferred.
 
     Raises:
         OptionError: it cannot be found or is no `Source`.
     """
     name = options.source
     if name == "files":
-        return FileSource(options, schema)
+        return FileSource(options, schema, schema_is_inferred=schema_is_inferred)
     try:
         found = _find(name)
     except (ImportError, AttributeError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""The schema of a source that was loaded without one: inferred once, stored, grown.
+"""Where the schema of a query is from, and which evolution follows: given, inferred, or stored.
 
-Spark asks for a schema in a process of its own, at `.load()`; a task that meets a new column stores
-the next version before it says so. Not here: inference (`reader/files/schemas`), the objects
+Spark asks for a schema in a process of its own, at `.load()`. Not here: its next version
+(`schema_evolution.py`), inference (`reader/files/schemas`), the objects
 (`checkpoint_meta/documents/schema_history.py`).
 """
 
@@ -10,24 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ...checkpoint_meta.documents.file_split import FileVersion
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
-from ...checkpoint_meta.stores.open_store import StateStore
-from ...enumerator.files.discovery.lister import all_files
-from ...errors import NewColumnsError, ProtocolError, SchemaEvolvedError, SluiceError
-from ...reader.files.evolution.new_columns import NewColumnsSeen
+from ...enumerator.files.discovery.tree_discovery import all_files
+from ...errors import OptionError
 from ...reader.files.options import FileFormatName
+from ...reader.files.options.schema_options import EvolutionMode
 from ..options.model import SluiceOptions
-from .arrow_schema import arrow_schema
-from .evolution_mode import as_inferred
+from .arrow_schema import arrow_schema_of, json_of, spark_schema
 from .file_source import make_discovery
 from .state_location import open_state
-
-_NAMES_SHOWN = 20
 
 
 def schema_without_one_given(options: SluiceOptions) -> StructType:
@@ -43,13 +36,15 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
     options = as_inferred(options)
     history = schema_history(options)
     if history is None:
-        return _spark(inferred_schema(all_files(make_discovery(options)), options))
+        return spark_schema(inferred_schema(all_files(make_discovery(options)), options))
 
     def decided(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
         if before is None:
             files = all_files(make_discovery(options))
-            return _json(inferred_schema(files, options)), "inferred"
-        return _json(completed(_arrow(before.schema), options, has_grown=True)), "options"
+            return json_of(inferred_schema(files, options)), "inferred"
+        return json_of(
+            completed(arrow_schema_of(before.schema), options, has_grown=True)
+        ), "options"
 
     return StructType.fromJson(dict(history.grow(decided).schema))
 
@@ -61,108 +56,55 @@ def schema_history(options: SluiceOptions) -> SchemaHistory | None:
     return SchemaHistory(open_state(options))
 
 
-def evolved(
-    seen: NewColumnsSeen,
-    files: Sequence[FileVersion],
-    options: SluiceOptions,
-    schema: pa.Schema,
-    store: StateStore | None,
-) -> NewColumnsError:
-    """The error for new columns, after the schema that has them is stored.
+RESCUED = "_rescued_data"
+"""Name of the rescued data column where none is given, as in Auto Loader."""
 
-    Args:
-        seen: what the reader met.
-        files: what it was given to read: more new columns in them come with the first.
-        options: as filled in by `evolution.resolved`.
-        schema: the one that the query was started with.
-        store: the state as the reader sees it; None for a read without state.
+
+def as_inferred(options: SluiceOptions) -> SluiceOptions:
+    """For a schema that was not given."""
+    mode = options.schema_evolution_mode or EvolutionMode.ADD_NEW_COLUMNS
+    update: dict[str, object] = {"schema_evolution_mode": mode}
+    if mode is EvolutionMode.RESCUE and not options.rescued_data_column:
+        update["rescued_data_column"] = RESCUED
+    if not options.infer_column_types:
+        update["primitives_as_string"] = True
+    if options.header and options.file_format == FileFormatName.CSV:
+        # It was merged over files, of which none has to have all of it.
+        update["enforce_schema"] = False
+    return options.model_copy(update=update)
+
+
+def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
+    """For a schema by `.schema(...)`, which has the columns `names`.
+
+    Raises:
+        OptionError: the mode would change what the user has fixed, or has no column to rescue to.
     """
-    from ...reader.files.evolution.type_growth import grown, news
-
-    mode = options.mode_of_evolution
-    found = _aligned(_found(seen, files, options, schema), schema, options)
-    names = news(schema, found, widen=mode.widens)
-    shown = ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
-    if not names:
-        raise ProtocolError(
-            "a reader has found a new column that is in the schema",
-            seen.where,
-            f"columns {found.names}",
+    mode = options.schema_evolution_mode or EvolutionMode.NONE
+    if mode.adds:
+        raise OptionError(
+            "schemaEvolutionMode: a schema that you pass does not grow",
+            "",
+            f"{mode} and .schema(...)",
+            "one of the two",
+            "Leave .schema(...) out, with schemaHints for the columns whose types matter, or set "
+            "schemaEvolutionMode to rescue, failOnNewColumns or none.",
         )
-    if not mode.adds or store is None:
-        return NewColumnsError(
-            "the data has columns that the schema does not have",
-            seen.where,
-            shown,
-            f"the {len(schema)} columns of the schema (schemaEvolutionMode={mode})",
-            (
-                "Pass a schema that has them, remove the file, or set schemaEvolutionMode to "
-                "addNewColumns (for a stream that is loaded without .schema(...)), rescue or "
-                "none. An inferred schema may need a larger sample: inferSampleFiles, "
-                "inferSampleBytes."
-            ),
-        )
-
-    def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
-        current = schema if before is None else _arrow(before.schema)
-        more = _aligned(found, current, options)
-        return _json(grown(current, more, widen=mode.widens)), f"{shown}, in {seen.where}"
-
-    version = SchemaHistory(store).grow(grow).version
-    return SchemaEvolvedError(
-        "the data has new columns, and the schema that has them is stored",
-        seen.where,
-        shown,
-        f"the {len(schema)} columns that the query was started with",
-        f"Load the stream and start the query again: it goes on with version {version} of the "
-        "schema, and nothing is lost. pyspark_sluice.run_with_evolution does that by itself.",
-    )
+    update: dict[str, object] = {"schema_evolution_mode": mode}
+    if mode is EvolutionMode.RESCUE:
+        rescued = options.rescued_data_column or RESCUED
+        if rescued not in names:
+            raise OptionError(
+                "schemaEvolutionMode: rescue needs a column to rescue to",
+                "",
+                f"no column {rescued} in the schema",
+                f"{rescued} string",
+                "Add it to .schema(...), or name another one with rescuedDataColumn.",
+            )
+        update["rescued_data_column"] = rescued
+    return options.model_copy(update=update)
 
 
-def _found(
-    seen: NewColumnsSeen, files: Sequence[FileVersion], options: SluiceOptions, schema: pa.Schema
-) -> pa.Schema:
-    """What the reader met, and what else the files that it was given have."""
-    from ...reader.files.evolution.type_growth import grown
-    from ...reader.files.formats.registry import format_class
-    from ...reader.files.schemas.inference import found_columns, partition_columns
-
-    if seen.found is not None:
-        found, rest = pa.schema(list(seen.found)), files
-    else:
-        found = found_columns([file for file in files if file.path == seen.where][:1], options)
-        rest = [file for file in files if file.path != seen.where]
-    found = grown(found, partition_columns(files, options), widen=False)
-    try:
-        more = found_columns(rest[: options.infer_sample_files], options, schema)
-    except SluiceError:
-        # Files that cannot be read are named when it is their turn.
-        return found
-    made = format_class(options.file_format)
-    if made.says_columns:
-        return grown(found, more, widen=options.mode_of_evolution.widens)
-    return pa.schema(
-        list(made.common_columns(pa.struct(list(found)), pa.struct(list(more)), files[0]))
-    )
-
-
-def _aligned(found: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa.Schema:
-    """`found` in the spelling of `current`, for formats whose columns do not go by case."""
-    from ...reader.files.evolution.type_growth import aligned
-
-    if options.file_format == FileFormatName.JSON:
-        return found
-    return pa.schema(list(aligned(pa.struct(list(found)), pa.struct(list(current)))))
-
-
-def _arrow(schema: Mapping[str, Any]) -> pa.Schema:
-    return arrow_schema(StructType.fromJson(dict(schema)))
-
-
-def _spark(schema: pa.Schema) -> StructType:
-    # Timestamps without zone would else become those with one.
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-
-
-def _json(schema: pa.Schema) -> dict[str, Any]:
-    return _spark(schema).jsonValue()
+def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) -> SluiceOptions:
+    """The options of a query over columns `names`."""
+    return as_inferred(options) if inferred else as_given(options, names)

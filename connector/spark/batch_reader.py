@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...checkpoint_meta.documents.file_split import FileVersion
-    from ...reader.files.gzip_index import Points
-    from ...reader.files.pruning import FilePruning
+    from ...reader.files.path_columns import FilePruning
     from ..source.file_source import FileSource
     from .partitions import SluicePartition
 
@@ -45,19 +44,19 @@ class SluiceBatchReader(DataSourceReader):
         from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
         from ...enumerator.batch_budget import UNLIMITED, BatchRoom
         from ...enumerator.files.cutting import wanted_split_bytes
-        from ...reader.files.gzip_index import CarriedPoints
-        from ...reader.files.pruning import FilePruning
+        from ...reader.files.io.compressed.cut_places import CarriedPoints
+        from ...reader.files.path_columns import FilePruning
         from ..options.batch_validation import refuse_streaming_options
         from ..source.file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition
 
         points = CarriedPoints()
-        source = self._source(points)
+        source = self._source()
         refuse_streaming_options(source.options)
         pruning = FilePruning(source.schema, source.options)
         files = [file for file in source.lister()(()) if _may_match(pruning, file)]
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
-        splits = source.cutter().cut_all(files, BatchRoom(UNLIMITED), wanted)
+        splits = source.cutter(points).cut_all(files, BatchRoom(UNLIMITED), wanted)
         spreader = source.spreader()
         readers = source.options.parallelism or spreader.readers_wanted(splits)
         serializer = source.split_serializer
@@ -77,22 +76,21 @@ class SluiceBatchReader(DataSourceReader):
             for reader, share in spreader.spread(splits, readers).items()
         ]
 
-    def _source(self, points: Points) -> FileSource:
+    def _source(self) -> FileSource:
         from ...errors import OptionError
         from ..options.model import parse_options
         from ..source.arrow_schema import arrow_schema
-        from ..source.evolution_mode import resolved
         from ..source.file_source import FileSource
         from ..source.landing import refuse_landing
         from ..source.loading import load_source
+        from ..source.schemas import resolved
         from .task_context import with_session_time_zone
 
         refuse_landing(self._options, "spark.read hands rows to Spark")
         options = with_session_time_zone(parse_options(self._options, streaming=False))
         options = resolved(options, self._schema.names, inferred=self._inferred)
         schema = arrow_schema(self._schema)
-        options = options.with_points(points)
-        source: object = load_source(options, schema)
+        source: object = load_source(options, schema, schema_is_inferred=self._inferred)
         if not isinstance(source, FileSource):
             raise OptionError(
                 "source: only files can be read as a batch",
@@ -116,23 +114,17 @@ class SluiceBatchReader(DataSourceReader):
         import pyarrow as pa
 
         from ...reader.api import ReaderContext
-        from ...reader.files.evolution.new_columns import NewColumnsSeen
-        from ...reader.files.gzip_index import CarriedPoints
+        from ...reader.files.io.compressed.cut_places import CarriedPoints
 
-        source = self._source(CarriedPoints(partition.points))
+        source = self._source()
         serializer = source.split_serializer
-        reader = source.create_reader(ReaderContext(0, partition.reader, 0))
+        points = CarriedPoints(partition.points)
+        reader = source.reader(ReaderContext(0, partition.reader, 0), points)
         for part in partition.parts:
             splits = [s for batch in part.splits() for s in serializer.read(part.version, batch)]
-            try:
-                for item in reader.read(splits):
-                    if isinstance(item, pa.RecordBatch):
-                        yield item
-            except NewColumnsSeen as seen:
-                from ..source.schemas import evolved
-
-                files = [split.file for split in splits]
-                raise evolved(seen, files, source.options, source.schema, None) from None
+            for item in reader.read(splits):
+                if isinstance(item, pa.RecordBatch):
+                    yield item
         reader.close()
 
 

@@ -28,7 +28,7 @@ from ...enumerator.coordinator.commit_search import CommitSearch
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
 from ...errors import StateError, StateMissingError
-from ...reader.files.gzip_index import StoredPoints, take_over
+from ...reader.files.io.compressed.cut_places import take_over
 from ...reader.landing.place import place_of
 from ...reader.landing.sweep import sweep
 from ..options.model import SluiceOptions, parse_options
@@ -36,9 +36,9 @@ from ..session.error_display import is_process_of_spark
 from ..session.logs import configure_logging
 from ..session.without_pandas import leave_pandas_out
 from ..source.arrow_schema import arrow_schema
-from ..source.evolution_mode import resolved
 from ..source.file_source import driver_cores
 from ..source.loading import load_source
+from ..source.schemas import resolved
 from ..source.spark_batches import SparkBatches
 from ..source.state_location import open_state, spark_query_id, starting_state
 from .offsets import Offsets
@@ -69,8 +69,7 @@ class StreamDriver:
         self._options = resolved(options, schema.names, inferred=inferred)
         self._query_id = spark_query_id(self._options)
         self._store = open_state(self._options)
-        self._options = self._options.with_points(StoredPoints(self._store))
-        source = load_source(self._options, arrow_schema(schema))
+        source = load_source(self._options, arrow_schema(schema), schema_is_inferred=inferred)
         settings = replace(_settings(self._options), commits_go=self._swept)
         if self._options.starting_state:
             settings = replace(settings, starting_state=self._savepoint)

@@ -16,20 +16,17 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from ...checkpoint_meta.documents.hybrid_split import own_split
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.stores.open_store import open_store
 from ...reader.api import ReaderContext, SplitReader
-from ...reader.files.evolution.evolution_options import SchemaOptions
-from ...reader.files.evolution.new_columns import NewColumnsSeen
-from ...reader.files.gzip_index import StoredPoints
 from ...reader.files.options import ReaderOptions
+from ...reader.files.options.schema_options import SchemaOptions
 from ...reader.task import Assignment, ReaderTask
 from ..options.model import SluiceOptions, parse_options
 from ..source.arrow_schema import arrow_schema
-from ..source.evolution_mode import resolved
 from ..source.landing import lander_of
 from ..source.loading import load_source
+from ..source.schemas import resolved
 from ..source.state_location import check_query_id
 from .partitions import SluicePartition
 from .task_context import current_attempt, with_session_time_zone
@@ -47,14 +44,15 @@ def read_partition(
     options = resolved(options, schema.names, inferred=inferred)
     # Not what the option says: a relative path means something else here.
     store = open_store(partition.state, options.storage_options)
-    options = options.with_points(StoredPoints(store))
     expected = arrow_schema(schema)
-    source = load_source(options, expected)
+    source = load_source(options, expected, schema_is_inferred=inferred)
 
     def make_reader(context: ReaderContext) -> SplitReader[Any]:
-        if not context.shape:
-            return source.create_reader(context)
-        return load_source(shaped_as(options, context.shape), expected).create_reader(context)
+        shaped = source
+        if context.shape:
+            earlier = shaped_as(options, context.shape)
+            shaped = load_source(earlier, expected, schema_is_inferred=inferred)
+        return shaped.create_reader(context)
 
     task = ReaderTask(
         make_reader,
@@ -82,13 +80,7 @@ def read_partition(
             part.waived,
             part.checkpoint.lineage,
         )
-        try:
-            yield from task.read(assignment, attempt)
-        except NewColumnsSeen as seen:
-            from ..source.schemas import evolved
-
-            files = [own_split(split).file for split in splits]
-            raise evolved(seen, files, options, source.schema, store) from None
+        yield from task.read(assignment, attempt)
 
 
 _NOT_SHAPING = {"storage_options", "batch_bytes"}

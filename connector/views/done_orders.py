@@ -13,7 +13,7 @@ from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.orders import Order, Orders
 from ...enumerator.files.ledger.byte_ranges import splits_without, stretches_of
-from .order_splits import splits_of_order
+from .state_view import splits_of_order
 
 if TYPE_CHECKING:
     from .state_view import StateView

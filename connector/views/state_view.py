@@ -15,15 +15,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeVar
 
+import pyarrow as pa
+
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from ...checkpoint_meta.documents.file_columns import RANGES, splits_in
+from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.layout import ABANDONED, CHECKPOINTS, FORMAT, READERS
-from ...checkpoint_meta.documents.orders import Orders
+from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateMissingError
-from .order_splits import splits_of_order
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -187,3 +190,9 @@ def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
         return [ask(item) for item in items]
     with ThreadPoolExecutor(_REQUESTS) as pool:
         return list(pool.map(ask, items))
+
+
+def splits_of_order(order: Order) -> list[FileSplit]:
+    """The splits of an order about files."""
+    columns = [pa.array(order.splits.get(field.name, ()), field.type) for field in RANGES]
+    return splits_in(pa.record_batch(columns, schema=RANGES))

@@ -15,6 +15,7 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.continuation import Continuation
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
+from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
 from ..api import SplitEnumeratorContext, SplitT
 from ..journal import Journal
@@ -71,6 +72,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         readers: Readers,
         bounded: bool,
         sent_back: SentBackSplits,
+        store: StateStore | None = None,
     ) -> None:
         self._flight = flight
         self._serializer = serializer
@@ -78,12 +80,18 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self._readers = readers
         self._bounded = bounded
         self._sent_back = sent_back
+        self._store = store
         self._no_more: set[int] = set()
 
     @property
     @override
     def journal(self) -> Journal:
         return self._threads.journal
+
+    @property
+    @override
+    def store(self) -> StateStore | None:
+        return self._store
 
     @property
     @override

@@ -54,23 +54,21 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     ) -> None:
         """Builds everything; nothing is started. Under the lock."""
         source, settings, threads = parts.source, parts.settings, parts.threads
-        self.source, self.settings, self.threads, self.clock = (
-            source,
-            settings,
-            threads,
-            parts.clock,
-        )
+        self.source, self.settings = source, settings
+        self.threads, self.clock = threads, parts.clock
         self.store, self.history, self.flight = directory.store, directory.history, flight
         self.sent_back = SentBackSplits(
             settings.max_split_attempts, restored.attempts, restored.quarantined
         )
-        self.readers = Readers(
-            settings.parallelism,
-            settings.at_least_readers,
-            self._announce,
-        )
+        self.readers = Readers(settings.parallelism, settings.at_least_readers, self._announce)
         self.context: CoordinatorContext[SplitT] = CoordinatorContext(
-            flight, source.split_serializer, threads, self.readers, parts.bounded, self.sent_back
+            flight,
+            source.split_serializer,
+            threads,
+            self.readers,
+            parts.bounded,
+            self.sent_back,
+            self.store,
         )
         self.enumerator: SplitEnumerator[SplitT, StateT] = source.create_enumerator(
             self.context, restored.state

@@ -17,8 +17,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_events import FIGURES
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.documents.file_split import FIGURES, FileSplit, FileVersion
 from ...checkpoint_meta.storage.retries import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext

@@ -1,6 +1,6 @@
 """The options of event time: where it is in a path, what it orders, from where to where is read.
 
-Not here: what they decide (`event_time_batches.py`, `discovery/selection/place_bounds.py`), and
+Not here: what they decide (`event_time_batches.py`, `discovery/selection/criteria.py`), and
 what has to fit together (connector).
 """
 

@@ -12,8 +12,13 @@ from typing import Any
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
-from ...checkpoint_meta.documents.file_events import FILE_EVENTS, REPLACED, versions_of_event
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.documents.file_split import (
+    FILE_EVENTS,
+    REPLACED,
+    FileSplit,
+    FileVersion,
+    versions_of_event,
+)
 from ...checkpoint_meta.documents.serializer import FileSplitSerializer, VersionedSerializer
 from ..api import SplitEnumerator, SplitFigures
 from ..large_state import FrozenState

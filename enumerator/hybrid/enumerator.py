@@ -13,19 +13,124 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.hybrid_split import FIRST, SECOND, HybridSplit
+from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
 from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..batch_budget import BatchRoom
+from ..journal import Journal
 from ..large_state import FrozenState
 from ..source_api import EnumeratorSource
-from .context import HalfContext
 from .state import FrozenHalf, HybridState
+
+ResultT = TypeVar("ResultT")
+
+
+class HalfContext(SplitEnumeratorContext[Any]):
+    """Wraps what one half sends, and drops what it asked for once it is closed."""
+
+    def __init__(
+        self,
+        outer: SplitEnumeratorContext[HybridSplit],
+        half: int,
+        notice: Callable[[Sequence[Any]], Callable[[], None]],
+    ) -> None:
+        """`notice` looks at splits before they are assigned; what it returns is called after."""
+        self._outer = outer
+        self._half = half
+        self._notice = notice
+        self._is_closed = False
+
+    def close(self) -> None:
+        """The half is over: what its calls bring is not wanted any more."""
+        self._is_closed = True
+
+    @property
+    @override
+    def bounded(self) -> bool:
+        return self._half == FIRST or self._outer.bounded
+
+    @property
+    @override
+    def journal(self) -> Journal:
+        return self._outer.journal
+
+    @property
+    @override
+    def store(self) -> StateStore | None:
+        return self._outer.store
+
+    @property
+    @override
+    def parallelism(self) -> int:
+        return self._outer.parallelism
+
+    @property
+    @override
+    def awaits_readers(self) -> bool:
+        return self._outer.awaits_readers
+
+    @override
+    def request_parallelism(self, readers: int) -> int:
+        return self._outer.request_parallelism(readers)
+
+    @override
+    def assign_splits(self, assignment: Mapping[int, Sequence[Any]]) -> None:
+        noticed = self._notice([split for splits in assignment.values() for split in splits])
+        self._outer.assign_splits(
+            {
+                reader: [HybridSplit(self._half, split) for split in splits]
+                for reader, splits in assignment.items()
+            }
+        )
+        noticed()
+
+    @override
+    def continue_split(
+        self,
+        reader: int,
+        split_id: str,
+        *,
+        max_bytes: int | None = None,
+        max_rows: int | None = None,
+        stop: Any = None,
+    ) -> bool:
+        return self._outer.continue_split(
+            reader, split_id, max_bytes=max_bytes, max_rows=max_rows, stop=stop
+        )
+
+    @override
+    def send_event(self, reader: int, event: Any) -> None:
+        self._outer.send_event(reader, [self._half, event])
+
+    @override
+    def signal_no_more_splits(self, reader: int) -> None:
+        # The first half's readers get splits of the second.
+        if self._half != FIRST:
+            self._outer.signal_no_more_splits(reader)
+
+    @override
+    def call_async(
+        self,
+        call: Callable[[], ResultT],
+        handler: Callable[[ResultT | None, BaseException | None], None],
+        delay: float = 0.0,
+    ) -> None:
+        def handle(result: ResultT | None, error: BaseException | None) -> None:
+            if not self._is_closed:
+                handler(result, error)
+
+        self._outer.call_async(call, handle, delay)
+
+    @override
+    def request_planning(self) -> None:
+        self._outer.request_planning()
+
 
 NAMES = ("first", "second")
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from typing_extensions import override
 
 from pyspark_sluice.errors import MalformedDataError, OptionError
-from pyspark_sluice.reader.files.formats.api import Parsed
+from pyspark_sluice.reader.files.formats.api import NO_CONTEXT, FormatContext, Parsed
 from pyspark_sluice.reader.files.formats.record_format import METADATA, RecordFormat, Source
 from pyspark_sluice.reader.files.options import ReaderOptions
 
@@ -19,8 +19,10 @@ class FixedWidthFormat(RecordFormat):
     knows = frozenset({"compression"})
     own_options = frozenset({"columns"})
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         self._places: dict[str, slice] = {}
         self._width = 0
         for part in options.format_options.get("columns", "").split(","):

@@ -1,26 +1,31 @@
 """Columns that come from a file's place instead of its content: partitions and `_metadata`.
 
-Not here: anything in the file.
+Values of partitions follow Spark's rules. Two things are refused where Spark changes the value
+without a word: a `byte` or `short` that is out of range (it wraps around there) and a decimal with
+too many digits (null there). Not here: anything in the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...checkpoint_meta.storage.urls import hadoop_url, scheme_of, shown_name, shown_path
 from ...errors import OptionError, SchemaMismatchError
 from .evolution.new_columns import NewColumnsSeen
 from .formats.record_format import METADATA
 from .options import ReaderOptions
-from .partition_values import unescaped, value_of
+from .row_filter import Predicate
+from .values.numbers import boolean, cast_decimal, floating, integer
+from .values.times.temporal import cast_text
 
-__all__ = ["FileColumns", "bases_of", "parts_below"]
+__all__ = ["NULL", "FileColumns", "FilePruning", "bases_of", "parts_below", "unescaped", "value_of"]
 
 _FIELDS = {
     "file_path": pa.string(),
@@ -138,7 +143,7 @@ class FileColumns:
 
 def _schemes_of(options: ReaderOptions) -> Mapping[str, str]:
     """Name of a file system -> what the loaded paths call it, such as `s3a` for `s3`."""
-    paths = loaded_paths(str(getattr(options, "path", "") or ""))
+    paths = loaded_paths(options.loaded_path)
     return {scheme_of(path.base): scheme_of(path.given) for path in reversed(paths)}
 
 
@@ -173,8 +178,8 @@ def bases_of(options: ReaderOptions) -> Sequence[str] | None:
     """The fixed parts of all loaded paths, as file paths begin; None if no part is a column."""
     if options.recursive_file_lookup:
         return None
-    text = options.base_path or str(getattr(options, "path", "") or "")
-    return [shown_name(path.base).rstrip("/") for path in loaded_paths(text)]
+    paths = loaded_paths(options.base_path or options.loaded_path)
+    return [shown_name(path.base).rstrip("/") for path in paths]
 
 
 def parts_below(bases: Sequence[str] | None, directory: str) -> Sequence[str]:
@@ -197,3 +202,79 @@ def _misfit(name: str, directory: str, found: str, expected: str) -> SchemaMisma
         expected,
         "Correct the type in .schema(...), or move the directory out of the source.",
     )
+
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What stands in a path for null."""
+
+_types = pa.types
+_ESCAPE = re.compile("%([0-9a-fA-F]{2})")
+
+
+def unescaped(text: str) -> str:
+    """`%XX` as the one character of that number, as Spark writes and reads it (no UTF-8)."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def value_of(text: str, kind: pa.DataType, zone: str) -> pa.Scalar:
+    """The value that `text`, as it stands in the path, has in a column of this type.
+
+    Timestamps that name no zone are in `zone`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not text:
+        raise ValueError("there is nothing after the equals sign")
+    if text == NULL:
+        return pa.scalar(None, kind)
+    if _types.is_timestamp(kind):
+        return cast_text(unescaped(text), kind, zone)
+    if _types.is_date(kind):
+        return cast_text(text, kind, zone)
+    for is_kind, convert in _CONVERTERS.items():
+        if is_kind(kind):
+            return convert(text, kind)
+    raise ValueError(f"paths hold no values of type {kind}")
+
+
+_CONVERTERS: dict[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], pa.Scalar]] = {
+    _types.is_string: lambda text, kind: pa.scalar(unescaped(text), kind),
+    _types.is_binary: lambda text, kind: pa.scalar(text.encode(), kind),
+    _types.is_integer: lambda text, kind: pa.scalar(integer(text, kind), kind),
+    _types.is_floating: lambda text, kind: pa.scalar(floating(text, kind), kind),
+    _types.is_decimal: lambda text, kind: pa.scalar(cast_decimal(text, kind), kind),
+    _types.is_boolean: lambda text, kind: pa.scalar(boolean(text), kind),
+}
+
+
+class FilePruning:
+    """Judges files by the conditions of the filter on columns in their paths."""
+
+    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._columns = FileColumns(schema, options)
+        self._predicates: dict[frozenset[str], Predicate] = {}
+
+    def may_match(self, file: FileVersion) -> bool:
+        """False only if the path says that no row of `file` fulfils every condition.
+
+        Raises:
+            SluiceError: the columns in the path do not fit the schema.
+        """
+        given = self._columns.partition(file.path)
+        predicate = self._predicate(given)
+        if not predicate:
+            return True
+        row = pa.record_batch(
+            [pa.array([value], value.type) for value in given.values()], names=list(given)
+        )
+        return bool(predicate.keep(row).num_rows)
+
+    def _predicate(self, given: Mapping[str, pa.Scalar]) -> Predicate:
+        names = frozenset(given)
+        if names not in self._predicates:
+            place = pa.schema([field for field in self._schema if field.name in names])
+            self._predicates[names] = Predicate.of_options(self._options, place)
+        return self._predicates[names]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_events import FIGURES
+from ...checkpoint_meta.documents.file_split import FIGURES
 from ..api import ReaderEvent, Report, SplitFinished, SplitReader, SplitT
 
 

@@ -17,8 +17,13 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_events import REPLACED, replaced
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
+from ...checkpoint_meta.documents.file_split import (
+    REPLACED,
+    FileSplit,
+    FileVersion,
+    growing_mark,
+    replaced,
+)
 from ...errors import (
     FileChangedError,
     FileVanishedError,
@@ -28,18 +33,18 @@ from ...errors import (
 )
 from ..api import ReaderContext, ReaderEvent, Report, SplitFinished, SplitReader, SplitReturned
 from .batch_merging import merged
-from .evolution.evolution_options import EvolutionMode
-from .filter.predicate import Predicate
-from .formats.api import FileFormat, Parsed
+from .formats.api import FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA
 from .formats.registry import make_format
+from .io.compressed.cut_places import Points
 from .io.file_kinds import recognised
 from .io.file_version import DirectoryMark
-from .io.source_file import present_version, read_each
+from .io.source_file import SourceFile, contents
 from .io.spool import Spool
 from .options import ReaderOptions
-from .path_columns import FileColumns
-from .pruning import FilePruning
+from .options.schema_options import EvolutionMode
+from .path_columns import FileColumns, FilePruning
+from .row_filter import Predicate
 from .schemas.column_watch import ColumnWatch
 from .values.column_fitter import ColumnFitter
 
@@ -72,18 +77,21 @@ class FileSplitReader(SplitReader[FileSplit]):
         context: ReaderContext,
         *,
         only_assigned_versions: bool = False,
+        schema_is_inferred: bool = False,
+        points: Points | None = None,
     ) -> None:
         """`schema` is the one Spark expects: timestamps in microseconds, no large types.
 
         With `only_assigned_versions` a file that was replaced is not read as it is now: the
-        enumerator learns of the version that is there, and hands it out once.
+        enumerator learns of the version that is there, and hands it out once. The last two
+        arguments are for formats (`FormatContext`).
         """
         if context.must_finish and options.mode_of_evolution.stops:
             # What has been acknowledged once is read as it was then.
             options = options.model_copy(update={"schema_evolution_mode": EvolutionMode.NONE})
-        options = options.for_columns(schema.names)
+        self._known = FormatContext(frozenset(schema.names), schema_is_inferred, points)
         self._schema = schema
-        self._watch = ColumnWatch(schema, options)
+        self._watch = ColumnWatch(schema, options, self._known)
         self._options = options
         self._context = context
         self._only_assigned_versions = only_assigned_versions
@@ -123,7 +131,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             data = pa.schema([f for f in self._schema if f.name not in made_here])
             self._ways[given] = _Way(
                 data,
-                make_format(self._options, data),
+                make_format(self._options, data, self._known),
                 Predicate.of_options(self._options, data),
             )
         return self._ways[given]
@@ -137,8 +145,8 @@ class FileSplitReader(SplitReader[FileSplit]):
                 return [SplitFinished(s.split_id, 0, s.length) for s in run]
             way = self._way_of(kept[0])
             storage = self._options.storage_options
-            contents = read_each([split.file for split in kept], storage)
-            parsed = way.file_format.decode_packed([split.file for split in kept], contents)
+            bodies = contents([split.file for split in kept], storage)
+            parsed = way.file_format.decode_packed([split.file for split in kept], bodies)
             batch, rows = self._placed(parsed, kept, way.rows)
         except (SplitReadError, pa.ArrowException, ValueError, OverflowError):
             # Nothing has been yielded: the single files will name the one at fault.
@@ -240,7 +248,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         grows = growing_mark(split.file.etag) is not None
         if begun or acknowledged or grows or not split.is_whole_file:
             raise error
-        file = present_version(split.file, self._options.storage_options)
+        file = SourceFile(split.file, self._options.storage_options).present_version()
         return FileSplit(file, 0, file.size)
 
     def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -19,7 +19,7 @@ from ...errors import SchemaMismatchError
 from ..api import Report, SplitFinished
 from ..files.formats.parquet import int96
 from ..files.formats.parquet.format import rebasing
-from ..files.io.source_file import open_native
+from ..files.io.source_file import SourceFile
 from ..files.reader import FileSplitReader
 from .partitioning import partition_text
 from .statistics import float_paths, statistics_of
@@ -47,7 +47,7 @@ class InPlaceReader(FileSplitReader):
         path = split.file.path
         way = self._way_of(split)
         self._watch.format_for(split.file, way.file_format, way.data)
-        with open_native(split.file, self._options.storage_options) as source:
+        with SourceFile(split.file, self._options.storage_options).native() as source:
             parquet = pq.ParquetFile(source)
             found = parquet.schema_arrow
             old = int96.paths_of(parquet)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionError
-from ..files.partition_values import NULL
+from ..files.path_columns import NULL
 
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 """What Spark quotes in names of partition directories (ExternalCatalogUtils)."""

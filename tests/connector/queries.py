@@ -15,7 +15,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
-from pyspark_sluice.reader.files.gzip_index import Points
+from pyspark_sluice.reader.files.io.compressed.cut_places import Points
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 

@@ -374,7 +374,7 @@ class Query(RuleBasedStateMachine):
         raise AssertionError(message)
 
     def _read_through(self, spark: Spark, task: Task) -> None:
-        store = self.objects if spark is self.spark else spark.commits._store
+        store = self.objects if spark is self.spark else spark.commits.store
         reader = ReaderTask(
             reader_maker((), f"{task.ref.name}/{task.reader}"),
             FileSplitSerializer(),

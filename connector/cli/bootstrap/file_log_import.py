@@ -24,7 +24,7 @@ from ....checkpoint_meta.documents.file_columns import FILES, file_columns
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import hadoop_path, local_path, storage_url, written_path
 from ....enumerator.coordinator.restore import RestoredState
-from ....enumerator.files.discovery.lister import all_files
+from ....enumerator.files.discovery.tree_discovery import all_files
 from ....enumerator.files.offline_source import StandingEnumerator, StandingFiles
 from ....enumerator.offline.bootstrap_checkpoint import StandingState, standing_state
 from ....errors import OptionError

@@ -9,18 +9,17 @@ from typing import Annotated
 
 import typer
 
-from ..arguments import Force, Json, SourceName, State, StorageOptions, Yes
+from ..arguments import Force, Looking, Yes, command
 from ..output import plainly, print_json, print_pairs
-from ..state_argument import find_state
 
 
 def add_commands(app: typer.Typer) -> None:
     """Register them."""
-    app.command()(compact)
+    command(app)(compact)
 
 
-def compact(  # noqa: PLR0913, PLR0917
-    state: State,
+def compact(
+    given: Looking,
     retain: Annotated[
         int,
         typer.Option(min=100, help="Checkpoints to keep: the query's minCheckpointsToRetain."),
@@ -33,24 +32,21 @@ def compact(  # noqa: PLR0913, PLR0917
         ),
     ] = "0",
     force: Force = False,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Write bases now, merge the index, and delete what no retained checkpoint needs."""
     with plainly():
         from ...views.state_view import consistent
-        from ..running_check import refuse_if_held
+        from ..owner import refuse_if_held
         from .compact_plan import compact_lines, compact_plan
 
         seconds = _seconds(retain_for)
-        store = find_state(state, source_name, storage_options)
+        store = given.opened()
         plan = consistent(lambda: compact_plan(store, retain, seconds))
         if yes:
             refuse_if_held(store, force=force)
         told = plan.run() if yes else plan.told()
-        if as_json:
+        if given.as_json:
             print_json(told)
             return
         print_pairs(compact_lines(told))

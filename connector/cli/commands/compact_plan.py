@@ -1,7 +1,7 @@
 """`sluice compact`: what is compacted, and what it comes to.
 
 Not here: how (`enumerator/offline/compaction.py`), and whether a query is at work
-(`running_check.py`).
+(`owner.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.files.offline_source import StandingFiles
 from ....enumerator.offline.compaction import Compaction
 from ....errors import OptionError, StateError
-from ....reader.files.gzip_index import FOLDER
+from ....reader.files.io.compressed.cut_places import FOLDER
 from ...views.state_view import StateView, in_parallel
 from ..output import said_bytes
 

@@ -12,7 +12,7 @@ from ....checkpoint_meta.documents.file_columns import became_pending, flags_in,
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import OptionError, StateCorruptError
 from ...views.state_view import StateView, consistent
-from ..checkpoint_argument import checkpoint_named
+from ..state_argument import checkpoint_named
 
 DIFFERENCE = pa.schema(
     [

@@ -16,8 +16,8 @@ from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....checkpoint_meta.stores.contract import StateStore
 from ...views.splits import assigned_splits
 from ...views.state_view import CheckpointView, StateView, consistent
-from ..checkpoint_argument import checkpoint_named
 from ..output import said
+from ..state_argument import checkpoint_named
 
 
 def inspected(store: StateStore, name: str) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..arguments import Force, Json, Matching, Reason, SourceName, State, StorageOptions, Yes
+from ..arguments import Looking, Ordering, command
 from ..output import plainly, print_json_rows, print_table
-from ..state_argument import find_state
 
 if TYPE_CHECKING:
     from ...views.state_view import StateView
@@ -32,14 +31,13 @@ SkipMissing = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (requeue, rewind, forget, waive, orders):
-        app.command()(command)
+    for each in (requeue, rewind, forget, waive, orders):
+        command(app)(each)
 
 
-def requeue(  # noqa: PLR0913, PLR0917
-    state: State,
+def requeue(
+    given: Ordering,
     quarantined: Quarantined = False,
-    matching: Matching = "",
     in_state: Annotated[
         str, typer.Option("--in-state", "--state", help="Only files in this state: read, ...")
     ] = "",
@@ -62,15 +60,9 @@ def requeue(  # noqa: PLR0913, PLR0917
         str, typer.Option("--time-zone", help="Of the times in paths; UTC by default.")
     ] = "",
     skip_missing: SkipMissing = False,
-    reason: Reason = "",
-    yes: Yes = False,
-    force: Force = False,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
 ) -> None:
     """Read files again when the query starts: the quarantined ones, or those that match."""
-    from ..reprocess.event_time_range import in_event_time
+    from ..reprocess.known_files import in_event_time
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import requeued
 
@@ -78,104 +70,88 @@ def requeue(  # noqa: PLR0913, PLR0917
         in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
 
         def choose(view: StateView) -> Chosen:
-            return requeued(view, matching, in_state, in_range, quarantined=quarantined)
+            return requeued(view, given.matching, in_state, in_range, quarantined=quarantined)
 
-        chosen_by = " ".join(filter(None, [matching, event_time and f"event time {event_time}"]))
-        said = Asked(
-            "requeue", chosen_by, reason, skip_missing, yes, force, as_json, in_range is not None
+        chosen_by = " ".join(
+            filter(None, [given.matching, event_time and f"event time {event_time}"])
         )
-        carry_out(find_state(state, source_name, storage_options), storage_options, choose, said)
+        said = Asked(
+            "requeue",
+            chosen_by,
+            given.reason,
+            skip_missing,
+            given.yes,
+            given.force,
+            given.as_json,
+            in_range is not None,
+        )
+        carry_out(given.opened(), given.storage_options, choose, said)
 
 
-def rewind(  # noqa: PLR0913, PLR0917
-    state: State,
+def rewind(
+    given: Ordering,
     to: Annotated[str, typer.Option("--to", help="A checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
         str, typer.Option("--to-time", help="The newest checkpoint that was cut by then, ISO 8601.")
     ] = "",
-    matching: Matching = "",
     skip_missing: SkipMissing = False,
-    reason: Reason = "",
-    yes: Yes = False,
-    force: Force = False,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
 ) -> None:
     """Read everything again that was read after a checkpoint, when the query starts."""
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import rewound
 
     def choose(view: StateView) -> Chosen:
-        return rewound(view, matching, to, to_time)
+        return rewound(view, given.matching, to, to_time)
 
-    said = Asked("rewind", matching, reason, skip_missing, yes, force, as_json)
+    said = Asked(
+        "rewind", given.matching, given.reason, skip_missing, given.yes, given.force, given.as_json
+    )
     with plainly():
-        carry_out(find_state(state, source_name, storage_options), storage_options, choose, said)
+        carry_out(given.opened(), given.storage_options, choose, said)
 
 
-def forget(  # noqa: PLR0913, PLR0917
-    state: State,
-    matching: Matching = "",
-    quarantined: Quarantined = False,
-    reason: Reason = "",
-    yes: Yes = False,
-    force: Force = False,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
-) -> None:
+def forget(given: Ordering, quarantined: Quarantined = False) -> None:
     """Discard pending or quarantined files: they count as seen and are not read."""
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import forgotten
 
     def choose(view: StateView) -> Chosen:
-        return forgotten(view, matching, quarantined=quarantined)
+        return forgotten(view, given.matching, quarantined=quarantined)
 
-    said = Asked("forget", matching, reason, False, yes, force, as_json)
+    said = Asked(
+        "forget", given.matching, given.reason, False, given.yes, given.force, given.as_json
+    )
     with plainly():
-        carry_out(find_state(state, source_name, storage_options), storage_options, choose, said)
+        carry_out(given.opened(), given.storage_options, choose, said)
 
 
-def waive(  # noqa: PLR0913, PLR0917
-    state: State,
-    matching: Matching = "",
-    reason: Reason = "",
-    yes: Yes = False,
-    force: Force = False,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
-) -> None:
+def waive(given: Ordering) -> None:
     """Give up what the batch in flight cannot read because files were deleted or replaced."""
     from ..reprocess.reprocess_log import Asked, carry_out
     from ..reprocess.reprocess_plan import waived
     from ..spark_offset_log import under_way_in_spark
     from ..state_argument import parsed_storage_options
 
-    said = Asked("waive", matching, reason, False, yes, force, as_json)
+    said = Asked(
+        "waive", given.matching, given.reason, False, given.yes, given.force, given.as_json
+    )
     with plainly():
-        store = find_state(state, source_name, storage_options)
-        options = parsed_storage_options(storage_options)
+        store = given.opened()
+        options = parsed_storage_options(given.storage_options)
 
         def choose(view: StateView) -> Chosen:
-            return waived(view, matching, under_way_in_spark(store, options), options)
+            return waived(view, given.matching, under_way_in_spark(store, options), options)
 
-        carry_out(store, storage_options, choose, said)
+        carry_out(store, given.storage_options, choose, said)
 
 
-def orders(
-    state: State,
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
-) -> None:
+def orders(given: Looking) -> None:
     """What requeue, rewind, forget and waive have ordered: who, when, why, and if it is done."""
     with plainly():
         from ..reprocess.reprocess_log import recorded_orders
 
-        table = recorded_orders(find_state(state, source_name, storage_options))
-        if as_json:
+        table = recorded_orders(given.opened())
+        if given.as_json:
             print_json_rows([table])
         else:
             columns = "order action state created who files released rows reason"

@@ -6,20 +6,19 @@ from typing import Annotated
 
 import typer
 
-from ..arguments import Json, SourceName, State, StorageOptions, Yes
+from ..arguments import Looking, Yes, command
 from ..output import plainly, print_json, print_pairs
-from ..state_argument import find_state
 
 _SHOWN = 20
 
 
 def add_commands(app: typer.Typer) -> None:
     """Register it."""
-    app.command()(sweep)
+    command(app)(sweep)
 
 
 def sweep(
-    state: State,
+    given: Looking,
     land_at: Annotated[
         str, typer.Argument(metavar="LAND_AT", help="The query's landAt: where its data files are.")
     ],
@@ -30,10 +29,7 @@ def sweep(
             "directory of tables.manifest, or an Iceberg *.metadata.json. May be repeated."
         ),
     ] = [],  # noqa: B006 - typer wants a list
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Find data files of attempts that lost, and delete them; the query may be running."""
     with plainly():
@@ -44,14 +40,14 @@ def sweep(
         from ....reader.landing.sweep import sweep as look
         from ....tables.membership import membership
 
-        storage = json.loads(storage_options)
-        store = find_state(state, source_name, storage_options)
+        storage = json.loads(given.storage_options)
+        store = given.opened()
         place = place_of(absolute(land_at), storage)
         found = look(place, store, delete=yes)
         # A batch may become part of a table meanwhile.
         tables = [membership(one, storage) for one in table]
         outside = [path for path in found.named if tables and not any(has(path) for has in tables)]
-        if as_json:
+        if given.as_json:
             print_json(
                 {
                     "superseded": found.superseded,

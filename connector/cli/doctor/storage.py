@@ -137,7 +137,7 @@ def _name() -> str:
 
 def path_findings(path: str, storage_options: str, options: Mapping[str, str]) -> Iterator[Finding]:
     """List the first files of what is to be loaded."""
-    from ....enumerator.files.discovery.lister import all_files
+    from ....enumerator.files.discovery.tree_discovery import all_files
     from ...options.model import parse_options
     from ...source.file_source import make_listing
 

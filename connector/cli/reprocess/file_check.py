@@ -17,7 +17,7 @@ from ....enumerator.files.cleaning.local_cleanup import LocalPlace
 from ....enumerator.files.cleaning.remote_cleanup import remote_place
 from ....enumerator.files.ledger.byte_ranges import Stretch, stretches_of
 from ....errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
-from ....reader.files.io.source_file import open_file
+from ....reader.files.io.source_file import SourceFile
 
 _NAMED = 5
 """Most files that a refusal names."""
@@ -94,7 +94,7 @@ def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
     if not growing_mark(file.etag):
         return not has_changed(file, now)
     try:
-        with open_file(file, {}):
+        with SourceFile(file, {}).opened():
             return True
     except SplitReadError:
         return False

@@ -3,6 +3,8 @@
 What was assigned by the newest checkpoint and not acknowledged is under way: it is read when the
 query starts, by itself. What readers have sent back and no checkpoint has counted comes back then.
 
+A state does not say how its query finds event times, so a range of them looks at whole paths.
+
 Not here: which of it a person wants (`reprocess_plan.py`).
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import translate
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,11 +24,14 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....checkpoint_meta.documents.serializer import FileSplitSerializer
+from ....enumerator.files.discovery.selection.criteria import PlaceBounds
+from ....enumerator.files.discovery.selection.event_times import EventTimes
 from ....enumerator.files.ledger.byte_ranges import Stretches, stretches_of
-from ...views.order_splits import splits_of_order
+from ....errors import OptionError
+from ...options.modification_times import instant, instant_in
 from ...views.quarantine import split_of
 from ...views.splits import files_as_of_head
-from ...views.state_view import CheckpointView, StateView
+from ...views.state_view import CheckpointView, StateView, splits_of_order
 from ..view_filter import matching_pattern
 
 
@@ -167,3 +172,31 @@ class KnownFiles:
             for split in splits_in(batch)
         ]
         return self._of_interest(found)
+
+
+_SEPARATOR = ".."
+
+
+def in_event_time(text: str, pattern: str, time_zone: str) -> Callable[[str], bool]:
+    """For a path, whether its time is in the range that `text` names: START..END.
+
+    Raises:
+        OptionError: it names no range, or `pattern` no time.
+    """
+    start, separator, end = text.partition(_SEPARATOR)
+    zone = time_zone or "UTC"
+    try:
+        if not separator or not (start or end):
+            message = f"found {text!r}; expected START..END, of which one may be left out"
+            raise ValueError(message)
+        times = EventTimes(pattern, (), zone, partial(instant_in, zone))
+        bounds = PlaceBounds(instant(start, zone), instant(end, zone), times)
+    except ValueError as error:
+        raise OptionError(
+            "--event-time or --event-time-pattern does not parse",
+            "",
+            str(error),
+            "a range such as 2026-01-02..2026-01-09T12:00, and a pattern such as "
+            "{yyyy}/{MM}/{dd}/{HH}",
+        ) from error
+    return bounds.takes

@@ -25,7 +25,7 @@ from ....enumerator.files.ledger.byte_ranges import (
 from ....errors import OptionError
 from ...views.files import files as files_view
 from ...views.state_view import CheckpointView, StateView
-from ..checkpoint_argument import checkpoint_named
+from ..state_argument import checkpoint_named
 from .file_check import unreadable
 from .known_files import KnownFiles, path_filter
 

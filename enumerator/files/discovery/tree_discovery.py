@@ -2,23 +2,26 @@
 
 Not here: when to list, and what becomes of the files (`enumerator.py`); how a tree is walked
 (`local/local_tree.py`, `object_store/remote_tree.py`); what is taken
-(`selection/file_selection.py`).
+(`selection/criteria.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
+from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.input_paths import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
 from .api import Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
-from .selection.file_selection import Choice
+from .selection.criteria import Choice
 from .selection.skip_counter import Tally
 from .tree_factory import Planted, plant
 
@@ -177,3 +180,41 @@ def _missing(path: str) -> MissingPathError:
         "a directory or a file",
         "Create it, correct the path, or set failOnMissingPath=false to wait for it." + hint,
     )
+
+
+class KnownPaths(Container[str], Sized, Protocol):
+    """The paths that are known already."""
+
+
+FileLister = Callable[[KnownPaths], list[FileVersion]]
+"""Lists every file that is not in the container given: one discovery pass."""
+
+
+class KnownByPath(KnownFiles):
+    """A container of paths, as discovery asks it."""
+
+    def __init__(self, paths: KnownPaths) -> None:
+        self._paths = paths
+
+    @override
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @override
+    def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
+        return np.fromiter((path in self._paths for path in paths), np.bool_, len(paths))
+
+
+def all_files(discovery: Discovery) -> Iterator[FileVersion]:
+    """A pass of `discovery` over everything, one file after the other."""
+    return (file for files in discovery.listing(KnownByPath(())) for file in files.versions())
+
+
+def lister_of(discovery: Discovery) -> FileLister:
+    """A pass of `discovery` as a list of files."""
+
+    def list_unknown(known: KnownPaths) -> list[FileVersion]:
+        found = discovery.listing(KnownByPath(known))
+        return [file for files in found for file in files.versions()]
+
+    return list_unknown

@@ -14,7 +14,7 @@ from .local.local_tree import LocalTree
 from .local.symlinks import Links
 from .object_store.remote_files import RemoteFiles
 from .object_store.remote_tree import RemoteTree, file_system, pages_of
-from .selection.file_selection import Choice
+from .selection.criteria import Choice
 from .selection.name_patterns import NameRule
 from .selection.ready_marker import ReadyMarker
 from .selection.scope import Scope

@@ -44,8 +44,7 @@ from .byte_ranges import Stretches, splits_of, splits_without, stretches_of
 from .changes import Changes, OnOverwrite
 from .file_state import FileState
 from .found_columns import etags_of, once, version_rows, where
-from .freed_memory import give_back
-from .index_merge import FrozenLedger, SealingPolicy, can_merge, merge_some, seal
+from .index_merge import FrozenLedger, SealingPolicy, can_merge, give_back, merge_some, seal
 from .pending import FileOrder, PendingRanges, RangeOrder
 from .seen_files import Piece, SeenFiles
 

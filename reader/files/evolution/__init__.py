@@ -1,1 +1,1 @@
-"""How a schema goes on: its options, how types grow, and what a reader says of a new column."""
+"""How a schema goes on: how types grow, and what a reader says of a new column."""

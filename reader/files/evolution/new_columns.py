@@ -1,11 +1,19 @@
-"""What a reader says when it meets a column that its schema does not have.
+"""What of a record a schema does not have, at any depth, and what a reader says when it meets it.
 
-Not an error of the tree: the caller of the reader stores the new schema first, and then says so.
+Structs are looked into wherever they are: in structs, lists and maps. `NewColumnsSeen` is no error
+of the tree: whoever runs the reader stores the new schema first, and then says so. Not here: the
+types of what is found (`type_growth.py`).
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from typing import Any
+
 import pyarrow as pa
+
+from .type_growth import is_variant
 
 
 class NewColumnsSeen(Exception):
@@ -19,3 +27,75 @@ class NewColumnsSeen(Exception):
         super().__init__(where, found)
         self.where = where
         self.found = found
+
+
+class _Entries(list[tuple[Any, Any]]):
+    """Entries of a map, in which a key may come twice."""
+
+
+class KnownFields:
+    """The names of a schema, at every depth."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        """`kind` is a struct, or any other type that may hold some."""
+        self._fields: dict[str, KnownFields] | None = None
+        self._elements: KnownFields | None = None
+        self._entries: KnownFields | None = None
+        if pa.types.is_struct(kind) and not is_variant(kind):
+            self._fields = {field.name: KnownFields(field.type) for field in kind}
+        elif pa.types.is_map(kind):
+            self._entries = KnownFields(kind.item_type)
+        elif pa.types.is_list(kind):
+            self._elements = KnownFields(kind.value_type)
+
+    def unknown_part(self, value: Any) -> Any:
+        """What of `value` the schema does not have, in its place; None if nothing.
+
+        A null or an empty object under an unknown name is nothing: it is seen when it has a value.
+        Maps are given as dictionaries, or as Arrow gives them: as lists of pairs.
+        """
+        if self._fields is not None and isinstance(value, dict):
+            found = {}
+            for name, inner in value.items():
+                known = self._fields.get(name)
+                part = _content(inner) if known is None else known.unknown_part(inner)
+                if part is not None:
+                    found[name] = part
+            return found or None
+        if self._elements is not None and isinstance(value, list):
+            parts = [self._elements.unknown_part(inner) for inner in value]
+            return parts if any(part is not None for part in parts) else None
+        return None if self._entries is None else _unknown_entries(self._entries, value)
+
+
+def _unknown_entries(known: KnownFields, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: p for k, v in value.items() if (p := known.unknown_part(v)) is not None} or None
+    if isinstance(value, list) and all(isinstance(pair, tuple) for pair in value):
+        parts = ((key, known.unknown_part(inner)) for key, inner in value)
+        return _Entries((key, part) for key, part in parts if part is not None) or None
+    return None
+
+
+def _content(value: Any) -> Any:
+    """`value`, or None if no value is in it."""
+    if isinstance(value, dict):
+        return value if any(_content(inner) is not None for inner in value.values()) else None
+    if isinstance(value, list):
+        return value if any(_content(inner) is not None for inner in value) else None
+    return value
+
+
+def written(value: Any, leaf: Callable[[Any], str]) -> str:
+    """A part of a record as compact JSON, for the rescued data column; `leaf` writes its leaves."""
+    if isinstance(value, (dict, _Entries)):
+        entries = value.items() if isinstance(value, dict) else value
+        inner = (f"{_name(name)}:{written(part, leaf)}" for name, part in entries)
+        return "{" + ",".join(inner) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(written(part, leaf) for part in value) + "]"
+    return leaf(value)
+
+
+def _name(name: Any) -> str:
+    return json.dumps(name if isinstance(name, str) else str(name), ensure_ascii=False)

@@ -9,13 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import OptionError
 from ..options import ReaderOptions
+
+if TYPE_CHECKING:
+    from ..io.compressed.cut_places import Points
 
 
 class Splittability(Enum):
@@ -49,6 +53,18 @@ class Block:
     """Rows in this block, -1 where the metadata does not say."""
 
 
+def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
+    """Blocks without gaps from where blocks begin on disk.
+
+    Where the starts are no borders (none at all, out of order, beyond the file) the whole file is
+    one block: a file that is odd is read whole rather than cut wrongly.
+    """
+    borders = [0, *starts[1:], size]
+    if len(starts) < 2 or any(a >= b for a, b in pairwise(borders)):
+        return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]
+    return [Block(borders[i], borders[i + 1], rows[i]) for i in range(len(starts))]
+
+
 @dataclass(slots=True)
 class Decoded:
     """One batch in the target schema's data columns, and the records dropped on the way to it."""
@@ -67,6 +83,23 @@ class Parsed:
     """Rows of each file of the source; None for one file, whose rows they all are."""
 
     dropped_of: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FormatContext:
+    """What a format is told of the query, besides its columns and the options."""
+
+    columns: frozenset[str] = frozenset()
+    """All columns of the query: some are not in files, but in their paths or made by the reader."""
+
+    schema_is_inferred: bool = False
+    """True if a file may lack columns of the schema; false where that shows a mistake."""
+
+    points: Points | None = None
+    """The points at which gzip can be entered; None if there is no place for them."""
+
+
+NO_CONTEXT = FormatContext()
 
 
 class FileFormat(ABC):
@@ -93,7 +126,9 @@ class FileFormat(ABC):
     says_columns: ClassVar[bool] = False
     """True if metadata says what columns a file has, so that it is known before it is read."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
         """`schema` holds the columns wanted from files: all but those in paths.
 
         Raises:
@@ -101,6 +136,7 @@ class FileFormat(ABC):
         """
         self.schema = schema
         self.options = options
+        self.context = context
 
     @abstractmethod
     def splittability(self, file: FileVersion) -> Splittability:

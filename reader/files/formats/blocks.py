@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, SchemaMismatchError, SplitReadError
 from ..evolution.type_growth import fitted, merged, quoted, wider
 from ..io.memory_bounds import too_long
-from ..io.source_file import naming, open_native, read_whole
+from ..io.source_file import SourceFile, naming
 from ..options import ReaderOptions
 from ..values.column_fitter import ColumnFitter
-from ..values.expanded_size import expanded
-from .api import Block, Decoded, FileFormat, Splittability
+from .api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability
 
 MAX_ROWS = 65_536
 """Rows in a batch at most: from 32,768 on, neither decoding nor Spark gets faster with more."""
@@ -29,18 +29,6 @@ MAX_ROWS = 65_536
 _AT_ONCE = 1 << 20
 
 _REMEDY = "Replace the file by a whole one, or set ignoreCorruptFiles to skip and count it."
-
-
-def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
-    """Blocks without gaps from where blocks begin on disk.
-
-    Where the starts are no borders (none at all, out of order, beyond the file) the whole file is
-    one block: a file that is odd is read whole rather than cut wrongly.
-    """
-    borders = [0, *starts[1:], size]
-    if len(starts) < 2 or any(a >= b for a, b in pairwise(borders)):
-        return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]
-    return [Block(borders[i], borders[i + 1], rows[i]) for i in range(len(starts))]
 
 
 def starting_in(split: FileSplit, blocks: Sequence[Block], count: int) -> range:
@@ -96,9 +84,9 @@ def opened(file: FileVersion, options: ReaderOptions) -> Iterator[pa.NativeFile]
     """The stored bytes of one file version, for random access."""
     if file.size <= _AT_ONCE:
         # A decoder reads a small file in many small pieces: one read is cheaper.
-        yield pa.BufferReader(read_whole(file, options.storage_options))
+        yield pa.BufferReader(SourceFile(file, options.storage_options).content())
         return
-    with open_native(file, options.storage_options) as source:
+    with SourceFile(file, options.storage_options).native() as source:
         yield source
 
 
@@ -110,8 +98,10 @@ class BlockFormat(FileFormat):
     what: ClassVar[str] = ""
     """What a file of this format is called in errors."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
 
     def splittability(self, file: FileVersion) -> Splittability:
@@ -231,3 +221,56 @@ def merged_blocks(one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa
                 "a schema.",
             )
     raise AssertionError
+
+
+_NUMBER = 16
+
+
+def expanded(batch: pa.RecordBatch) -> int:
+    """Bytes of a batch in which each value stands by itself, at most."""
+    return int(batch.nbytes) + sum(map(_beyond, batch.columns))
+
+
+def longest_values(array: pa.Array) -> Iterator[int]:
+    """The length of the longest value of each dictionary in a column, however deep."""
+    if pa.types.is_dictionary(array.type):
+        yield _longest(array.dictionary)
+    for child in _children(array):
+        yield from longest_values(child)
+
+
+def _beyond(array: pa.Array) -> int:
+    """The same of a column, besides the bytes it has; the longest value counts for each."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return len(array) * _longest(array.dictionary)
+    if pa.types.is_run_end_encoded(kind):
+        return len(array) * _longest(array.values)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return len(array) * _longest(array)
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        each = (array.values.nbytes + _beyond(array.values)) / max(1, len(array.values))
+        return int(each * (pc.sum(array.sizes).as_py() or 0))
+    return sum(map(_beyond, _children(array)))
+
+
+def _children(array: pa.Array) -> list[pa.Array]:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return [array.field(i) for i in range(kind.num_fields)]
+    if pa.types.is_map(kind):
+        return [array.keys, array.items]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return [array.values]
+    return []
+
+
+def _longest(values: pa.Array) -> int:
+    kind = values.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        views = np.frombuffer(values.buffers()[1], np.int32)[::4][values.offset :][: len(values)]
+        return int(views.max(initial=0))
+    is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+    if is_text or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return pc.max(pc.binary_length(values)).as_py() or 0
+    return _NUMBER if pa.types.is_primitive(kind) else int(values.nbytes)

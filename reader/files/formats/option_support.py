@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..options import FileFormatName, ReaderOptions
-from ..options.format_name import is_built_in
+from ..options.values import is_built_in
 
 __all__ = ["INERT", "counts_rows", "formats_of", "known_to", "own_options", "refused"]
 

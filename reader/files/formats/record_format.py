@@ -31,8 +31,16 @@ from ..io.lines import (
 )
 from ..io.whole_records import overlaps_itself
 from ..options import Compression, ParseMode, ReaderOptions
-from .api import Block, Decoded, FileFormat, Parsed, Splittability
-from .blocks import contiguous
+from .api import (
+    NO_CONTEXT,
+    Block,
+    Decoded,
+    FileFormat,
+    FormatContext,
+    Parsed,
+    Splittability,
+    contiguous,
+)
 
 METADATA = "_metadata"
 """Name of the opt-in column with the properties of a row's file."""
@@ -81,8 +89,10 @@ def source_of(block: LineBlock, skipped: int = 0) -> Source:
 class RecordFormat(FileFormat):
     """A format whose records are independent of each other. Subclasses parse a buffer of them."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         separator_of(options)  # Refused before anything is read, if it cannot be one.
         # What a column costs once a block is worth mentioning where there are hundreds.
         self._block_bytes = min(BLOCK_BYTES * max(1, len(schema) // 64), options.batch_bytes)
@@ -99,16 +109,18 @@ class RecordFormat(FileFormat):
         codec = codec_of(file.path, options.compression)
         if not whole and (codec is Compression.NONE or anywhere(codec)):
             return Splittability.RECORDS
-        if not whole and at_starts(codec, options):
+        if not whole and at_starts(codec, self.context.points):
             return Splittability.BLOCKS
-        if not whole and at_borders(codec, options):
+        if not whole and at_borders(codec, self.context.points):
             return Splittability.LIMITS
         return Splittability.WHOLE
 
     @override
     def blocks(self, file: FileVersion) -> Sequence[Block]:
         """Of compressed text what can be entered by itself; see `FileFormat.blocks`."""
-        found = starts(file, codec_of(file.path, self.options.compression), self.options)
+        found = starts(
+            file, codec_of(file.path, self.options.compression), self.options, self.context.points
+        )
         return contiguous(found, [-1] * len(found), file.size)
 
     @property
@@ -128,7 +140,7 @@ class RecordFormat(FileFormat):
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """The records whose first byte lies in `split`; see `FileFormat.decode`."""
-        blocks = line_blocks(split, self.options, self._block_bytes)
+        blocks = line_blocks(split, self.options, self._block_bytes, self.context.points)
         for block in blocks:
             try:
                 parsed = self.parse(block.data, source_of(block))

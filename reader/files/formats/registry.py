@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from ....errors import OptionError
 from ..options import FileFormatName, ReaderOptions
-from ..options.format_name import ENTRY_POINTS
-from .api import FileFormat
+from ..options.values import ENTRY_POINTS
+from .api import NO_CONTEXT, FileFormat, FormatContext
 
 _CLASSES: Mapping[str, tuple[str, str]] = {
     FileFormatName.JSON: ("json", "JsonFormat"),
@@ -27,13 +27,15 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def make_format(options: ReaderOptions, schema: pa.Schema) -> FileFormat:
+def make_format(
+    options: ReaderOptions, schema: pa.Schema, context: FormatContext = NO_CONTEXT
+) -> FileFormat:
     """The decoder of the format the options name, for the data columns in `schema`.
 
     Raises:
         OptionError: options or types of the schema that this format cannot serve.
     """
-    return format_class(options.file_format)(schema, options)
+    return format_class(options.file_format)(schema, options, context)
 
 
 @cache

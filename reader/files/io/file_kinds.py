@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....errors import MalformedDataError, SluiceError
 from ..options import FileFormatName, ReaderOptions
-from ..options.format_name import is_built_in
+from ..options.values import is_built_in
 from .codecs import codec_of
-from .source_file import open_file
+from .source_file import SourceFile
 
 __all__ = ["another_kind", "recognised"]
 
@@ -79,7 +79,7 @@ def another_kind(
 def recognised(file: FileVersion, options: ReaderOptions) -> MalformedDataError | None:
     """The same for a file that could not be read, whose first bytes are looked at."""
     with suppress(SluiceError, OSError):
-        with open_file(file, options.storage_options) as source:
+        with SourceFile(file, options.storage_options).opened() as source:
             beginning = source.read_at(0, min(_HEAD, file.size))
         return another_kind(beginning, file, options)
     return None

@@ -16,9 +16,10 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
 from .codecs import Readable, codec_of, decompressed
+from .compressed.cut_places import Points
 from .compressed.splittable_codecs import entered
 from .memory_bounds import too_long
-from .source_file import RandomAccess, open_file
+from .source_file import RandomAccess, SourceFile
 from .whole_records import Content, Limit, records
 
 __all__ = [
@@ -83,16 +84,19 @@ def is_ascii_superset(encoding: str) -> bool:
     return codecs.lookup(encoding).name.startswith(_ASCII_SUPERSETS)
 
 
-def line_blocks(split: FileSplit, options: ReaderOptions, step: int) -> Iterator[LineBlock]:
+def line_blocks(
+    split: FileSplit, options: ReaderOptions, step: int, points: Points | None = None
+) -> Iterator[LineBlock]:
     """Yield the records of `split` in order, in blocks of about `step` bytes, in UTF-8.
 
-    A byte order mark is left out, but for `wholetext`. Raises what opening, reading and
+    A byte order mark is left out, but for `wholetext`. A part of a gzip file is found by `points`.
+    Raises what opening, reading and
     decompressing raise, and `MalformedDataError` for a record longer than `maxRecordBytes`.
     """
-    with open_file(split.file, options.storage_options) as source:
+    with SourceFile(split.file, options.storage_options).opened() as source:
         codec = codec_of(split.file.path, options.compression)
         if codec is not Compression.NONE and not split.is_whole_file:
-            with entered(split, source, codec, options) as found:
+            with entered(split, source, codec, points) as found:
                 pieces = _records(split, found, separator_of(options), options, step)
                 yield from _numbered(split, _transcoded(pieces, split, options), options, found)
         elif codec is not Compression.NONE or not is_ascii_superset(options.encoding):
@@ -253,7 +257,7 @@ def content(
     """
     whole, codec = FileSplit(file, 0, file.size), codec_of(file.path, options.compression)
     with (
-        open_file(file, options.storage_options) as source,
+        SourceFile(file, options.storage_options).opened() as source,
         _stream(whole, source, codec, options) as stream,
     ):
         data = stream.read(step)

@@ -8,13 +8,15 @@ looked up before. What else there is, fsspec opens. Not here: decompression (`co
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
+from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.bucket import PART, Bucket, Part, open_bucket
@@ -24,19 +26,61 @@ from ....checkpoint_meta.storage.retries import patiently
 from ....checkpoint_meta.storage.urls import local_path
 from ....errors import FileChangedError
 from .file_version import changed, check, check_local, directory_mark, naming
-from .random_access import AsFile, RandomAccess
 
 __all__ = [
+    "AsFile",
     "RandomAccess",
+    "SourceFile",
+    "contents",
     "is_local",
     "naming",
-    "open_file",
-    "open_native",
     "place_of",
-    "present_version",
-    "read_each",
-    "read_whole",
 ]
+
+
+class RandomAccess(Protocol):
+    """An open file that can be read anywhere."""
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Bytes from `position`: `count` of them, fewer only at the end of the file version."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class AsFile(io.RawIOBase):
+    """What can be read anywhere as a file of Python's, which Arrow can take."""
+
+    def __init__(self, source: RandomAccess, size: int) -> None:
+        self._source = source
+        self._size = size
+        self._position = 0
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def seekable(self) -> bool:
+        return True
+
+    @override
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    @override
+    def tell(self) -> int:
+        return self._position
+
+    @override
+    def read(self, size: int | None = -1) -> bytes:
+        left = self._size - self._position
+        data = self._source.read_at(self._position, left if size is None or size < 0 else size)
+        self._position += len(data)
+        return data
+
 
 _AT_ONCE: Final = 16
 """Small remote files that are fetched at the same time: each is waiting, not work."""
@@ -56,82 +100,96 @@ def _place(file: FileVersion) -> str:
     return place_of(file.path)
 
 
-@contextmanager
-def open_file(file: FileVersion, storage: Mapping[str, Any]) -> Iterator[RandomAccess]:
-    """Open `file` and check that it still is the version that was discovered.
+class SourceFile:
+    """One version of one file, of whatever file system; each way to open it checks the version.
 
     Raises:
         FileVanishedError: it is gone.
-        FileChangedError: its size or, on local disks, its modification time differ.
+        FileChangedError: it is another version: size, ETag or, on local disks, modification time.
     """
-    opened = _Local(file) if is_local(file.path) else open_remote(file, storage)
-    try:
-        yield opened
-    finally:
-        opened.close()
 
+    def __init__(self, file: FileVersion, storage: Mapping[str, Any]) -> None:
+        self.file = file
+        self._storage = storage
+        self.is_local = is_local(file.path)
 
-@contextmanager
-def open_native(file: FileVersion, storage: Mapping[str, Any]) -> Iterator[pa.NativeFile]:
-    """The same as an Arrow file, for decoders that seek by themselves."""
-    if is_local(file.path):
-        with naming(file), pa.OSFile(os.fsencode(_place(file)), "rb") as source:
-            check(file, source.size(), os.stat(_place(file)).st_mtime_ns // 1000)
-            yield source
-        return
-    with open_file(file, storage) as remote:
-        yield pa.PythonFile(AsFile(remote, file.size), mode="r")
+    @contextmanager
+    def opened(self) -> Iterator[RandomAccess]:
+        """The file, to be read anywhere."""
+        opened = _Local(self.file) if self.is_local else open_remote(self.file, self._storage)
+        try:
+            yield opened
+        finally:
+            opened.close()
 
+    @contextmanager
+    def native(self) -> Iterator[pa.NativeFile]:
+        """The same as an Arrow file, for decoders that seek by themselves."""
+        file = self.file
+        if self.is_local:
+            with naming(file), pa.OSFile(os.fsencode(_place(file)), "rb") as source:
+                check(file, source.size(), os.stat(_place(file)).st_mtime_ns // 1000)
+                yield source
+            return
+        with self.opened() as remote:
+            yield pa.PythonFile(AsFile(remote, file.size), mode="r")
 
-def present_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion:
-    """The version of `file` that is there now.
+    def content(self) -> bytes:
+        """All bytes of a file that is small enough for that."""
+        file = self.file
+        if self.is_local:
+            # Three system calls: this is what a tiny file costs, thousands of times over.
+            with naming(file):
+                descriptor = _descriptor(file)
+                try:
+                    check_local(file, descriptor)
+                    # One byte more than expected shows a file that grew meanwhile.
+                    data = os.read(descriptor, file.size + 1)
+                    if len(data) == file.size:
+                        return data
+                finally:
+                    os.close(descriptor)
+        with self.opened() as opened:
+            return opened.read_at(0, file.size)
 
-    Raises:
-        FileVanishedError: it is gone.
-        FileChangedError: it is empty, so somebody is about to write it again.
-    """
-    with naming(file):
-        if is_local(file.path):
-            status = os.stat(_place(file))
-            present = FileVersion(file.path, status.st_size, status.st_mtime_ns // 1000)
-        else:
-            present = remote_version(file, storage)
-    if present.size == 0:
-        raise changed(file, "an empty file")
-    return present
+    def present_version(self) -> FileVersion:
+        """The version that is there now, whichever was discovered.
 
-
-def read_each(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[bytes]:
-    """All bytes of each of many small files, in order."""
-    if len(files) == 1 or is_local(files[0].path):
-        return [read_whole(file, storage) for file in files]
-    with ThreadPoolExecutor(min(_AT_ONCE, len(files))) as pool:
-        return list(pool.map(lambda file: read_whole(file, storage), files))
-
-
-def read_whole(file: FileVersion, storage: Mapping[str, Any]) -> bytes:
-    """All bytes of a file that is small enough for that."""
-    if is_local(file.path):
-        # Three system calls: this is what a tiny file costs, thousands of times over.
+        Raises:
+            FileVanishedError: it is gone.
+            FileChangedError: it is empty, so somebody is about to write it anew.
+        """
+        file = self.file
         with naming(file):
-            descriptor = os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            try:
-                check_local(file, descriptor)
-                # One byte more than expected shows a file that grew meanwhile.
-                data = os.read(descriptor, file.size + 1)
-                if len(data) == file.size:
-                    return data
-            finally:
-                os.close(descriptor)
-    with open_file(file, storage) as opened:
-        return opened.read_at(0, file.size)
+            if self.is_local:
+                status = os.stat(_place(file))
+                present = FileVersion(file.path, status.st_size, status.st_mtime_ns // 1000)
+            else:
+                present = remote_version(file, self._storage)
+        if present.size == 0:
+            raise changed(file, "an empty file")
+        return present
+
+
+def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[bytes]:
+    """All bytes of each of many small files, in order."""
+    sources = [SourceFile(file, storage) for file in files]
+    if len(sources) == 1 or sources[0].is_local:
+        return [source.content() for source in sources]
+    with ThreadPoolExecutor(min(_AT_ONCE, len(sources))) as pool:
+        return list(pool.map(SourceFile.content, sources))
+
+
+def _descriptor(file: FileVersion) -> int:
+    # Of systems that know text files, this is none.
+    return os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
 
 class _Local:
     def __init__(self, file: FileVersion) -> None:
         self._file = file
         with naming(file):
-            self._descriptor = os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            self._descriptor = _descriptor(file)
             try:
                 check_local(file, self._descriptor)
             except BaseException:

@@ -1,4 +1,7 @@
-"""The values that options of reading take: names of formats, modes, codecs, characters, secrets."""
+"""The values that options of reading take: names of formats, modes, codecs, characters, secrets.
+
+Not here: loading the class of a format (`../formats/registry.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,24 @@ import codecs
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from enum import StrEnum
+from importlib.metadata import entry_points
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 from typing_extensions import override
 
 from ....masking import hide
-from ..case_insensitive import NameInAnyCase
 
 __all__ = [
+    "ENTRY_POINTS",
     "AmericanEnglish",
     "Compression",
     "Encoding",
     "FieldSeparator",
     "FileFormatName",
+    "FormatName",
+    "NameInAnyCase",
     "OneCharacter",
     "ParseMode",
     "RebaseMode",
@@ -27,8 +34,25 @@ __all__ = [
     "SecretObject",
     "StopAtDelimiter",
     "TextObject",
+    "is_built_in",
     "json_or_none",
 ]
+
+
+class NameInAnyCase(StrEnum):
+    """One of several names, however it is capitalised."""
+
+    @classmethod
+    def other_names(cls) -> Mapping[str, str]:
+        """What else is understood, in lower case, and the name that it stands for."""
+        return {}
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        text = str(value).lower()
+        name = cls.other_names().get(text, text)
+        return next((member for member in cls if member.value.lower() == name), None)
+
 
 _ESCAPES = {
     "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\",
@@ -184,3 +208,30 @@ TextObject = Annotated[dict[str, str], BeforeValidator(_text_object)]
 SecretObject = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValidator(Secret)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 StopAtDelimiter = Annotated[str, AfterValidator(_stop_at_delimiter)]
+
+
+ENTRY_POINTS = "pyspark_sluice.formats"
+"""Group in which an installed package announces its formats by name."""
+
+
+def is_built_in(name: str) -> bool:
+    """True if the format comes with this package."""
+    return name in FileFormatName.__members__.values()
+
+
+def _format_name(value: object) -> str:
+    text = str(value)
+    try:
+        return FileFormatName(text).value
+    except ValueError:
+        if ":" in text or entry_points(group=ENTRY_POINTS, name=text):
+            return text
+    names = ", ".join(FileFormatName)
+    message = (
+        f"one of {names}; or a format of your own (docs/adding-a-format.md): package.module:Class, "
+        f"or the name of an entry point in the group {ENTRY_POINTS}"
+    )
+    raise ValueError(message)
+
+
+FormatName = Annotated[str, BeforeValidator(_format_name)]

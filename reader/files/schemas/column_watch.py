@@ -14,10 +14,9 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ..evolution.known_fields import KnownFields, written
-from ..evolution.new_columns import NewColumnsSeen
+from ..evolution.new_columns import KnownFields, NewColumnsSeen, written
 from ..evolution.type_growth import aligned, grown, news
-from ..formats.api import Decoded, FileFormat, Splittability
+from ..formats.api import Decoded, FileFormat, FormatContext, Splittability
 from ..formats.registry import make_format
 from ..options import ReaderOptions
 from ..values.column_fitter import ColumnFitter
@@ -26,9 +25,10 @@ from ..values.column_fitter import ColumnFitter
 class ColumnWatch:
     """Decides how a file is decoded that may have more columns than the schema."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+    def __init__(self, schema: pa.Schema, options: ReaderOptions, context: FormatContext) -> None:
         self._schema = schema
         self._options = options
+        self._context = context
         self._mode = options.mode_of_evolution
         rescues = options.rescued_data_column in schema.names
         self._watches = self._mode.stops or rescues
@@ -61,18 +61,20 @@ class ColumnWatch:
             return None
         if self._mode.stops:
             raise NewColumnsSeen(file.path)
-        return _KeepingFormat(columns, data, self._options)
+        return _KeepingFormat(columns, data, self._options, self._context)
 
 
 class _KeepingFormat(FileFormat):
     """Decodes all that a file has; what the schema does not have goes into one column, as JSON."""
 
-    def __init__(self, found: pa.Schema, data: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(data, options)
+    def __init__(
+        self, found: pa.Schema, data: pa.Schema, options: ReaderOptions, context: FormatContext
+    ) -> None:
+        super().__init__(data, options, context)
         self._rescued = options.rescued_data_column
         kept = pa.schema([field for field in data if field.name != self._rescued])
         whole = grown(kept, found, widen=False)
-        self._inner = make_format(options, whole)
+        self._inner = make_format(options, whole, context)
         self._more = [
             field.name
             for field in whole

@@ -19,8 +19,7 @@ from ..evolution.type_growth import aligned, merged, refuse_same_names
 from ..formats.json.json_types import without_nulls
 from ..formats.registry import format_class
 from ..options import ParseMode, ReaderOptions
-from ..partition_values import NULL, unescaped
-from ..path_columns import bases_of, parts_below
+from ..path_columns import NULL, bases_of, parts_below, unescaped
 from ..values.text_types import TextTypes, text_leaf
 from ..values.times.temporal import Temporal
 from .hints import with_hints
@@ -40,7 +39,7 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     if not sample and not options.schema_hints:
         raise OptionError(
             "no schema was passed, and there is no file to infer it from",
-            str(getattr(options, "path", "")),
+            options.loaded_path,
             "no file with content",
             'one file at least, or .schema("id long, name string") before .load()',
             "Start the query when the first file exists, or pass a schema.",
@@ -54,7 +53,7 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     if not len(schema):
         raise OptionError(
             "no schema was passed, and the files have no record to infer it from",
-            str(getattr(options, "path", "")),
+            options.loaded_path,
             f"no column in {len(sample)} files",
             f"{options.file_format} data, or a schema given by .schema(...)",
         )

@@ -5,15 +5,14 @@ Conversion of one column is in `convert.py`; reading of any format is not here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from .convert import Convert, Misfit, converter, find_name, require_nullable, same
 from .map_nested import Path
+from .rows import empty_columns
 from .variant.shredded_variants import is_variant
-
-_ROWS = 65_536
 
 
 class ColumnFitter:
@@ -90,26 +89,6 @@ class ColumnFitter:
         return self._plan
 
 
-def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """`rows` rows of nulls; also the one way to say a row count with no columns at all."""
-    if len(schema):
-        arrays = [pa.nulls(rows, field.type) for field in schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-    nothing = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
-    return pa.RecordBatch.from_struct_array(nothing)
-
-
-def columns_of(table: pa.Table) -> dict[str, pa.Array]:
-    """Name -> column of what was parsed at once."""
-    batches = table.to_batches()
-    if len(batches) != 1:
-        # Which copies, and would copy a single chunk as well.
-        batches = table.combine_chunks().to_batches()
-    if not batches:
-        return {field.name: pa.array([], field.type) for field in table.schema}
-    return dict(zip(table.column_names, batches[0].columns, strict=True))
-
-
 def _struct_paths(found: pa.Field, target: pa.DataType) -> list[Path]:
     both = pa.types.is_struct(found.type) and pa.types.is_struct(target)
     if not both or is_variant(target):
@@ -132,9 +111,3 @@ def _plan_column(
         return index, converter(found.field(index).type, field, field.name, zone)
     require_nullable(field, field.name)
     return -1, same
-
-
-def only_rows(rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches without columns, which only say how many rows there are."""
-    for start in range(0, rows, _ROWS):
-        yield empty_columns(pa.schema([]), min(_ROWS, rows - start))

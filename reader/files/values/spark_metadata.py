@@ -1,23 +1,30 @@
-"""What Spark notes in the files it writes about the calendar of their dates and timestamps.
+"""Calendars of dates and timestamps: what Spark notes of them in files, and rebasing to today's.
 
 The rules are those of Spark's own readers: files of 2.4 and earlier, and files marked as such,
 keep the hybrid calendar; all other files of Spark the proleptic Gregorian one; files of other
-writers what the option says.
+writers what the option says. Until 3.0 Spark and until 4.0 Hive counted days before 15 October 1582
+by the Julian calendar, and found the instants of wall clocks before 1901 with other zone rules than
+today's. A date keeps its year, month and day here, an instant its wall clock in the zone that it
+was written in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
 from ..options import ReaderOptions, RebaseMode
-from .calendar import HybridCalendar
 from .map_nested import Change, Path, on_leaves
+from .times.zones import zone_of
 
-__all__ = ["Calendar", "calendar_of", "hybrid_calendar"]
+__all__ = ["Calendar", "HybridCalendar", "calendar_of", "hybrid_calendar"]
 
 _VERSION = b"org.apache.spark.version"
 _ZONE = b"org.apache.spark.timeZone"
@@ -130,3 +137,122 @@ def _mode(
     if version is None:
         return otherwise
     return RebaseMode.LEGACY if version < since or mark in notes else RebaseMode.CORRECTED
+
+
+_FIRST_GREGORIAN_DAY = -141_427
+"""15 October 1582, in days since 1970."""
+
+_JULIAN_MARCH_0 = -719_470
+"""1 March of the year 0 of the Julian calendar; years from March on have their leap day last."""
+
+_FOUR_YEARS = 1461
+_DAY = 86_400
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class _ZoneRules:
+    """What Java's older zone rules did differently; everything in seconds."""
+
+    offset: int
+    """Of local time from UTC before 1900, as the older rules have it."""
+
+    amount: int
+    """What is added to instants, besides the days of the calendar."""
+
+    starts: tuple[int, ...] = ()
+    amounts: tuple[int, ...] = ()
+    """From when on which other amount is added."""
+
+
+class HybridCalendar:
+    """The hybrid calendar as it was kept in one time zone."""
+
+    def __init__(self, zone: str) -> None:
+        """`zone` is the one that the writer's virtual machine was in.
+
+        Raises:
+            ValueError: a zone whose old rules are not known.
+        """
+        self._rules = _rules_of(zone)
+        cutover = _FIRST_GREGORIAN_DAY * _DAY - self._rules.offset
+        # In Spark's table the last amount of every zone is none.
+        self._same_from = self._rules.starts[-1] if self._rules.starts else cutover
+
+    def dates(self, array: pa.Array) -> pa.Array:
+        """`date32` with the same year, month and day in the proleptic Gregorian calendar."""
+        if not _any_below(array, _FIRST_GREGORIAN_DAY, pa.int32()):
+            return array
+        days = _numbers(array)
+        return _like(array, days + _calendar_days(days))
+
+    def instants(self, array: pa.Array) -> pa.Array:
+        """Timestamps of any unit with the same wall clock in the proleptic Gregorian calendar."""
+        unit = _PER_SECOND[array.type.unit]
+        rules = self._rules
+        if not _any_below(array, self._same_from * unit, pa.int64()):
+            return array
+        found = _numbers(array)
+        seconds = found // unit
+        local_days = (seconds + rules.offset) // _DAY
+        old = local_days < _FIRST_GREGORIAN_DAY
+        amounts = np.array((rules.amount, *rules.amounts), np.int64)
+        added = amounts[np.searchsorted(np.array(rules.starts, np.int64), seconds, side="right")]
+        days = np.where(old, _calendar_days(local_days), 0)
+        added = np.where(old, rules.amount + days * _DAY, added)
+        return _like(array, found + added * unit)
+
+
+def _calendar_days(days: np.ndarray) -> np.ndarray:
+    """What to add to a day of the Julian calendar; nothing from 15 October 1582 on."""
+    year = (4 * (days - _JULIAN_MARCH_0) + 3) // _FOUR_YEARS
+    # The Gregorian calendar has no leap days in full centuries but for every fourth.
+    return np.where(days < _FIRST_GREGORIAN_DAY, 2 - year // 100 + year // 400, 0)
+
+
+def _any_below(array: pa.Array, bound: int, raw: pa.DataType) -> bool:
+    lowest = pc.min(array.view(raw)).as_py()
+    return lowest is not None and lowest < bound
+
+
+def _numbers(array: pa.Array) -> np.ndarray:
+    raw = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
+    filled = array.view(raw).fill_null(0).to_numpy(zero_copy_only=False)
+    return np.asarray(filled, np.int64)
+
+
+def _like(array: pa.Array, numbers: np.ndarray) -> pa.Array:
+    # Not by way of `pa.array`, which imports pandas where that is installed.
+    width = np.int32 if pa.types.is_date32(array.type) else np.int64
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    data = pa.py_buffer(np.ascontiguousarray(numbers, width))
+    return pa.Array.from_buffers(array.type, len(array), [validity, data])
+
+
+@lru_cache(maxsize=64)
+def _rules_of(zone: str) -> _ZoneRules:
+    known = _known_zones().get(zone)
+    if known is not None:
+        return known
+    # Zones without a name are as far from UTC as ever.
+    fixed = zone_of(zone).fixed
+    if fixed is None:
+        reason = f"the zone {zone!r}, whose rules before 1901 are not known"
+        raise ValueError(reason)
+    return _ZoneRules(fixed, 0)
+
+
+@cache
+def _known_zones() -> dict[str, _ZoneRules]:
+    """Spark's table of zones; see the file's head."""
+    text = files(__package__).joinpath("calendar_zones.txt").read_text("utf-8")
+    known: dict[str, _ZoneRules] = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        offset, amount, *rest = line.split()
+        later = [part.split(":") for part in rest if ":" in part]
+        starts, amounts = (tuple(int(pair[i]) for pair in later) for i in (0, 1))
+        rules = _ZoneRules(int(offset), int(amount), starts, amounts)
+        known |= dict.fromkeys((part for part in rest if ":" not in part), rules)
+    return known

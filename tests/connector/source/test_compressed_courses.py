@@ -24,9 +24,14 @@ from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import Trial
 from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED, check_rows
 from pyspark_sluice.enumerator import BatchLimits, StartingState
-from pyspark_sluice.reader.files.gzip_index import CarriedPoints, Points, StoredPoints, take_over
 from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs
+from pyspark_sluice.reader.files.io.compressed.cut_places import (
+    CarriedPoints,
+    Points,
+    StoredPoints,
+    take_over,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -39,7 +39,7 @@ def _last(place: Path, name: str) -> CheckpointRef:
 
 def main(root: Path) -> None:
     """One process of the query, until all is read or it is killed."""
-    from pyspark_sluice.reader.files.gzip_index import StoredPoints
+    from pyspark_sluice.reader.files.io.compressed.cut_places import StoredPoints
     from pyspark_sluice.tests.connector.queries import Query
 
     # Each process has another release of the decoder.

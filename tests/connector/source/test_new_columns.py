@@ -15,9 +15,9 @@ from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistor
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.connector.source.arrow_schema import arrow_schema
-from pyspark_sluice.connector.source.schemas import evolved
-from pyspark_sluice.reader.files.evolution.evolution_options import EvolutionMode
+from pyspark_sluice.connector.source.schema_evolution import evolved
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
+from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut
 
@@ -31,11 +31,14 @@ ID = pa.schema([("id", pa.int64())])
 def resolved_options(path: Path, **options: Any) -> SluiceOptions:
     mode = EvolutionMode(options.pop("schema_evolution_mode", "addNewColumns"))
     update = {"schema_evolution_mode": mode, "base_path": str(path.parent), **options}
-    return SluiceOptions(path=str(path.parent)).model_copy(update=update).for_inferred_schema()
+    if update.get("header"):
+        update["enforce_schema"] = False
+    return SluiceOptions(path=str(path.parent)).model_copy(update=update)
 
 
 def read(path: Path, schema: pa.Schema, borders=(), **options: Any) -> list[dict[str, Any]]:
-    reader = FileSplitReader(schema, resolved_options(path, **options), CONTEXT)
+    made = resolved_options(path, **options)
+    reader = FileSplitReader(schema, made, CONTEXT, schema_is_inferred=True)
     items = list(reader.read(cut(path, borders)))
     return [row for item in items if isinstance(item, pa.RecordBatch) for row in item.to_pylist()]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.enumerator.coordinator.batch_duration import BatchDuration
+from pyspark_sluice.enumerator.coordinator.batch_sizing import BatchDuration
 
 TARGET = 60.0
 READERS = 2

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
-from pyspark_sluice.reader.files.filter.predicate import Predicate
+from pyspark_sluice.reader.files.row_filter import Predicate
 from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
 
 ZONE = "Europe/Berlin"

@@ -2,7 +2,7 @@
 
 Two threads, both daemons: one receives with long polls, one keeps what is held and deletes what is
 done. A queue that does not answer is asked again and again, and `take` reports it. Not here:
-requests (`sqs.py`), what the messages say (`s3_events.py`).
+requests, and what the messages say (`sqs.py`).
 """
 
 from __future__ import annotations

@@ -23,14 +23,13 @@ from .....errors import SourceUnavailable
 from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
 from ..object_store.listing_pages import Page
 from ..object_store.remote_tree import RemoteTree
-from ..selection.file_selection import Choice
+from ..selection.criteria import Choice
 from ..selection.skip_counter import Tally
 from ..tree_discovery import ListingMode, TreeDiscovery
 from ..tree_factory import plant
 from .message_acks import Letter, Letters
 from .message_receiver import Inbox
-from .s3_events import MalformedMessage, objects_of
-from .sqs import Message, Queue
+from .sqs import MalformedMessage, Message, Queue, objects_of
 
 _LANES = 16
 """Objects that are asked for at a time."""

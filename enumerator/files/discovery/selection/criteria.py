@@ -1,19 +1,58 @@
-"""Which files are taken by their size, times and place; a column of them at a time.
+"""What is chosen of all that lies below the loaded paths, and the judging by size, times and place.
 
-Not here: names (`scope.py`), places (`place_bounds.py`), and markers that say a file is finished
+Not here: names (`scope.py`), times in paths (`event_times.py`), markers that say a file is finished
 (`ready_marker.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .....errors import SourceUnavailable
-from .place_bounds import PlaceBounds
+from .event_times import EventTimes
+from .name_patterns import IGNORED
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceBounds:
+    """The start is taken, the end is not. None does not restrict.
+
+    A number is an event time in microseconds; text is compared with the path below the loaded path.
+    """
+
+    start: int | str | None
+    end: int | str | None
+    times: EventTimes
+
+    def judged(self, paths: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """For each file whether it is before the start, and whether it is at or after the end.
+
+        Raises:
+            SourceUnavailable: a path names no time, and a bound is one.
+        """
+        start, end = self.start, self.end
+        before = [start is not None and self._is_before(path, start) for path in paths]
+        after = [end is not None and not self._is_before(path, end) for path in paths]
+        return np.array(before, np.bool_), np.array(after, np.bool_)
+
+    def takes(self, path: str) -> bool:
+        """True for a file between the bounds.
+
+        Raises:
+            SourceUnavailable: the path names no time, and a bound is one.
+        """
+        before, after = self.judged([path])
+        return not (before[0] or after[0])
+
+    def _is_before(self, path: str, bound: int | str) -> bool:
+        if isinstance(bound, str):
+            return self.times.below(path) < bound
+        return self.times.of(path) < bound
+
 
 REASONS = (
     "",
@@ -91,3 +130,21 @@ class Criteria:
     def _asks_time(self) -> bool:
         bounds = (self.modified_after, self.modified_before, self.max_age)
         return any(bound is not None for bound in bounds) or self.settle_time > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """By default all files that are not hidden and not empty."""
+
+    ignored: str = IGNORED
+    """Expression found in names to be passed over."""
+
+    glob: str | None = None
+    """Pattern that a file's name has to match."""
+
+    nested: bool = True
+    """False enters no directories but partitions."""
+
+    criteria: Criteria = field(default_factory=Criteria)
+    ready_marker: str = ""
+    """See `ReadyMarker`; empty takes files without."""

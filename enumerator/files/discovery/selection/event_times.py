@@ -1,7 +1,7 @@
 """The event time of a file: the time that its path names.
 
 A pure function of path and options, so that nothing has to be kept: a restart, on any host, gives
-each file the time it had. Not here: what becomes of the times (`place_bounds.py` chooses files,
+each file the time it had. Not here: what becomes of the times (`criteria.py` chooses files,
 `ledger/event_time_order.py` orders them).
 """
 

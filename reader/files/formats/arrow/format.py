@@ -1,8 +1,15 @@
-"""Arrow IPC and Feather: files are cut at record batches, streams are read whole."""
+"""Arrow IPC and Feather: files are cut at record batches, streams are read whole.
+
+Where the batches lie is in the part of the footer that Arrow keeps to itself: `File.fbs` and
+`Message.fbs` of its format say how. Only offsets and row counts are read there; data is decoded by
+Arrow.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyarrow import ipc
@@ -10,9 +17,8 @@ from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...io.memory_bounds import too_long
-from ..api import Block
-from ..blocks import BlockFormat, contiguous, malformed, starting_in
-from . import footer
+from ..api import Block, contiguous
+from ..blocks import BlockFormat, malformed, starting_in
 
 _SWELLS = 16
 """A record batch may decompress to this many times its bytes; what does so further is a bomb."""
@@ -31,7 +37,7 @@ class ArrowFormat(BlockFormat):
     @classmethod
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
-        is_file = source.read(6) == footer.MAGIC
+        is_file = source.read(6) == MAGIC
         source.seek(0)
         return ipc.open_file(source).schema if is_file else ipc.open_stream(source).schema
 
@@ -46,9 +52,9 @@ class ArrowFormat(BlockFormat):
                 yield from self._stream(split.file, source)
             return
         blocks = _layout(source, split.file.size)
-        for start in footer.messages(source):
+        for start in messages(source):
             # All dictionaries are read with the first batch.
-            self._check_message(split.file, footer.message_at(source, start), start)
+            self._check_message(split.file, message_at(source, start), start)
         reader = self._open(split.file, source)
         for index in starting_in(split, blocks, reader.num_record_batches):
             batch = reader.get_batch(index)
@@ -81,7 +87,7 @@ class ArrowFormat(BlockFormat):
     def _is_next(self, file: FileVersion, source: pa.NativeFile) -> bool:
         """True if another batch of a stream follows, which may be read."""
         begin = at = source.tell()
-        while (message := footer.message_at(source, at)) is not None:
+        while (message := message_at(source, at)) is not None:
             self._check_message(file, message, at)
             at = message.end
             if message.is_batch:
@@ -89,7 +95,7 @@ class ArrowFormat(BlockFormat):
         source.seek(begin)
         return message is not None
 
-    def _check_message(self, file: FileVersion, message: footer.Message | None, at: int) -> None:
+    def _check_message(self, file: FileVersion, message: Message | None, at: int) -> None:
         if message is None:
             return
         most = max(self.options.max_record_bytes, _SWELLS * message.body)
@@ -102,9 +108,179 @@ class ArrowFormat(BlockFormat):
         first = source.read(8)
         if first[:4] == b"FEA1":
             raise malformed(file, self.what, "Feather version 1, which Arrow no longer reads")
-        return bool(first[:6] == footer.MAGIC)
+        return bool(first[:6] == MAGIC)
 
 
 def _layout(source: pa.NativeFile, size: int) -> list[Block]:
-    found = footer.record_batches(source)
+    found = record_batches(source)
     return contiguous([start for start, _ in found], [rows for _, rows in found], size)
+
+
+MAGIC = b"ARROW1"
+_DICTIONARIES = 2
+_RECORD_BATCHES = 3
+_HEADER = 2
+_LENGTH = 0
+_KIND, _BODY = 1, 3
+_DICTIONARY = 2
+_BUFFERS, _COMPRESSION = 2, 3
+_BUFFER = struct.Struct("<qq")
+_BLOCK = struct.Struct("<qi4xq")
+_MAX_GAP = 64
+"""Bytes between two messages at most: alignment and the end-of-stream mark."""
+
+
+def record_batches(source: pa.NativeFile) -> list[tuple[int, int]]:
+    """Start and number of rows of every record batch, in order.
+
+    Raises:
+        ValueError: the footer is not that of an Arrow IPC file.
+    """
+    try:
+        return [(start, _rows(source, start, length)) for start, length in _blocks(source)]
+    except (struct.error, IndexError) as err:
+        reason = f"the footer of the Arrow file does not parse ({err})"
+        raise ValueError(reason) from err
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: its size on disk, and that of its buffers once they are decompressed."""
+
+    is_batch: bool
+    end: int
+    body: int
+    plain: int
+
+
+def message_at(source: pa.NativeFile, start: int) -> Message | None:
+    """The message that begins there; None at the end of a stream.
+
+    Raises:
+        ValueError: it does not parse.
+    """
+    try:
+        return _message(source, start)
+    except (struct.error, IndexError) as err:
+        reason = f"a message of the Arrow file does not parse ({err})"
+        raise ValueError(reason) from err
+
+
+def messages(source: pa.NativeFile) -> list[int]:
+    """Where the messages of an Arrow IPC file begin, in order."""
+    footer = _footer(source)
+    lists = (_vector(footer, _DICTIONARIES), _vector(footer, _RECORD_BATCHES))
+    return sorted(start for found in lists for start, _, _ in found)
+
+
+def _message(source: pa.NativeFile, start: int) -> Message | None:
+    source.seek(start)
+    head = source.read(8)
+    marked = head[:4] == b"\xff\xff\xff\xff"
+    if len(head) < 4 or not (length := _u32(head, 4 if marked else 0)):
+        return None
+    at = start + (8 if marked else 4)
+    data = _read(source, at, length)
+    table = _u32(data, 0)
+    kind, field = _field(data, table, _KIND), _field(data, table, _BODY)
+    body = int(struct.unpack_from("<q", data, field)[0]) if field else 0
+    batch = _pointed(data, _field(data, table, _HEADER))
+    if kind and data[kind] == _DICTIONARY:
+        batch = _pointed(data, _field(data, batch, 1))
+    is_batch = bool(kind) and data[kind] == _RECORD_BATCHES
+    begin = at + length
+    plain = body
+    if kind and data[kind] in (_DICTIONARY, _RECORD_BATCHES) and _field(data, batch, _COMPRESSION):
+        vector = _pointed(data, _field(data, batch, _BUFFERS))
+        plain = 0
+        for i in range(_u32(data, vector)):
+            offset, stored = _BUFFER.unpack_from(data, vector + 4 + 16 * i)
+            if stored:
+                claim = struct.unpack("<q", _read(source, begin + offset, 8))[0]
+                plain += claim if claim >= 0 else stored
+    return Message(is_batch, begin + body, body, plain)
+
+
+def _pointed(data: bytes, at: int) -> int:
+    if not at:
+        reason = "a message without a header"
+        raise ValueError(reason)
+    return at + _u32(data, at)
+
+
+def _footer(source: pa.NativeFile) -> bytes:
+    size = source.size()
+    length, magic = struct.unpack("<i6s", _read(source, size - 10, 10))
+    if magic != MAGIC or not 0 < length <= size - 10:
+        reason = "no Arrow footer at the end"
+        raise ValueError(reason)
+    return _read(source, size - 10 - length, length)
+
+
+def _blocks(source: pa.NativeFile) -> list[tuple[int, int]]:
+    footer = _footer(source)
+    batches = _vector(footer, _RECORD_BATCHES)
+    end = source.size() - 10 - len(footer)
+    _check_complete([*batches, *_vector(footer, _DICTIONARIES)], end)
+    return [(start, metadata) for start, metadata, _ in batches]
+
+
+def _vector(footer: bytes, index: int) -> list[tuple[int, int, int]]:
+    """Start, length of metadata and length of body of each message in a list of the footer."""
+    vector = _field(footer, _u32(footer, 0), index)
+    if not vector:
+        return []
+    at = vector + _u32(footer, vector)
+    return [_BLOCK.unpack_from(footer, at + 4 + 24 * i) for i in range(_u32(footer, at))]
+
+
+def _check_complete(messages: list[tuple[int, int, int]], end: int) -> None:
+    """Refuse a footer that leaves out bytes between its messages: a batch would be lost."""
+    ordered = sorted(messages)
+    stops = [start + metadata + body for start, metadata, body in ordered]
+    starts = [start for start, _, _ in ordered[1:]] + [end]
+    for stop, start in zip(stops, starts, strict=False):
+        if not 0 <= start - stop <= _MAX_GAP:
+            reason = f"{start - stop} bytes between messages, from byte {stop}"
+            raise ValueError(reason)
+
+
+def _rows(source: pa.NativeFile, start: int, length: int) -> int:
+    message = _read(source, start, length)
+    # Since 0.15 a message begins with a continuation mark before its length.
+    body = message[8:] if message[:4] == b"\xff\xff\xff\xff" else message[4:]
+    table = _u32(body, 0)
+    header = _field(body, table, _HEADER)
+    if not header:
+        reason = "a message without a header"
+        raise ValueError(reason)
+    batch = header + _u32(body, header)
+    at = _field(body, batch, _LENGTH)
+    return int(struct.unpack_from("<q", body, at)[0]) if at else 0
+
+
+def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
+    if start < 0 or length < 0:
+        reason = "an offset outside the file"
+        raise ValueError(reason)
+    source.seek(start)
+    data: bytes = source.read(length)
+    if len(data) != length:
+        reason = "the file ends within its metadata"
+        raise ValueError(reason)
+    return data
+
+
+def _u32(data: bytes, at: int) -> int:
+    return int(struct.unpack_from("<I", data, at)[0])
+
+
+def _field(data: bytes, table: int, index: int) -> int:
+    """Position of a field of a FlatBuffers table, 0 if it has its default."""
+    vtable = table - int(struct.unpack_from("<i", data, table)[0])
+    (size,) = struct.unpack_from("<H", data, vtable)
+    at = 4 + 2 * index
+    if at + 2 > size:
+        return 0
+    (offset,) = struct.unpack_from("<H", data, vtable + at)
+    return table + offset if offset else 0

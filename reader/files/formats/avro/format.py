@@ -22,13 +22,12 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
-from ...values.column_fitter import empty_columns
 from ...values.convert import Misfit, find_name
-from ...values.gc_pause import without_collection
 from ...values.map_nested import Change, on_columns
+from ...values.rows import empty_columns, without_collection
 from ...values.spark_metadata import calendar_of
-from ..api import Block, Splittability
-from ..blocks import BlockFormat, contiguous, malformed
+from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
+from ..blocks import BlockFormat, malformed
 from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header
 from .schema import AvroSchema, Column, has_endless_arrays
 
@@ -46,8 +45,10 @@ class AvroFormat(BlockFormat):
     counts_rows = True
     what = "Avro file"
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         self._fastavro = _fastavro()
         self._known: tuple[str, _Decoder] | None = None
 

@@ -10,7 +10,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
-from ..api import Decoded, FileFormat, Splittability
+from ..api import NO_CONTEXT, Decoded, FileFormat, FormatContext, Splittability
 from ..blocks import opened, reading
 
 SPARK_SCHEMA = pa.schema(
@@ -30,8 +30,10 @@ MAX_LENGTH = 2**31 - 1
 class BinaryFormat(FileFormat):
     """Whole files as values. A file is only opened if its content is asked for."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
         wanted = {name.lower() for name in schema.names}
         self._names = [name for name in SPARK_SCHEMA.names if name.lower() in wanted]

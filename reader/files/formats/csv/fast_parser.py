@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from ...options import ReaderOptions
-from ...values.column_fitter import columns_of
 from ...values.numbers import decimals
+from ...values.rows import columns_of
 from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
 from .quote_check import Marks, has_blank_line

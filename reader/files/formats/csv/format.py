@@ -26,16 +26,14 @@ from ...values.rows import Row
 from ...values.strings import has_lone_return
 from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
-from ..api import Decoded, Parsed
+from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
 from ..fast_then_exact import PIECE, TwoPathFormat, records_of
 from ..record_format import Source, beginning, data_schema, malformed, source_of
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
-from .header import Header, field_names
-from .header_check import differs
+from .header import Header, SkippedRows, differs, field_names
 from .multiline import CsvDocuments
 from .record_splitter import CsvTokens, Token, break_of, shown
-from .skipped_rows import SkippedRows
 
 
 class CsvFormat(TwoPathFormat):
@@ -65,8 +63,10 @@ class CsvFormat(TwoPathFormat):
     def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
         return merged(one, other, text_leaf)
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         self._data = data_schema(schema, options)
         temporal = Temporal(options)
         try:
@@ -75,7 +75,7 @@ class CsvFormat(TwoPathFormat):
             raise OptionError("the schema cannot be read from CSV", found=str(err)) from err
         self._tokens = CsvTokens(options)
         self._fast = CsvFast(self._data, options, temporal)
-        self._columns = Header(self._data.names, options)
+        self._columns = Header(self._data.names, options, context)
         self._documents = CsvDocuments(self._tokens, self._fast, self._rows, self._columns, options)
         mark = re.escape(options.comment.encode())
         self._comments = re.compile(rb"^%s[^\n]*(?:\n|\Z)" % mark, re.MULTILINE) if mark else None
@@ -99,7 +99,7 @@ class CsvFormat(TwoPathFormat):
         begin = self._first_record(split.file) if self._begins_later else 0
         if begin is None:
             return
-        for block in line_blocks(split, self.options, self._block_bytes):
+        for block in line_blocks(split, self.options, self._block_bytes, self.context.points):
             if block.since and begin > KNOWN:
                 where = f"{split.file.path}, byte {begin} of its content"
                 raise malformed(

@@ -1,16 +1,21 @@
-"""The header of a CSV file: where it ends, and which columns the fields of the file are.
+"""What stands before the records of a CSV file: rows to skip, and a header that names the columns.
 
 Not here: how it is cut into names (`record_splitter.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from .....checkpoint_meta.documents.file_split import FileVersion
+from .....errors import SchemaMismatchError
 from ...evolution.new_columns import NewColumnsSeen
+from ...io.lines import LineBlock
 from ...options import ParseMode, ReaderOptions
-from .header_check import header_misfit, named_twice
+from ..api import FormatContext
 from .univocity_scanner import Token
 
 
@@ -29,9 +34,12 @@ def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:
 class Header:
     """Makes a header's fields into the names of columns, by the options."""
 
-    def __init__(self, columns: Sequence[str], options: ReaderOptions) -> None:
+    def __init__(
+        self, columns: Sequence[str], options: ReaderOptions, context: FormatContext
+    ) -> None:
         self.columns = list(columns)
         self._options = options
+        self._context = context
 
     def names(self, tokens: Sequence[Token], file: FileVersion) -> list[str]:
         """For each field of the file its column; a name of no column for one that is unknown.
@@ -41,7 +49,7 @@ class Header:
             NewColumnsSeen: a name is no column of the schema, and that stops the query.
         """
         expected, options = self.columns, self._options
-        if options.schema_is_inferred or not options.enforce_schema:
+        if self._context.schema_is_inferred or not options.enforce_schema:
             return self._by_name(field_names(tokens, file), file)
         if options.mode is ParseMode.FAILFAST and not options.rescued_data_column:
             names = [(token or "").strip() for token in tokens]
@@ -58,12 +66,69 @@ class Header:
         With an inferred schema columns may be new, or not there.
         """
         given = {name.lower(): name for name in self.columns}
-        if not self._options.schema_is_inferred:
+        if not self._context.schema_is_inferred:
             folded = {name.lower() for name in names}
             if missing := [name for name in self.columns if name.lower() not in folded]:
                 raise header_misfit(file, names, self.columns, f"it lacks {', '.join(missing)}")
         elif self._options.mode_of_evolution.stops:
-            known = {name.lower() for name in self._options.all_columns} | set(given)
+            known = {name.lower() for name in self._context.columns} | set(given)
             if any(name.lower() not in known for name in names):
                 raise NewColumnsSeen(file.path)
         return [given.get(name.lower(), name) for name in names]
+
+
+def header_misfit(
+    file: FileVersion, names: Sequence[str], expected: Sequence[str], reason: str
+) -> SchemaMismatchError:
+    """The error for a header and a schema that do not belong together."""
+    return SchemaMismatchError(
+        f"the header does not fit the schema: {reason}",
+        f"{file.path}, byte 0",
+        ", ".join(names)[:500],
+        ", ".join(expected)[:500],
+        "Correct .schema(...), or set enforceSchema to false to go by the header's names.",
+    )
+
+
+def named_twice(file: FileVersion, names: Sequence[str]) -> SchemaMismatchError:
+    """The error for a header by which one of two values would be lost."""
+    return SchemaMismatchError(
+        "the header names a column twice",
+        f"{file.path}, byte 0",
+        ", ".join(names)[:500],
+        "names that differ in more than case",
+        "Rename one of the two in the file. To read by position, give .schema(...) and leave "
+        "enforceSchema true.",
+    )
+
+
+def differs(
+    file: FileVersion, names: Sequence[str], expected: Sequence[str]
+) -> SchemaMismatchError:
+    """The error that makes packed files with unlike headers be read singly."""
+    return header_misfit(file, names, expected, "it differs from the file before")
+
+
+class SkippedRows:
+    """Leaves out the first lines of one file, which is given from its beginning in whole lines."""
+
+    def __init__(self, options: ReaderOptions) -> None:
+        self._left = options.skip_rows
+        separator = re.escape(options.line_sep.encode())
+        self._ends = re.compile(separator or rb"\r\n|\r|\n")
+
+    def without(self, data: bytes) -> bytes:
+        """What has to be read of the next bytes of the file."""
+        if not self._left:
+            return data
+        ends = [found.end() for found in islice(self._ends.finditer(data), self._left)]
+        self._left -= len(ends)
+        return b"" if self._left else data[ends[-1] :]
+
+    def behind(self, blocks: Iterator[LineBlock]) -> Iterator[LineBlock]:
+        """The blocks of the file, from its beginning, without those lines."""
+        for block in blocks:
+            data = self.without(block.data)
+            if data:
+                position = block.position + len(block.data) - len(data)
+                yield replace(block, data=data, position=position)

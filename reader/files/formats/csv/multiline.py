@@ -20,10 +20,9 @@ from ..fast_then_exact import PIECE
 from ..record_format import Source
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
-from .header import Header
+from .header import Header, SkippedRows
 from .quote_check import Marks
 from .record_splitter import CsvTokens, break_of, shown
-from .skipped_rows import SkippedRows
 
 
 @dataclass

@@ -33,9 +33,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from ...options import ReaderOptions
-from ...values.column_fitter import columns_of, empty_columns
-from ...values.gc_pause import without_collection
 from ...values.numbers import decimals
+from ...values.rows import columns_of, empty_columns, without_collection
 from ...values.strings import is_utf8
 from ...values.times.temporal import Temporal
 from ...values.variant.shredded_variants import is_variant

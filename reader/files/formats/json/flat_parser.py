@@ -18,7 +18,7 @@ from typing import Any, Self
 import msgspec
 import pyarrow as pa
 
-from ...values.gc_pause import without_collection
+from ...values.rows import without_collection
 
 _types = pa.types
 

@@ -32,7 +32,7 @@ from ...options import ReaderOptions
 from ...values.rows import Row
 from ...values.strings import has_lone_return
 from ...values.times.temporal import Temporal
-from ..api import Decoded, Parsed
+from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
 from ..fast_then_exact import TwoPathFormat
 from ..record_format import Source, beginning, data_schema
 from .fast_parsers import FastRecords
@@ -65,11 +65,13 @@ class JsonFormat(TwoPathFormat):
     def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
         return merged(one, other, wider_or_text)
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         data, temporal = data_schema(schema, options), Temporal(options)
         try:
-            self._rows = JsonRows(schema, data, options, temporal)
+            self._rows = JsonRows(schema, data, options, temporal, context.columns)
         except TypeError as err:
             raise OptionError("the schema cannot be read from JSON", found=str(err)) from err
         self._records = FastRecords(self._rows.out_schema, data, options, temporal)

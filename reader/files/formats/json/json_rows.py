@@ -32,13 +32,18 @@ class JsonRows(Rows):
     """Makes rows of records under the reader's mode."""
 
     def __init__(
-        self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
+        self,
+        schema: pa.Schema,
+        data: pa.Schema,
+        options: ReaderOptions,
+        temporal: Temporal,
+        known: frozenset[str],
     ) -> None:
-        """Raises TypeError for columns that JSON cannot be read into."""
+        """`known` are all columns of the query. Raises TypeError for columns that JSON has not."""
         super().__init__(schema, data)
         self._options = options
         self._mode = options.mode
-        self.news = JsonNews(data, options)
+        self.news = JsonNews(data, options, known)
         self._fields = converters(data, options, temporal)
         self._takers = stdlib_parser.takers(data, options, temporal)
         self._texts = [f.name for f in data if pa.types.is_string(f.type)]

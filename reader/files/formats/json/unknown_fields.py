@@ -11,8 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...evolution.known_fields import KnownFields, written
-from ...evolution.new_columns import NewColumnsSeen
+from ...evolution.new_columns import KnownFields, NewColumnsSeen, written
 from ...evolution.type_growth import merged, wider, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import integer
@@ -29,8 +28,12 @@ __all__ = ["JsonNews", "tree_of_record"]
 class JsonNews:
     """Looks through records that the fast paths have refused."""
 
-    def __init__(self, data: pa.Schema, options: ReaderOptions) -> None:
+    def __init__(
+        self, data: pa.Schema, options: ReaderOptions, known: frozenset[str] = frozenset()
+    ) -> None:
+        """`known` are columns that are not news, though they are not in `data`."""
         self._options = options
+        self._columns = known
         self._evolution = options.mode_of_evolution
         self._whole = pa.struct(list(data))
         self._known = KnownFields(self._whole)
@@ -80,7 +83,7 @@ class JsonNews:
         return self._known.unknown_part(value) is not None
 
     def _is_news(self, name: str) -> bool:
-        return name in self._kinds or name not in self._options.all_columns
+        return name in self._kinds or name not in self._columns
 
     def _longer(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Number]]:
         for name, value in record.items():

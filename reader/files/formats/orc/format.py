@@ -19,15 +19,15 @@ from .....errors import MalformedDataError, SchemaMismatchError
 from ...io.memory_bounds import held_at_most, too_long
 from ...io.source_file import is_local
 from ...options import ReaderOptions
-from ...values.column_fitter import ColumnFitter, only_rows
+from ...values.column_fitter import ColumnFitter
 from ...values.map_nested import Change, Path, on_columns, on_leaves
+from ...values.rows import only_rows
 from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import zone_of
-from ..api import Block
-from ..blocks import BlockFormat, contiguous, in_bounds, malformed, opened, reading, starting_in
-from ..child_process import ChildDecoder, ChildDied, Produce
-from .footer_rewrite import TIMESTAMP, patched
-from .tail import Tail, Type, read_tail, writer_zone
+from ..api import NO_CONTEXT, Block, FormatContext, contiguous
+from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in
+from .child_process import ChildDecoder, ChildDied, Produce
+from .tail import TIMESTAMP, Tail, Type, patched, read_tail, writer_zone
 
 _POSITION = "_col"
 _RANGE = "out of range for nanosecond"
@@ -45,8 +45,10 @@ class OrcFormat(BlockFormat):
     counts_rows = True
     what = "ORC file"
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         produce = partial(_produce, self._fitter, options)
         self._decode: Produce = produce
         if ChildDecoder.supported:

@@ -14,15 +14,22 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ...filter.predicate import Predicate, Range
 from ...io.source_file import is_local
 from ...options import ReaderOptions
-from ...values.column_fitter import only_rows
-from ...values.expanded_size import expanded, longest_values
+from ...row_filter import Predicate, Range
 from ...values.map_nested import Change, Path, on_columns
+from ...values.rows import only_rows
 from ...values.spark_metadata import calendar_of
-from ..api import Block
-from ..blocks import MAX_ROWS, BlockFormat, contiguous, malformed, rows_within, starting_in
+from ..api import NO_CONTEXT, Block, FormatContext, contiguous
+from ..blocks import (
+    MAX_ROWS,
+    BlockFormat,
+    expanded,
+    longest_values,
+    malformed,
+    rows_within,
+    starting_in,
+)
 from . import int96 as int96s
 from .footer import Chunk, RowGroup, Statistics, bound, footer_of, row_groups
 
@@ -36,8 +43,10 @@ class ParquetFormat(BlockFormat):
     counts_rows = True
     what = "Parquet file"
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         self._predicate = Predicate.of_options(options, schema)
         self._known: tuple[FileVersion, list[RowGroup]] | None = None
 

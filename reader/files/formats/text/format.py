@@ -14,15 +14,17 @@ from .....errors import OptionError
 from ...io.lines import whole_content
 from ...options import ReaderOptions
 from ...values.strings import utf8
-from ..api import Decoded, Parsed
+from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
 from ..record_format import METADATA, RecordFormat, Source, data_schema
 
 
 class TextFormat(RecordFormat):
     """Lines without their separator. Bytes that are not UTF-8 become U+FFFD, as in Spark."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         data = data_schema(schema, options)
         self._data = data
         strings = [f.name for f in data if pa.types.is_string(f.type)]

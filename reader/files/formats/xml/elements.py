@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from ...options import ReaderOptions
-from ...values.gc_pause import without_collection
+from ...values.rows import without_collection
 from ...values.strings import BLANKS
 
 __all__ = ["DEEPEST", "Names", "as_text", "contents", "is_blank", "parsed", "put", "size_of_tree"]

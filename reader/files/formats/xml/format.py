@@ -1,7 +1,7 @@
 """XML by the rules of Spark's reader: an element named `rowTag` is a record at any depth.
 
 A file is cut where a record begins. Where that is takes a look from the file's beginning
-(`record_finder.py`), which the driver does once for a file that has to be cut; a record then is
+(`records.py`), which the driver does once for a file that has to be cut; a record then is
 parsed by itself (`elements.py`). Columns are inferred from the records at the beginning of files,
 of which those that are not well-formed say nothing.
 """
@@ -17,8 +17,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...options import ReaderOptions
 from ...values.rows import Row
-from ..api import Block, Decoded, FileFormat, Splittability
-from ..blocks import contiguous
+from ..api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability, contiguous
 from ..record_format import BLOCK_BYTES, asks_row_index, data_schema
 from .elements import Names, parsed
 from .records import beginning, is_read_in_place, records, starts
@@ -32,10 +31,13 @@ BLOCK_STEP = 1024 * 1024
 class XmlFormat(FileFormat):
     """Elements of one name, parsed one by one."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
-        super().__init__(schema, options)
+    def __init__(
+        self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
+    ) -> None:
+        super().__init__(schema, options, context)
         try:
-            self._rows = XmlRows(schema, data_schema(schema, options), options)
+            data = data_schema(schema, options)
+            self._rows = XmlRows(schema, data, options, context.columns)
         except TypeError as err:
             raise OptionError("the schema cannot be read from XML", found=str(err)) from err
         self._block_bytes = min(BLOCK_BYTES, options.batch_bytes)

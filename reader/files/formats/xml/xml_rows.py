@@ -1,6 +1,6 @@
 """One XML record as a row, and what becomes of it if it does not fit.
 
-Not here: finding records (`record_finder.py`), single values (`scalars.py`).
+Not here: finding records (`records.py`), single values (`scalars.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .....errors import OptionError
 from ...evolution.new_columns import NewColumnsSeen
 from ...options import ParseMode, ReaderOptions
 from ...values.rows import Row, Rows
@@ -19,10 +20,9 @@ from ..record_format import malformed
 from .element_values import Extra, Partial, RecordValues
 from .elements import parsed
 from .scalars import temporal_of
-from .validation import RowSchema
 from .xml_types import Shape
 
-__all__ = ["XmlRows", "new_shape"]
+__all__ = ["RowSchema", "XmlRows", "new_shape"]
 
 
 def new_shape(options: ReaderOptions) -> Shape:
@@ -34,8 +34,17 @@ def new_shape(options: ReaderOptions) -> Shape:
 class XmlRows(Rows):
     """Makes rows of records under the reader's mode."""
 
-    def __init__(self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions) -> None:
-        """Raises TypeError for columns that XML cannot be read into."""
+    def __init__(
+        self,
+        schema: pa.Schema,
+        data: pa.Schema,
+        options: ReaderOptions,
+        known: frozenset[str] = frozenset(),
+    ) -> None:
+        """`known` are columns that are not news, though they are not in `data`.
+
+        Raises TypeError for columns that XML cannot be read into.
+        """
         super().__init__(schema, data)
         self._options, self._mode = options, options.mode
         self._values = RecordValues(data, options, temporal_of(options))
@@ -43,7 +52,7 @@ class XmlRows(Rows):
         self._xsd = RowSchema(path) if path else None
         self._corrupt = self._string_column(options.column_name_of_corrupt_record)
         self._rescued = self._string_column(options.rescued_data_column)
-        self._made_here = options.all_columns - set(data.names)
+        self._made_here = known - set(data.names)
 
     def of_record(self, record: bytes, where: Callable[[], str]) -> Row | None:
         """The row of a record; None if it is dropped.
@@ -100,3 +109,45 @@ class XmlRows(Rows):
         if self._mode is ParseMode.DROPMALFORMED:
             return None
         return {**row, self._corrupt: record.decode("utf-8", "replace")} if self._corrupt else row
+
+
+class RowSchema:
+    """What every record has to be valid against."""
+
+    def __init__(self, path: str) -> None:
+        """Read the schema from a local path, which every executor has.
+
+        Raises:
+            OptionError: lxml is missing, or there is no XML schema there.
+        """
+        try:
+            from lxml import etree
+        except ImportError as err:
+            raise OptionError(
+                "rowValidationXSDPath needs the package lxml",
+                path,
+                str(err),
+                "lxml on the driver and on the executors",
+                "pip install 'pyspark-sluice[xml]'",
+            ) from err
+        self._etree: Any = etree
+        # A record has no DOCTYPE, so there is nothing to expand; its size and levels are limited.
+        self._parser = etree.XMLParser(
+            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
+        )
+        try:
+            self._schema = etree.XMLSchema(etree.parse(path, self._parser))
+        except (OSError, etree.LxmlError) as err:
+            raise OptionError(
+                "rowValidationXSDPath: the XML schema cannot be read",
+                path,
+                str(err),
+                "a local path to an XML schema, the same on the driver and on the executors",
+            ) from err
+
+    def require(self, record: bytes) -> None:
+        """Raise ValueError unless the record is valid."""
+        try:
+            self._schema.assertValid(self._etree.fromstring(record, self._parser))
+        except self._etree.LxmlError as err:
+            raise ValueError(f"not valid by rowValidationXSDPath: {err}") from err

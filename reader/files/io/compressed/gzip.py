@@ -27,8 +27,8 @@ from isal import igzip_lib
 
 from .....checkpoint_meta.documents.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import local_path
-from ...gzip_index import Point
 from ..source_file import is_local
+from .cut_places import Point
 
 SPACING = 4 * 1024 * 1024
 """Compressed bytes between two points, at least: a point takes some 10 KB."""

@@ -12,12 +12,12 @@ from itertools import takewhile
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
-from ...gzip_index import CarriedPoints, Point, Points
 from ...options import Compression, ReaderOptions
 from ..codecs import FAULTS, Readable, Stream, broken, decompressed
-from ..source_file import RandomAccess, open_file
+from ..source_file import RandomAccess, SourceFile
 from ..whole_records import Content
 from . import bzip2, gzip, zstd
+from .cut_places import CarriedPoints, Point, Points
 
 _STEP = 1024 * 1024
 _NEAR = 1024 * 1024
@@ -38,16 +38,16 @@ def anywhere(codec: Compression) -> bool:
     return codec is Compression.BZIP2
 
 
-def at_starts(codec: Compression, options: ReaderOptions) -> bool:
-    """True if a split may begin where `starts` says."""
+def at_starts(codec: Compression, points: Points | None) -> bool:
+    """True if a split may begin where `starts` says; for gzip that takes a place for `points`."""
     if codec is Compression.GZIP:
-        return options.points is not None and gzip.can_find_points()
+        return points is not None and gzip.can_find_points()
     return codec is Compression.ZSTD
 
 
-def at_borders(codec: Compression, options: ReaderOptions) -> bool:
+def at_borders(codec: Compression, points: Points | None) -> bool:
     """True if splits may meet at `borders`: all that is before one is decompressed again."""
-    return options.points is not None and codec not in (Compression.BZIP2, Compression.ZSTD)
+    return points is not None and codec not in (Compression.BZIP2, Compression.ZSTD)
 
 
 def borders(size: int) -> range:
@@ -56,21 +56,23 @@ def borders(size: int) -> range:
     return range(share, size, share)
 
 
-def starts(file: FileVersion, codec: Compression, options: ReaderOptions) -> list[int]:
+def starts(
+    file: FileVersion, codec: Compression, options: ReaderOptions, points: Points | None
+) -> list[int]:
     """The bytes at which splits of `file` may begin, 0 among them.
 
     Raises:
         SplitReadError: the file cannot be read.
     """
-    if not at_starts(codec, options):
+    if not at_starts(codec, points):
         return [0, *borders(file.size)]
     if codec is Compression.GZIP:
-        assert options.points is not None
-        points = options.points.find(file)
-        if points is None:
-            points = options.points.keep(file, gzip.find_points(file, options.storage_options))
-        return [0, *(p.start for p in points if p.start not in borders(file.size))]
-    with open_file(file, options.storage_options) as source:
+        assert points is not None
+        found = points.find(file)
+        if found is None:
+            found = points.keep(file, gzip.find_points(file, options.storage_options))
+        return [0, *(point.start for point in found if point.start not in borders(file.size))]
+    with SourceFile(file, options.storage_options).opened() as source:
         try:
             return zstd.frames(source, file.size)
         except ValueError:
@@ -79,7 +81,7 @@ def starts(file: FileVersion, codec: Compression, options: ReaderOptions) -> lis
 
 @contextmanager
 def entered(
-    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions
+    split: FileSplit, source: RandomAccess, codec: Compression, points: Points | None
 ) -> Iterator[Content]:
     """Enter a file where `split` begins.
 
@@ -91,7 +93,7 @@ def entered(
     elif codec is Compression.ZSTD:
         yield _zstd(split, source)
     else:
-        with _in_order(split, source, codec, options) as found:
+        with _in_order(split, source, codec, points) as found:
             yield found
 
 
@@ -143,10 +145,10 @@ def _zstd(split: FileSplit, source: RandomAccess) -> Content:
 
 @contextmanager
 def _in_order(
-    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions
+    split: FileSplit, source: RandomAccess, codec: Compression, points: Points | None
 ) -> Iterator[Content]:
     """From a point of gzip, or from where the file begins."""
-    places = _Places(split.file, source, codec, options)
+    places = _Places(split.file, source, codec, points)
     position = places.content_before(split.start)
     start, begun, before = 0, None, position
     here = places.points.get(split.start)
@@ -164,10 +166,10 @@ class _Places:
     """How much content of one file is before the bytes at which splits of it meet."""
 
     def __init__(
-        self, file: FileVersion, source: RandomAccess, codec: Compression, options: ReaderOptions
+        self, file: FileVersion, source: RandomAccess, codec: Compression, points: Points | None
     ) -> None:
         self._file, self._source, self._codec = file, source, codec
-        self._kept: Points = options.points or CarriedPoints()
+        self._kept: Points = points or CarriedPoints()
         found = self._kept.find(file) if codec is Compression.GZIP else None
         self.points: dict[int, Point] = {point.start: point for point in found or ()}
 

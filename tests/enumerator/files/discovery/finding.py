@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
-from pyspark_sluice.enumerator.files.discovery.selection.criteria import Criteria
-from pyspark_sluice.enumerator.files.discovery.selection.file_selection import Choice
+from pyspark_sluice.enumerator.files.discovery.selection.criteria import Choice, Criteria
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 
 _CRITERIA = set(Criteria.__dataclass_fields__)

@@ -17,11 +17,10 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
 from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
-from pyspark_sluice.enumerator.files.discovery.lister import lister_of
-from pyspark_sluice.enumerator.files.discovery.selection.file_selection import Choice
-from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
+from pyspark_sluice.enumerator.files.discovery.selection.criteria import Choice
+from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery, lister_of
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
-from pyspark_sluice.reader.files.io.source_file import read_whole
+from pyspark_sluice.reader.files.io.source_file import SourceFile
 
 pytestmark = pytest.mark.slow
 
@@ -192,7 +191,7 @@ def test_a_name_that_is_not_utf_8_is_found_once_and_can_be_opened_written_down_a
     assert paths == [plain, f"{quoted}/caf%C3%A9.json", f"{quoted}/caf%E9%20100%25.json"]
     assert lister(tmp_path)(set(paths)) == []
     for file in files:
-        assert read_whole(file, {}) == (b"x" if file.path == plain else b"{}")
+        assert SourceFile(file, {}).content() == (b"x" if file.path == plain else b"{}")
     written = FileSplitSerializer().serialize([FileSplit(f, 0, f.size) for f in files])
     assert [s.file for s in FileSplitSerializer().deserialize(1, written)] == files
     assert shown_path(f"{quoted}/a") == f"{tmp_path}/day=\ufffd\ufffd/a"

@@ -16,9 +16,9 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.evolution import type_growth
-from pyspark_sluice.reader.files.evolution.evolution_options import EvolutionMode
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 
 AT = pa.struct([("zip", pa.string())])
@@ -70,7 +70,7 @@ def read(path: Path, schema: pa.Schema, *, must_finish: bool = False, **options)
     file = FileVersion(str(path), status.st_size, status.st_mtime_ns // 1000)
     context = ReaderContext(1, 0, 0, must_finish=must_finish)
     made = ReaderOptions(base_path=str(path.parents[0]), **options)
-    reader = FileSplitReader(schema, made.for_inferred_schema(), context)
+    reader = FileSplitReader(schema, made, context, schema_is_inferred=True)
     items = list(reader.read([FileSplit(file, 0, file.size)]))
     return [row for item in items if isinstance(item, pa.RecordBatch) for row in item.to_pylist()]
 

@@ -10,13 +10,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import make_file_lister
 from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError
-from pyspark_sluice.reader.files.io.source_file import (
-    open_file,
-    open_native,
-    present_version,
-    read_each,
-    read_whole,
-)
+from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.reader.files.reading import read
 
@@ -81,19 +75,19 @@ def test_a_pass_is_one_listing_with_a_look_behind_its_end_and_a_small_file_is_on
     known = {file.path for file in files}
     # The second asks what is behind the last key: an error with the status 200 looks like an end.
     assert server.counted(lambda: lister(known)) == {"LIST": 2}
-    assert server.counted(lambda: read_whole(files[0], server.options)) == {"GET": 1}
-    assert read_each(files, server.options) == [b"abc"] * 5
+    assert server.counted(lambda: SourceFile(files[0], server.options).content()) == {"GET": 1}
+    assert contents(files, server.options) == [b"abc"] * 5
 
 
 def test_a_file_is_read_in_stretches_and_anywhere(server, bucket, storage):
     data = bytes(range(251)) * 80_000
     _put(server, bucket, "in/large", data)
     (file,) = _found(bucket, storage)
-    with open_file(file, storage) as opened:
+    with SourceFile(file, storage).opened() as opened:
         for position, count in ((0, 10), (10, 9_000_000), (15_000_000, 100), (20_079_990, 99)):
             assert opened.read_at(position, count) == data[position : position + count]
         assert opened.read_at(len(data), 5) == b""
-    assert read_whole(file, storage) == data
+    assert SourceFile(file, storage).content() == data
 
 
 def test_parquet_is_read_and_another_version_is_named_within(server, bucket, storage):
@@ -102,10 +96,13 @@ def test_parquet_is_read_and_another_version_is_named_within(server, bucket, sto
     pq.write_table(table, sink)
     _put(server, bucket, "in/a.parquet", sink.getvalue().to_pybytes())
     (file,) = _found(bucket, storage)
-    with open_native(file, storage) as opened:
+    with SourceFile(file, storage).native() as opened:
         assert pq.read_table(opened).equals(table)
     _put(server, bucket, "in/a.parquet", b"x" * file.size)
-    with pytest.raises(FileChangedError, match="ETag"), open_native(file, storage) as opened:
+    with (
+        pytest.raises(FileChangedError, match="ETag"),
+        SourceFile(file, storage).native() as opened,
+    ):
         pq.read_table(opened)
 
 
@@ -118,18 +115,18 @@ def test_a_file_in_another_version_is_refused(server, bucket, storage, now):
     for version in (file, FileVersion(file.path, 3, file.modified)):
         if version.etag or len(now) != 3:
             with pytest.raises(FileChangedError, match=f"in/a; found {found}"):
-                read_whole(version, storage)
+                SourceFile(version, storage).content()
     if now:
-        assert present_version(file, storage).size == len(now)
+        assert SourceFile(file, storage).present_version().size == len(now)
 
 
 def test_a_file_that_is_gone_is_named(server, bucket, storage):
     _put(server, bucket, "in/a", b"abc")
     (file,) = _found(bucket, storage)
     server.client().delete_object(Bucket=bucket, Key="in/a")
-    for action in (read_whole, present_version):
+    for action in (SourceFile.content, SourceFile.present_version):
         with pytest.raises(FileVanishedError, match="in/a"):
-            action(file, storage)
+            action(SourceFile(file, storage))
 
 
 def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypatch):
@@ -143,7 +140,7 @@ def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypa
     server.fail_next(server.slow_down, times=999)
     monkeypatch.setattr(retries.patiently, "__defaults__", (8, waited.append, 0.1))
     with pytest.raises(SplitReadError, match=r"in/a; found the store answered 503.*SlowDown"):
-        read_whole(file, storage)
+        SourceFile(file, storage).content()
     assert 10 < sum(waited) < 30
 
 

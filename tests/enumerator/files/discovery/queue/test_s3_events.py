@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyspark_sluice.enumerator.files.discovery.queue.s3_events import (
+from pyspark_sluice.enumerator.files.discovery.queue.sqs import (
     MalformedMessage,
     Told,
     objects_of,

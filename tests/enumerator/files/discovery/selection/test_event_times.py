@@ -8,7 +8,7 @@ import uuid
 import fsspec
 import pytest
 
-from pyspark_sluice.enumerator.files.discovery.selection.place_bounds import PlaceBounds
+from pyspark_sluice.enumerator.files.discovery.selection.criteria import PlaceBounds
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
 from pyspark_sluice.tests.enumerator.files.in_event_time import moment, times

@@ -15,8 +15,8 @@ import pytest
 from pyarrow import orc
 
 from pyspark_sluice.errors import SchemaMismatchError
-from pyspark_sluice.reader.files.values import calendar as under_test
-from pyspark_sluice.reader.files.values.calendar import HybridCalendar
+from pyspark_sluice.reader.files.values import spark_metadata as under_test
+from pyspark_sluice.reader.files.values.spark_metadata import HybridCalendar
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
 if TYPE_CHECKING:

@@ -150,11 +150,11 @@ def test_an_abandoned_read_leaves_nothing_for_the_next_one(
 
 
 def test_an_arrow_footer_that_leaves_a_batch_out_is_refused(fmt: Any, write: Any) -> None:
-    from pyspark_sluice.reader.files.formats.arrow import footer as ipc_footer
+    from pyspark_sluice.reader.files.formats.arrow import format as arrow_format
 
     file = write("arrow", COUNT, 100)
     with pa.OSFile(file.path) as source:
-        messages = ipc_footer.record_batches(source)
+        messages = arrow_format.record_batches(source)
     assert [rows for _, rows in messages] == [100, 100, 100]
     data = bytearray(Path(file.path).read_bytes())
     # The vector of record batches is preceded by its count, 3; make it 2.

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import feather, orc
 
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
-from pyspark_sluice.reader.files.filter.predicate import Predicate
+from pyspark_sluice.reader.files.row_filter import Predicate
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.reader.files.filter.predicate import Predicate
+from pyspark_sluice.reader.files.row_filter import Predicate
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
 SCHEMA = pa.schema(

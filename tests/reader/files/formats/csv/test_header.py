@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.errors import SchemaMismatchError
-from pyspark_sluice.reader.files.evolution.evolution_options import EvolutionMode
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, read_rows, version, whole
 
@@ -48,8 +48,8 @@ def test_columns_by_name_refuse_a_header_that_names_one_twice(tmp_path, header, 
 @pytest.mark.parametrize("evolution", EvolutionMode)
 def test_every_evolution_mode_refuses_it(tmp_path, evolution):
     path = _file(tmp_path, "id,n,N")
-    options = ReaderOptions(**BY_NAME, schema_evolution_mode=evolution).for_inferred_schema()
-    reader = FileSplitReader(SCHEMA, options, CONTEXT)
+    options = ReaderOptions(**BY_NAME, schema_evolution_mode=evolution)
+    reader = FileSplitReader(SCHEMA, options, CONTEXT, schema_is_inferred=True)
     with pytest.raises(SchemaMismatchError, match="names a column twice"):
         list(reader.read([whole(path)]))
 

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.formats import record_format
+from pyspark_sluice.reader.files.formats.api import FormatContext
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
-from pyspark_sluice.reader.files.gzip_index import CarriedPoints
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
+from pyspark_sluice.reader.files.io.compressed.cut_places import CarriedPoints
 from pyspark_sluice.reader.files.io.compressed.splittable_codecs import KNOWN
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
@@ -129,9 +130,11 @@ def test_lines_of_any_text_are_left_out_wherever_the_file_is_cut(
 def _of_points(path: Path, options: ReaderOptions) -> tuple[list[FileSplit], list[int]]:
     """A split for each point of a compressed file, and the rows of all of them."""
     file = version(path)
-    borders = [block.start for block in CsvFormat(SCHEMA, options).blocks(file)]
+    points = CarriedPoints()
+    made = CsvFormat(SCHEMA, options, FormatContext(points=points))
+    borders = [block.start for block in made.blocks(file)]
     splits = [FileSplit(file, a, b) for a, b in pairwise([*borders, file.size])]
-    reader = FileSplitReader(SCHEMA, options, CONTEXT)
+    reader = FileSplitReader(SCHEMA, options, CONTEXT, points=points)
     batches = [item for item in reader.read(splits) if isinstance(item, pa.RecordBatch)]
     return splits, pa.Table.from_batches(batches, SCHEMA).column("id").to_pylist()
 
@@ -152,7 +155,7 @@ def test_compressed_files_lose_them_wherever_they_are_entered(tmp_path, monkeypa
     other.write_bytes(bz2.compress(data, 1))
     for splits in ([whole(packed)], cut(other, [900, 100_000, 400_000])):
         assert read(splits, SCHEMA, **given)[0].column("id").to_pylist() == ids
-    splits, found = _of_points(packed, ReaderOptions(**given).with_points(CarriedPoints()))
+    splits, found = _of_points(packed, ReaderOptions(**given))
     assert len(splits) > 1
     assert found == ids
 

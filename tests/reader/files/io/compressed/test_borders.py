@@ -16,10 +16,14 @@ from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
 from pyspark_sluice.errors import SplitReadError
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
-from pyspark_sluice.reader.files.gzip_index import CarriedPoints, StoredPoints, take_over
 from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs
+from pyspark_sluice.reader.files.io.compressed.cut_places import (
+    CarriedPoints,
+    StoredPoints,
+    take_over,
+)
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version

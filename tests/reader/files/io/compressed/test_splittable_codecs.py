@@ -17,10 +17,10 @@ from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.api import SplitFinished
-from pyspark_sluice.reader.files.formats.api import Splittability
+from pyspark_sluice.reader.files.formats.api import FormatContext, Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
-from pyspark_sluice.reader.files.gzip_index import CarriedPoints, StoredPoints
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
+from pyspark_sluice.reader.files.io.compressed.cut_places import CarriedPoints, StoredPoints
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version, whole
@@ -28,6 +28,7 @@ from pyspark_sluice.reader.files.testing import CONTEXT, cut, version, whole
 pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+JSON = ReaderOptions(file_format="json")
 COUNT = 60_000
 
 
@@ -65,17 +66,21 @@ STORED = {
 }
 
 
-def _read(splits, options, schema=SCHEMA):
-    reader = FileSplitReader(schema, options, CONTEXT)
+def _read(splits, points=None, options=JSON):
+    reader = FileSplitReader(SCHEMA, options, CONTEXT, points=points)
     batches, reports = [], []
     for item in reader.read(splits):
         (batches if isinstance(item, pa.RecordBatch) else reports).append(item)
-    return pa.Table.from_batches(batches, schema), reports
+    return pa.Table.from_batches(batches, SCHEMA), reports
 
 
-def _splits(path, options, share):
+def _made(points, options=JSON):
+    return make_format(options, SCHEMA, FormatContext(points=points))
+
+
+def _splits(path, share, points=None, options=JSON):
     """The file in splits of about a share of it, as the driver cuts it."""
-    made, file = make_format(options, SCHEMA), version(path)
+    made, file = _made(points, options), version(path)
     if made.splittability(file) is Splittability.RECORDS:
         return cut(path, range(1, file.size, file.size // share))
     assert made.splittability(file) is Splittability.BLOCKS
@@ -88,27 +93,26 @@ def _splits(path, options, share):
 def test_the_splits_of_a_compressed_file_have_its_records_once_and_in_order(tmp_path, data, kind):
     path = tmp_path / f"a.json.{kind}"
     path.write_bytes(STORED[kind](data))
-    options = ReaderOptions(file_format="json").with_points(CarriedPoints())
-    splits = _splits(path, options, 40)
+    points = CarriedPoints()
+    splits = _splits(path, 40, points)
     assert len(splits) >= 3
-    table, reports = _read(splits, options)
+    table, reports = _read(splits, points)
     assert table.column("id").to_pylist() == list(range(COUNT))
-    assert table.equals(_read([whole(path)], options)[0].cast(SCHEMA))
+    assert table.equals(_read([whole(path)])[0].cast(SCHEMA))
     rows = [report.rows for report in reports if isinstance(report, SplitFinished)]
     assert sum(1 for count in rows if count) >= 3
     # A reader that is given one of them alone, in any order.
     for split, count in zip(splits[::-7], rows[::-7], strict=True):
-        assert _read([split], options)[0].num_rows == count
+        assert _read([split], points)[0].num_rows == count
 
 
 def test_bzip2_is_entered_at_any_byte(tmp_path):
     data = _lines(400)
     path = tmp_path / "a.json.bz2"
     path.write_bytes(bz2.compress(data[:40_000], 1) + bz2.compress(data[40_000:], 9))
-    options = ReaderOptions(file_format="json")
     size = path.stat().st_size
     for at in [*range(1, 60), *random.Random(2).sample(range(60, size), 60), size - 1]:
-        table, _ = _read(cut(path, [at]), options)
+        table, _ = _read(cut(path, [at]))
         assert table.column("id").to_pylist() == list(range(400)), at
 
 
@@ -122,10 +126,9 @@ def test_zeros_between_members_of_bzip2_are_passed_over_wherever_the_file_is_cut
     path.write_bytes(bytes(zeros).join(stored))
     schema = "id long, text string"
     theirs = spark.read.schema(schema).json(str(path)).orderBy("id").toArrow()["id"].to_pylist()
-    options = ReaderOptions(file_format="json")
     size = path.stat().st_size
     for cuts in ([], [size // 2], list(range(size // 9, size, size // 9)), [10, size - 3]):
-        table, reports = _read(cut(path, cuts), options)
+        table, reports = _read(cut(path, cuts))
         assert table.column("id").to_pylist() == theirs == list(range(400)), cuts
         assert not any(report.skipped for report in reports)
 
@@ -138,17 +141,17 @@ def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, k
     stored = STORED[kind](whole_data)
     chance = random.Random(3)
     path.write_bytes(stored)
-    options = ReaderOptions(file_format="json").with_points(CarriedPoints())
-    splits = _splits(path, options, 5)
-    expected = _read(splits, options)[0]
+    points = CarriedPoints()
+    splits = _splits(path, 5, points)
+    expected = _read(splits, points)[0]
     for _ in range(12):
         changed = bytearray(stored)
         changed[chance.randrange(len(stored))] ^= 1 << chance.randrange(8)
         path.write_bytes(changed)
-        # As if it had been found so: points are looked for again.
-        options = ReaderOptions(file_format="json").with_points(CarriedPoints())
+        # As if it had been found so: points are looked for anew.
+        points = CarriedPoints()
         try:
-            found, _ = _read(_splits(path, options, 5), options)
+            found, _ = _read(_splits(path, 5, points), points)
         except SplitReadError as error:
             assert error.where.startswith(str(path))  # noqa: PT017 it may be whole as well
         else:
@@ -161,10 +164,10 @@ def test_a_file_that_ends_early_is_an_error_in_its_last_split(tmp_path, data, ki
     stored = STORED[kind](data[:2_000_000])
     for part in (0.2, 0.61, 0.999):
         path.write_bytes(stored[: int(len(stored) * part)])
-        options = ReaderOptions(file_format="json").with_points(CarriedPoints())
-        splits = _splits(path, options, 6)
+        points = CarriedPoints()
+        splits = _splits(path, 6, points)
         with pytest.raises(MalformedDataError, match=re.escape(str(path))):
-            _read(splits, options)
+            _read(splits, points)
 
 
 def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
@@ -191,7 +194,7 @@ def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
         path.write_bytes(stored)
         for border in (bit // 8 - 3, bit // 8, bit // 8 + 9):
             with pytest.raises(MalformedDataError):
-                _read(cut(path, [border]), ReaderOptions(file_format="json"))
+                _read(cut(path, [border]))
         stored[at] ^= 1
 
 
@@ -202,8 +205,8 @@ def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path
     for kind, compressed in STORED.items():
         path = tmp_path / f"a.csv.{kind}"
         path.write_bytes(compressed(text.encode()))
-        made = ReaderOptions(**options).with_points(CarriedPoints())
-        found, _ = _read(_splits(path, made, 9), made)
+        points, made = CarriedPoints(), ReaderOptions(**options)
+        found, _ = _read(_splits(path, 9, points, made), points, made)
         assert found.column("id").to_pylist() == list(range(COUNT)), kind
         assert found.column("text").to_pylist() == [row["text"] for row in rows]
 
@@ -225,8 +228,7 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
     path.write_bytes(gzip.compress(data, 6))
     file = version(path)
     store = StoredPoints(LocalStateStore(str(tmp_path / "state")))
-    options = ReaderOptions(file_format="json").with_points(store)
-    made = make_format(options, SCHEMA)
+    made = _made(store)
     limit = 5 * 1024 * 1024
     pending: FileSplit | None = FileSplit(file, 0, file.size)
     ids, batches = [], 0
@@ -237,7 +239,7 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
         assert taken.split.length <= limit
         # Another process, which has the state and nothing else.
         again = StoredPoints(LocalStateStore(str(tmp_path / "state")))
-        table, _ = _read([taken.split], ReaderOptions(file_format="json").with_points(again))
+        table, _ = _read([taken.split], again)
         ids += table.column("id").to_pylist()
         pending, batches = taken.remainder, batches + 1
     assert ids == list(range(COUNT))
@@ -247,28 +249,27 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
 def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_path, data):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(data, 6))
-    options = ReaderOptions(file_format="json").with_points(CarriedPoints())
-    splits = _splits(path, options, 3)
-    gone = ReaderOptions(file_format="json").with_points(CarriedPoints())
+    points = CarriedPoints()
+    splits = _splits(path, 3, points)
     with pytest.raises(SplitReadError, match="was split are missing"):
-        _read(splits[1:2], gone)
-    made = make_format(ReaderOptions(file_format="json"), SCHEMA)
+        _read(splits[1:2], CarriedPoints())
+    made = _made(None)
     assert made.splittability(version(path)) is Splittability.WHOLE
     path = tmp_path / "a.json.zst"
     path.write_bytes(bytes(pa.Codec("zstd").compress(data)))
-    assert len(make_format(options, SCHEMA).blocks(version(path))) == 1
+    assert len(_made(points).blocks(version(path))) == 1
 
 
 def test_a_file_that_takes_too_long_to_look_through_is_read_whole(tmp_path, data, monkeypatch):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(data, 6))
-    options = ReaderOptions(file_format="json").with_points(StoredPoints(_store(tmp_path)))
+    points = StoredPoints(_store(tmp_path))
     monkeypatch.setattr(points_of_gzip, "PATIENCE", 0.01)
-    assert len(make_format(options, SCHEMA).blocks(version(path))) == 1
+    assert len(_made(points).blocks(version(path))) == 1
     monkeypatch.undo()
     # It is not looked through again at each restart.
-    again = ReaderOptions(file_format="json").with_points(StoredPoints(_store(tmp_path)))
-    assert len(make_format(again, SCHEMA).blocks(version(path))) == 1
+    again = StoredPoints(_store(tmp_path))
+    assert len(_made(again).blocks(version(path))) == 1
     assert _read([whole(path)], again)[0]["id"].to_pylist() == list(range(COUNT))
 
 
@@ -278,8 +279,8 @@ def test_a_file_has_so_many_points_at_most(tmp_path, data, monkeypatch):
     counts = []
     for most in (2000, 2):
         monkeypatch.setattr(points_of_gzip, "MOST", most)
-        options = ReaderOptions(file_format="json").with_points(CarriedPoints())
-        counts.append(len(make_format(options, SCHEMA).blocks(version(path))))
+        points = CarriedPoints()
+        counts.append(len(_made(points).blocks(version(path))))
     assert 3 >= counts[1] < counts[0]
 
 

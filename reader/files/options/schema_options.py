@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from ....checkpoint_meta.storage.units import ByteSize
-from ..case_insensitive import NameInAnyCase
+from .values import NameInAnyCase
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 

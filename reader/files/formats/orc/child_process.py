@@ -27,8 +27,8 @@ import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileSplit
-from ..io.random_access import AsFile, RandomAccess
+from .....checkpoint_meta.documents.file_split import FileSplit
+from ...io.source_file import AsFile, RandomAccess
 
 Produce = Callable[[FileSplit, pa.NativeFile | None], Iterator[pa.RecordBatch]]
 """Decodes a split: of the file that is given, or of one that it opens itself."""

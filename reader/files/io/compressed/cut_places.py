@@ -8,7 +8,7 @@ A border is a byte of a stored file at which two splits meet, and how much conte
 The first reader that comes to it decides that, durably, before any row depends on it: so two splits
 meet in one place, whatever becomes of a reader and whichever release of a decoder the next one has.
 
-Not here: finding them (`io/compressed`).
+Not here: finding them (the other modules of this folder).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ...checkpoint_meta.stores.open_store import StateStore
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.stores.open_store import StateStore
 
 FOLDER = "points"
 

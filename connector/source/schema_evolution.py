@@ -1,0 +1,146 @@
+"""What becomes of a column that a reader met and the schema does not have.
+
+The next version of the schema is stored before the reader's task fails, so that a restart goes on
+with it. Not here: the schema of the first start, and which mode a query has (`schemas.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import NewColumnsError, ProtocolError, SchemaEvolvedError, SluiceError
+from ...reader.api import Report, SplitReader
+from ...reader.files.evolution.new_columns import NewColumnsSeen
+from ...reader.files.evolution.type_growth import aligned, grown, news
+from ...reader.files.formats.registry import format_class
+from ...reader.files.options import FileFormatName
+from ...reader.files.schemas.inference import found_columns, partition_columns
+from ..options.model import SluiceOptions
+from .arrow_schema import arrow_schema_of, json_of
+
+_NAMES_SHOWN = 20
+
+
+class EvolvingReader(SplitReader[FileSplit]):
+    """Reads through another reader; ends with an error that says what becomes of new columns.
+
+    No commit is published then, so a restart reads all of it again.
+    """
+
+    def __init__(
+        self,
+        inner: SplitReader[FileSplit],
+        options: SluiceOptions,
+        schema: pa.Schema,
+        store: StateStore | None,
+    ) -> None:
+        """`store` is where versions of the schema are kept; None for a read without state."""
+        self._inner = inner
+        self._options = options
+        self._schema = schema
+        self._store = store
+
+    @override
+    def read(self, splits: Sequence[FileSplit]) -> Iterator[pa.RecordBatch | Report]:
+        try:
+            yield from self._inner.read(splits)
+        except NewColumnsSeen as seen:
+            files = [split.file for split in splits]
+            raise evolved(seen, files, self._options, self._schema, self._store) from None
+
+    @override
+    def close(self) -> None:
+        self._inner.close()
+
+
+def evolved(
+    seen: NewColumnsSeen,
+    files: Sequence[FileVersion],
+    options: SluiceOptions,
+    schema: pa.Schema,
+    store: StateStore | None,
+) -> NewColumnsError:
+    """The error for new columns, after the schema that has them is stored.
+
+    Args:
+        seen: what the reader met.
+        files: what it was given to read: more new columns in them come with the first.
+        options: as filled in by `evolution.resolved`.
+        schema: the one that the query was started with.
+        store: the state as the reader sees it; None for a read without state.
+    """
+    mode = options.mode_of_evolution
+    found = _aligned(_found(seen, files, options, schema), schema, options)
+    names = news(schema, found, widen=mode.widens)
+    shown = ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
+    if not names:
+        raise ProtocolError(
+            "a reader has found a new column that is in the schema",
+            seen.where,
+            f"columns {found.names}",
+        )
+    if not mode.adds or store is None:
+        return NewColumnsError(
+            "the data has columns that the schema does not have",
+            seen.where,
+            shown,
+            f"the {len(schema)} columns of the schema (schemaEvolutionMode={mode})",
+            (
+                "Pass a schema that has them, remove the file, or set schemaEvolutionMode to "
+                "addNewColumns (for a stream that is loaded without .schema(...)), rescue or "
+                "none. An inferred schema may need a larger sample: inferSampleFiles, "
+                "inferSampleBytes."
+            ),
+        )
+
+    def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
+        current = schema if before is None else arrow_schema_of(before.schema)
+        more = _aligned(found, current, options)
+        return json_of(grown(current, more, widen=mode.widens)), f"{shown}, in {seen.where}"
+
+    version = SchemaHistory(store).grow(grow).version
+    return SchemaEvolvedError(
+        "the data has new columns, and the schema that has them is stored",
+        seen.where,
+        shown,
+        f"the {len(schema)} columns that the query was started with",
+        f"Load the stream and start the query again: it goes on with version {version} of the "
+        "schema, and nothing is lost. pyspark_sluice.run_with_evolution does that by itself.",
+    )
+
+
+def _found(
+    seen: NewColumnsSeen, files: Sequence[FileVersion], options: SluiceOptions, schema: pa.Schema
+) -> pa.Schema:
+    """What the reader met, and what else the files that it was given have."""
+    if seen.found is not None:
+        found, rest = pa.schema(list(seen.found)), files
+    else:
+        found = found_columns([file for file in files if file.path == seen.where][:1], options)
+        rest = [file for file in files if file.path != seen.where]
+    found = grown(found, partition_columns(files, options), widen=False)
+    try:
+        more = found_columns(rest[: options.infer_sample_files], options, schema)
+    except SluiceError:
+        # Files that cannot be read are named when it is their turn.
+        return found
+    made = format_class(options.file_format)
+    if made.says_columns:
+        return grown(found, more, widen=options.mode_of_evolution.widens)
+    return pa.schema(
+        list(made.common_columns(pa.struct(list(found)), pa.struct(list(more)), files[0]))
+    )
+
+
+def _aligned(found: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa.Schema:
+    """`found` in the spelling of `current`, for formats whose columns do not go by case."""
+    if options.file_format == FileFormatName.JSON:
+        return found
+    return pa.schema(list(aligned(pa.struct(list(found)), pa.struct(list(current)))))

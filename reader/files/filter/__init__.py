@@ -1,1 +1,0 @@
-"""The `filter` option: its text, its conditions, and what they leave out."""
