@@ -15,7 +15,6 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
-from pyspark_sluice.reader.files.io.compressed.cut_places import Points
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
@@ -33,7 +32,6 @@ class Query:
         self.store = open_store(self.state)
         self.options = {"path": str(self.data), "discoveryInterval": "20ms", **options}
         self.done = NO_CHECKPOINT
-        self.points: Points | None = None
         self.settings: dict[str, Any] = {
             "parallelism": 2,
             "commit_patience": 0.0,
@@ -44,8 +42,6 @@ class Query:
     def start(self) -> None:
         """A new incarnation, which claims an epoch when it is asked for a batch."""
         options = parse_options(self.options, streaming=False)
-        if self.points is not None:
-            options = options.with_points(self.points)
         self.source = FileSource(options, SCHEMA)
         settings = CoordinatorSettings(**self.settings)
         self.coordinator = Coordinator(self.source, self.store, settings)

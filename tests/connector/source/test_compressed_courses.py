@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source import file_source
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import Trial
 from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED, check_rows
@@ -28,8 +29,6 @@ from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs
 from pyspark_sluice.reader.files.io.compressed.cut_places import (
     CarriedPoints,
-    Points,
-    StoredPoints,
     take_over,
 )
 
@@ -74,28 +73,16 @@ class Course:
         self.trial = self.begin(limits)
 
     def begin(self, limits: BatchLimits, savepoint: StartingState | None = None) -> Trial:
-        made: list[Trial] = []
-
         def make_source() -> FileSource:
             stored, content = RELEASES[self.processes % len(RELEASES)]
             self.processes += 1
             self.patch.setattr(codecs, "_CHUNK", stored)
             self.patch.setattr(splittable_codecs, "_STEP", content)
-            store = made[0]._store() if made else MemoryStateStore()
-            return FileSource(self.options.with_points(self.points(store)), SCHEMA)
+            return FileSource(self.options, SCHEMA)
 
-        made.append(
-            Trial(
-                make_source,
-                limits=limits,
-                checkpoints_ahead=self.ahead,
-                starting_state=savepoint,
-            )
+        return Trial(
+            make_source, limits=limits, checkpoints_ahead=self.ahead, starting_state=savepoint
         )
-        return made[0]
-
-    def points(self, store: Any) -> Points:
-        return StoredPoints(store)
 
     def land(self, rows: int) -> None:
         first = len(self.landed)
@@ -164,13 +151,9 @@ def test_a_file_is_cut_to_the_limit_and_ahead_of_the_batch_that_runs(tmp_path, m
     assert max(bytes_of) <= max(2 * SHARE, -(-size // splittable_codecs.SHARES))
 
 
-class ForgetsBorders(Course):
-    def points(self, store):
-        return Forgets()
-
-
 def test_a_border_that_each_reader_decides_for_itself_loses_or_doubles_rows(tmp_path, monkeypatch):
-    course = ForgetsBorders(tmp_path, BatchLimits(bytes=SHARE), monkeypatch)
+    monkeypatch.setattr(file_source, "_points", lambda store: Forgets())
+    course = Course(tmp_path, BatchLimits(bytes=SHARE), monkeypatch)
     course.land(120)
     with pytest.raises(AssertionError, match=r"rows (lost|doubled)"):
         course.end(0)

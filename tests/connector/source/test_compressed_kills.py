@@ -39,7 +39,6 @@ def _last(place: Path, name: str) -> CheckpointRef:
 
 def main(root: Path) -> None:
     """One process of the query, until all is read or it is killed."""
-    from pyspark_sluice.reader.files.io.compressed.cut_places import StoredPoints
     from pyspark_sluice.tests.connector.queries import Query
 
     # Each process has another release of the decoder.
@@ -50,7 +49,6 @@ def main(root: Path) -> None:
     query = Query(root)
     query.coordinator.close()
     query.settings["limits"] = BatchLimits(bytes=SHARE)
-    query.points = StoredPoints(query.store)
     query.start()
     query.done, logged = _last(root, "commit"), _last(root, "offset")
     while len(list(root.glob("commit*"))) < splittable_codecs.SHARES:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
 from pyspark_sluice.errors import SplitReadError
-from pyspark_sluice.reader.files.formats.api import Splittability
+from pyspark_sluice.reader.files.formats.api import FormatContext, Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
@@ -30,6 +30,7 @@ from pyspark_sluice.reader.files.testing import CONTEXT, cut, version
 from pyspark_sluice.tests.reader.files.io.test_codecs import MEMBERS
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+JSON = ReaderOptions(file_format="json")
 COUNT = 2_000
 SUFFIX = {"gzip": "gz", "hadoop lz4": "lz4", "hadoop snappy": "snappy"}
 KINDS = [kind for kind in MEMBERS if kind not in ("bzip2", "zstd")]
@@ -61,13 +62,13 @@ def _file(root, kind="deflate"):
 
 
 def _splits(path, points):
-    made = make_format(ReaderOptions(file_format="json").with_points(points), SCHEMA)
+    made = make_format(JSON, SCHEMA, FormatContext(points=points))
     assert made.splittability(version(path)) is Splittability.LIMITS
     return cut(path, [block.start for block in made.blocks(version(path))])
 
 
 def _steps(split, points):
-    reader = FileSplitReader(SCHEMA, ReaderOptions(file_format="json").with_points(points), CONTEXT)
+    reader = FileSplitReader(SCHEMA, JSON, CONTEXT, points=points)
     return (i for i in reader.read([split]) if isinstance(i, pa.RecordBatch))
 
 
@@ -184,8 +185,7 @@ def test_rapidgzip_may_come_and_go_within_a_file(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(_lines() * 12, 6))
     monkeypatch.setattr(points_of_gzip, "SPACING", 1)
     points, found = CarriedPoints(), []
-    options = ReaderOptions(file_format="json").with_points(points)
-    made, file = make_format(options, SCHEMA), version(path)
+    made, file = make_format(JSON, SCHEMA, FormatContext(points=points)), version(path)
     done, borders = 0, []
     for is_there in (False, True, False, True):
         monkeypatch.setattr(points_of_gzip, "can_find_points", lambda there=is_there: there)
