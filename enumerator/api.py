@@ -60,7 +60,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @property
     def store(self) -> StateStore | None:
-        """The state of the query, for objects of the source's own; None where there is none."""
+        """The state of the query, for objects of the source's own; None without such."""
         return None
 
     @property

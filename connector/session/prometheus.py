@@ -15,7 +15,7 @@ number within the query. The series of a query that has ended stay for `keep_sec
 `sluice_up` 0, so that an alert can fire.
 
 Ages are computed when they are asked for. Spark reports on a query after each trigger only, so a
-query that hangs reports nothing, and a figure that was taken over as it came would stand still.
+query that hangs reports nothing, and a figure that was taken over as it came would not change.
 
 Not here: who computes the figures (the enumerator and its coordinator).
 """

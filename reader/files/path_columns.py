@@ -205,7 +205,7 @@ def _misfit(name: str, directory: str, found: str, expected: str) -> SchemaMisma
 
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What stands in a path for null."""
+"""What a path has for null."""
 
 _types = pa.types
 _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
@@ -217,12 +217,12 @@ def unescaped(text: str) -> str:
 
 
 def value_of(text: str, kind: pa.DataType, zone: str) -> pa.Scalar:
-    """The value that `text`, as it stands in the path, has in a column of this type.
+    """The value that `text`, as written in the path, has in a column of this type.
 
     Timestamps that name no zone are in `zone`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a value of that type.
     """
     if not text:
         raise ValueError("there is nothing after the equals sign")

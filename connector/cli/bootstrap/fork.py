@@ -220,7 +220,7 @@ class StartingPoint:
     view: StateView
     ref: CheckpointRef
     is_complete: bool
-    """Its readers are through: Spark went on, or all of them have acknowledged it."""
+    """Its readers have finished: Spark went on, or all of them have acknowledged it."""
 
 
 def starting_point(store: StateStore, at: str, at_time: str) -> StartingPoint:
@@ -228,7 +228,7 @@ def starting_point(store: StateStore, at: str, at_time: str) -> StartingPoint:
 
     Raises:
         OptionError: no such checkpoint, or files that it would read have been cleaned up, or the
-            state is none of files.
+            state is not of files.
         StateError: no state, or it is damaged.
     """
     view = StateView(store)

@@ -157,7 +157,7 @@ class FrozenLedger(FrozenState):
 
 
 def give_back() -> None:
-    """Whatever is free goes back, where the C library knows how (glibc); some milliseconds."""
+    """Gives free memory back to the system where the C library can (glibc); some milliseconds."""
     pa.default_memory_pool().release_unused()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

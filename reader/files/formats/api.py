@@ -87,7 +87,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class FormatContext:
-    """What a format is told of the query, besides its columns and the options."""
+    """What a format learns of the query, in addition to its columns and the options."""
 
     columns: frozenset[str] = frozenset()
     """All columns of the query: some are not in files, but in their paths or made by the reader."""

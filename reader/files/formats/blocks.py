@@ -227,7 +227,7 @@ _NUMBER = 16
 
 
 def expanded(batch: pa.RecordBatch) -> int:
-    """Bytes of a batch in which each value stands by itself, at most."""
+    """Bytes of a batch in which each value is stored by itself, at most."""
     return int(batch.nbytes) + sum(map(_beyond, batch.columns))
 
 
@@ -240,7 +240,7 @@ def longest_values(array: pa.Array) -> Iterator[int]:
 
 
 def _beyond(array: pa.Array) -> int:
-    """The same of a column, besides the bytes it has; the longest value counts for each."""
+    """The same of a column, in addition to the bytes it has; the longest value counts for each."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return len(array) * _longest(array.dictionary)

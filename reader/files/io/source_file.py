@@ -45,7 +45,7 @@ class RandomAccess(Protocol):
         """Bytes from `position`: `count` of them, fewer only at the end of the file version."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class AsFile(io.RawIOBase):
@@ -101,7 +101,7 @@ def _place(file: FileVersion) -> str:
 
 
 class SourceFile:
-    """One version of one file, of whatever file system; each way to open it checks the version.
+    """One version of one file, of any file system; each way to open it checks the version.
 
     Raises:
         FileVanishedError: it is gone.
@@ -157,7 +157,7 @@ class SourceFile:
 
         Raises:
             FileVanishedError: it is gone.
-            FileChangedError: it is empty, so somebody is about to write it anew.
+            FileChangedError: it is empty, so somebody is about to write it again.
         """
         file = self.file
         with naming(file):
@@ -181,7 +181,7 @@ def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[b
 
 
 def _descriptor(file: FileVersion) -> int:
-    # Of systems that know text files, this is none.
+    # On systems that distinguish text files, this is a binary file.
     return os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
 

@@ -44,7 +44,7 @@ class NameInAnyCase(StrEnum):
 
     @classmethod
     def other_names(cls) -> Mapping[str, str]:
-        """What else is understood, in lower case, and the name that it stands for."""
+        """What else is understood, in lower case, and the name that it means."""
         return {}
 
     @classmethod

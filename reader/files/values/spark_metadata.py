@@ -158,7 +158,7 @@ class _ZoneRules:
     """Of local time from UTC before 1900, as the older rules have it."""
 
     amount: int
-    """What is added to instants, besides the days of the calendar."""
+    """What is added to instants, in addition to the days of the calendar."""
 
     starts: tuple[int, ...] = ()
     amounts: tuple[int, ...] = ()
@@ -169,14 +169,14 @@ class HybridCalendar:
     """The hybrid calendar as it was kept in one time zone."""
 
     def __init__(self, zone: str) -> None:
-        """`zone` is the one that the writer's virtual machine was in.
+        """`zone` is the one that the writer's JVM was in.
 
         Raises:
             ValueError: a zone whose old rules are not known.
         """
         self._rules = _rules_of(zone)
         cutover = _FIRST_GREGORIAN_DAY * _DAY - self._rules.offset
-        # In Spark's table the last amount of every zone is none.
+        # In Spark's table the last amount of every zone is zero.
         self._same_from = self._rules.starts[-1] if self._rules.starts else cutover
 
     def dates(self, array: pa.Array) -> pa.Array:

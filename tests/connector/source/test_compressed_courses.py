@@ -1,4 +1,4 @@
-"""Compressed files that cannot be entered, in batches: whatever happens in whatever order.
+"""Compressed files that cannot be entered, in batches: events in any order.
 
 Each process has another release of the decoder, which takes in and gives out other amounts at a
 time: so readers would disagree about where their splits meet, were that not decided once.

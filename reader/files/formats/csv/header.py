@@ -1,4 +1,4 @@
-"""What stands before the records of a CSV file: rows to skip, and a header that names the columns.
+"""What is before the records of a CSV file: rows to skip, and a header that names the columns.
 
 Not here: how it is cut into names (`record_splitter.py`).
 """

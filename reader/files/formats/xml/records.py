@@ -1,7 +1,7 @@
 """The bytes of each record of a split, in UTF-8, with where it begins.
 
 Records are the outermost elements whose name is `rowTag`. They are looked for in bytes, not in the
-events of a parser, so that a record that is not well-formed spoils no other. What stands in
+events of a parser, so that a record that is not well-formed spoils no other. What is in
 comments, CDATA sections, processing instructions and the DOCTYPE is no record. All of them may hold
 what looks like a start tag, so only a look from the beginning of the file tells. Not here: what a
 record means.
@@ -263,7 +263,7 @@ class RecordFinder:
         last = data.find(closes, named)
         if last < 0 or data.find(opens, named, last) >= 0:
             return -1
-        # Before the first end tag of the same name with a blank in it there is none of these.
+        # Before the first end tag of the same name with a blank in it there are no others.
         if data.find(closes[:-1], named, last) >= 0:
             return -1
         if data[named : named + 1] == b">":
@@ -273,7 +273,7 @@ class RecordFinder:
         return last if plain else -1
 
     def _skipped(self) -> bool:
-        """True once what is open besides records has ended."""
+        """True once what is open, records excepted, has ended."""
         if not self._until:
             return True
         end = self._data.find(self._until, self._at)
@@ -337,6 +337,6 @@ def _has_any(data: bytes, begins: int, ends: int) -> bool:
 
 
 def _quotes(data: bytes, begins: int, ends: int) -> bool:
-    """True if the tag's first `>` may stand within quotes."""
+    """True if the tag's first `>` may be within quotes."""
     double, single = data.count(b'"', begins, ends), data.count(b"'", begins, ends)
     return bool((double and single) or double % 2 or single % 2)

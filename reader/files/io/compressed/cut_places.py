@@ -1,12 +1,12 @@
 """Where compressed files are cut: points of gzip, and borders of what cannot be entered.
 
-A point comes with the 32 KiB of content that stand before it. Points belong to one version of a
+A point comes with the 32 KiB of content before it. Points belong to one version of a
 file, are found once, by the driver, and travel to the readers: in the state of a stream, with the
 partition of a batch read.
 
 A border is a byte of a stored file at which two splits meet, and how much content is before it.
 The first reader that comes to it decides that, durably, before any row depends on it: so two splits
-meet in one place, whatever becomes of a reader and whichever release of a decoder the next one has.
+meet in one place, also if a reader dies and the next one has another release of a decoder.
 
 Not here: finding them (the other modules of this folder).
 """
@@ -62,7 +62,7 @@ class Points(ABC):
 
     @abstractmethod
     def border(self, file: FileVersion, byte: int) -> int | None:
-        """Bytes of content before the border at `byte`; None if nobody has come to it."""
+        """Bytes of content before the border at `byte`; None if no reader has reached it."""
 
     @abstractmethod
     def keep_border(self, file: FileVersion, byte: int, content: int) -> int:

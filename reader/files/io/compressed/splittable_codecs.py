@@ -174,7 +174,7 @@ class _Places:
         self.points: dict[int, Point] = {point.start: point for point in found or ()}
 
     def content_before(self, byte: int) -> int:
-        """Decompresses all of it where nobody has come to a border yet."""
+        """Decompresses all of it where no reader has reached a border yet."""
         known = self._known(byte)
         if known is not None:
             return known

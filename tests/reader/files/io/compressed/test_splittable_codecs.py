@@ -148,7 +148,7 @@ def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, k
         changed = bytearray(stored)
         changed[chance.randrange(len(stored))] ^= 1 << chance.randrange(8)
         path.write_bytes(changed)
-        # As if it had been found so: points are looked for anew.
+        # As if it had been found so: points are looked for again.
         points = CarriedPoints()
         try:
             found, _ = _read(_splits(path, 5, points), points)
