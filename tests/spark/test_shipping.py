@@ -22,6 +22,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import StandaloneCluster
+from pyspark_sluice.tests.spark_home import quick_java_options
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
@@ -55,8 +56,8 @@ def bare(**more: str) -> dict[str, str]:
         for key, value in os.environ.items()
         if not key.startswith(("PYSPARK_", "SPARK_", "PYTHON", "SLUICE_"))
     }
-    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -Xss4m", "SPARK_LOCAL_IP": "127.0.0.1"}
-    return {**kept, **quick, **more}
+    quick = {"JDK_JAVA_OPTIONS": quick_java_options(), "SPARK_HOME": _find_spark_home()}
+    return {**kept, **quick, "SPARK_LOCAL_IP": "127.0.0.1", **more}
 
 
 def sources() -> dict[str, Path]:
@@ -82,7 +83,7 @@ def places(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("PYTHONPATH", "SLUICE_TEST_PACKAGES"):
             patch.delenv(name, raising=False)
-        cluster = StandaloneCluster(home / "cluster")
+        cluster = StandaloneCluster(home / "cluster", workers=1)
     yield home, cluster.url, python
     cluster.kill()
 
@@ -95,6 +96,7 @@ def submitted(places, how, *options, cwd=None, **environment):
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.cores.max": "1",
         "spark.executor.memory": "512m",
         "spark.driver.memory": "700m",
         "spark.log.level": "ERROR",
