@@ -80,7 +80,6 @@ def _archive() -> Path:
 
 def main() -> None:
     """Make the archive of classes, if it is missing: of those that the query of the demo loads."""
-    os.environ.pop("JDK_JAVA_OPTIONS", None)
     use_a_quick_home()
     archive = _archive()
     if archive.exists():
@@ -88,7 +87,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="spark-home-", dir=archive.parent) as folder:
         home = Path(folder)
         made = home / archive.name
-        os.environ["JDK_JAVA_OPTIONS"] = f"{_QUICK} -XX:ArchiveClassesAtExit={made}"
+        # For the driver alone: its launcher is a JVM, too.
+        options = f"--driver-java-options -XX:ArchiveClassesAtExit={made} pyspark-shell"
+        os.environ["PYSPARK_SUBMIT_ARGS"] = options
         (home / "landing").mkdir()
         (home / "landing" / "one.json").write_text('{"id": 1, "text": "one"}\n')
         (home / "until").touch()
