@@ -28,7 +28,7 @@ def test_a_compressed_file_is_read_in_batches_and_goes_on_in_its_middle(lake, da
     query = lake.start({"processingTime": "0 seconds"}, **limits)
     # Spark refuses to begin over a half-written log: what is stopped has a batch behind it.
     first = lake.checkpoint / "commits" / "0"
-    until(lambda: not query.isActive or first.exists(), "first batch", 120)
+    until(lambda: not query.isActive or first.exists(), "first batch")
     query.stop()
     assert query.exception() is None
     lake.drain(**limits)

@@ -153,12 +153,12 @@ def test_entities_are_never_expanded_and_nothing_is_fetched(tmp_path):
     external = (EXTERNAL % secret.as_uri()).encode()
     for head, name in ((LAUGHS, b"a29"), (external, b"x")):
         content = head + b"<rs><r><a>&%s;</a></r><r><a>1</a></r></rs>" % name
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(MalformedDataError, match="undefined entity"):
             _rows(tmp_path, content, schema)
         rows = _rows(tmp_path, content, schema, mode="DROPMALFORMED")
         assert rows == [{"a": "1"}]
-        assert time.monotonic() - began < 5
+        assert time.process_time() - began < 5
 
 
 def test_a_doctype_without_an_end_is_refused(tmp_path):
