@@ -49,9 +49,8 @@ def published_only(watch: Watch) -> bool:
 
 
 def _is_ahead(watch: Watch) -> bool:
-    published = watch.checkpoints()
-    unknown = all(watch.of_batch(batch) != published[-1] for batch in watch.offsets())
-    return unknown and _is_new(watch, published[-1])
+    newest = watch.checkpoints()[-1]
+    return watch.of_batch(max(watch.offsets())) != newest and _is_new(watch, newest)
 
 
 def _is_new(watch: Watch, checkpoint: Checkpoint) -> bool:
@@ -74,8 +73,9 @@ def between_tasks_and_commit(watch: Watch) -> bool:
 def idle(watch: Watch) -> bool:
     """Spark has committed everything that there was to read, and has begun nothing since."""
     done = watch.of_batch(max(watch.commits())) if watch.commits() else None
-    quiet = done is not None and _is_new(watch, done) and watch.running() is None
-    return quiet and not _is_ahead(watch) and _files_read(watch) % FILES == 0
+    if done is None or not _is_new(watch, done):
+        return False
+    return watch.running() is None and _files_read(watch) % FILES == 0
 
 
 def _files_read(watch: Watch) -> int:
