@@ -22,7 +22,6 @@ from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import StandaloneCluster
-from pyspark_sluice.tests.spark_home import quick_java_options
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
@@ -56,8 +55,8 @@ def bare(**more: str) -> dict[str, str]:
         for key, value in os.environ.items()
         if not key.startswith(("PYSPARK_", "SPARK_", "PYTHON", "SLUICE_"))
     }
-    quick = {"JDK_JAVA_OPTIONS": quick_java_options(), "SPARK_HOME": _find_spark_home()}
-    return {**kept, **quick, "SPARK_LOCAL_IP": "127.0.0.1", **more}
+    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -Xss4m", "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**kept, **quick, **more}
 
 
 def sources() -> dict[str, Path]:

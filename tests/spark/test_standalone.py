@@ -12,11 +12,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import BUCKET, standalone
-from pyspark_sluice.tests.spark_home import quick_java_options
 
 RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
 PROGRAM = Path(__file__).parent / "programs" / "standalone_query.py"
@@ -46,11 +44,8 @@ def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[st
 def _submit(master: str, recipe: str, *arguments: Path) -> None:
     """A recipe of the examples, as it stands."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
-    quick = {
-        "SPARK_HOME": _find_spark_home(),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "JDK_JAVA_OPTIONS": quick_java_options(),
-    }
+    # A machine that lives for seconds: thorough compilation does not pay.
+    quick = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
     small = {
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
