@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 
     from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 
-# Machines that live for seconds or minutes: thorough compilation does not pay. Frames are larger
-# without it.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -Xss4m")
 use_a_quick_home()
 
-# dev: a person waits. ci: the same examples every time, as a regression test. nightly: a search.
+# dev: a person waits. ci: the same examples every time, as a regression test. sweeps: ten times as
+# many, others each time. nightly: a search.
 # A strategy that filters much is a matter of the strategy's speed as well.
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 settings.register_profile(
     "dev", max_examples=50, deadline=None, suppress_health_check=_SLOW_MACHINE
 )
 settings.register_profile(
-    "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
+    "ci", max_examples=50, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
+)
+settings.register_profile(
+    "sweeps",
+    max_examples=500,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_SLOW_MACHINE,
 )
 settings.register_profile(
     "nightly",

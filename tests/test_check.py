@@ -12,7 +12,7 @@ import pytest
 from pyspark_sluice.tests.patience import PATIENCE
 
 CHECK = Path(__file__).resolve().parent.parent / "tools" / "check.sh"
-FAILS_ON = '#!/bin/sh\ncase "$*" in *"$FAILING"*) exit 3;; esac\n'
+FAILS_ON = '#!/bin/sh\ncase "$0 $*" in *"$FAILING"*) exit 3;; esac\n'
 """A tool that fails on a certain argument."""
 
 
@@ -36,10 +36,11 @@ def clone(tmp_path):
         ("nothing that is there", 0),
         ("format", 3),
         ("-p pyspark_sluice", 3),
-        ("-m not spark tests/reader", 3),
-        ("-m not spark tests --ignore tests/reader", 3),
-        ("-m drivers", 3),
-        ("-m spark and not drivers", 3),
+        ("-m not drivers and not sweep tests/reader", 3),
+        ("-m not spark and not drivers and not sweep tests --ignore tests/reader", 3),
+        ("-m drivers and not sweep tests/spark", 3),
+        ("-m spark and not drivers and not sweep tests --ignore tests/reader", 3),
+        ("site", 3),
     ],
 )
 def test_the_run_fails_if_and_only_if_one_of_its_steps_does(clone, failing, expected):

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Everything a change has to pass, cheapest first. Called by `make test`, which prepares .venv.
-# With --quick neither Spark nor slow tests nor the site; with a path below tests/ only its tests.
+# With --quick neither Spark nor slow tests nor the site; with a path below tests/ only its tests;
+# with --sweeps what all of these leave out.
 set -eu
 cd "$(dirname "$0")/.."
 bin="$PWD/.venv/bin"
@@ -20,6 +21,22 @@ export JAVA_HOME
 # The profile that tests/conftest.py gives to hypothesis; dev and nightly are the others.
 export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-ci}"
 
+types_and_borders() {
+    MYPYPATH="$PWD/.venv/typing" step "$bin/mypy" -p pyspark_sluice
+    step "$bin/lint-imports"
+}
+
+# A Spark that starts in half of the time pays for this after six starts.
+archive() {
+    "$bin/python" -m pyspark_sluice.tests.spark_home
+}
+
+if [ "${1:-}" = --sweeps ]; then
+    archive
+    # Tests of properties look at ten times as many examples, and at others each time.
+    HYPOTHESIS_PROFILE=sweeps tests --durations 10 -m "sweep or hypothesis" tests
+    exit
+fi
 if [ -n "${1:-}" ] && [ "$1" != --quick ]; then
     tests --durations 5 "tests/$1"
     exit
@@ -27,32 +44,43 @@ fi
 
 step "$bin/ruff" format --check .
 step "$bin/ruff" check .
-MYPYPATH="$PWD/.venv/typing" step "$bin/mypy" -p pyspark_sluice
-step "$bin/lint-imports"
 if [ "${1:-}" = --quick ]; then
-    tests -q -m "not spark and not drivers and not slow" tests
+    types_and_borders
+    tests -q -m "not spark and not drivers and not slow and not sweep" tests
     exit
 fi
-step tools/site.sh "$bin"
 
-# Four runs side by side: those with Spark wait more than they compute.
 output="$(mktemp -d)" runs=""
 # What fails in a trap would be the status of the whole.
 trap 'for run in $runs; do kill "${run#*=}" 2>/dev/null || true; done; rm -rf "$output"' EXIT
 beside() {
     name="$1"
     shift
-    tests --durations 10 "$@" >"$output/$name" 2>&1 &
+    "$@" >"$output/$name" 2>&1 &
     runs="$runs $name=$!"
 }
-beside drivers -m drivers tests
-beside readers -m "not spark" tests/reader
-beside others -m "not spark" tests --ignore tests/reader
-echo "--- pytest: tests in one session of Spark here, all others beside them"
+lane() {
+    chosen="$1"
+    shift
+    tests --durations 10 -m "$chosen and not sweep" "$@"
+}
+archive &
+runs="archive=$!"
+types_and_borders
+wait "${runs#*=}"
+runs=""
+
+# All others side by side: what runs with Spark waits more than it computes. Each of the four runs
+# of pytest takes about as long as the others.
+beside drivers lane "drivers" tests/spark
+beside reader lane "not drivers" tests/reader
+beside others lane "not spark and not drivers" tests --ignore tests/reader
+beside site tools/site.sh "$bin"
+echo "--- pytest: queries in one session of Spark here, all others and the site beside them"
 status=0
-tests --durations 10 -m "spark and not drivers" tests || status=$?
+lane "spark and not drivers" tests --ignore tests/reader || status=$?
 for run in $runs; do
-    echo "--- pytest: ${run%%=*}"
+    echo "--- ${run%%=*}"
     wait "${run#*=}" || status=$?
     cat "$output/${run%%=*}"
 done

@@ -111,6 +111,8 @@ class Soak:
         self.figures = Figures(ground.name, seed)
         self._lander = Lander(ground, seed)
         self._epochs_killed = 0
+        self._turns: list[str] = []
+        """What is killed before anything is killed again; the last one is next."""
 
     def run(self) -> Figures:
         """Kill until enough, let it drain, count."""
@@ -146,7 +148,10 @@ class Soak:
                 message = "no new epoch after 180 s; last lines:\n" + "\n".join(driver.tail)
                 raise TimeoutError(message)
             time.sleep(self._ground.pause)
-        name = self._random.choice(self._ground.targets)
+        if not self._turns:
+            targets = self._ground.targets
+            self._turns = self._random.sample(targets, len(targets))
+        name = self._turns.pop()
         time.sleep(self._random.uniform(0.0, 2.0))
         victims = self._ground.victims(name, driver.pid)
         if not victims:

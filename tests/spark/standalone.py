@@ -72,9 +72,9 @@ class Daemon:
 
 
 class StandaloneCluster:
-    """One master, and two workers of one core each."""
+    """One master, and workers of one core each."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, workers: int = 2) -> None:
         self._home = home
         home.mkdir(parents=True, exist_ok=True)
         # What a worker passes on to its executors must not be a driver's own affairs.
@@ -99,7 +99,7 @@ class StandaloneCluster:
         self._workers: list[Daemon] = []
         try:
             self._master.wait_until("I have been elected", "the master")
-            self._workers = [self._start_worker(number) for number in range(2)]
+            self._workers = [self._start_worker(number) for number in range(workers)]
             for worker in self._workers:
                 worker.wait_until("registered with master", "a worker")
         except BaseException:

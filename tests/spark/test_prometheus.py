@@ -47,14 +47,14 @@ def test_a_running_query_s_figures_are_scraped_and_stay_when_it_has_ended(lake, 
     at, of = '{query="figures",source="0"}', '{query="figures"}'
     try:
         # The checkpoint that a report names can be one ahead of the batch.
-        until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 2, "second batch", 60)
+        until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 2, "second batch")
         found = _scraped(port)
         assert found[f"sluice_files_seen{at}"] == 4
         assert found[f"sluice_splits_outstanding{at}"] == 0
         assert found[f"sluice_checkpoint{at}"] >= 2
         assert f"sluice_batch_seconds{at}" in found
         lake.land("4.json", range(40, 50))
-        until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 3, "third batch", 60)
+        until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 3, "third batch")
         found = _scraped(port)
         # What a batch has read is counted with the next one, or with the one after that.
         assert found[f"sluice_read_rows_total{at}"] in (20, 40)

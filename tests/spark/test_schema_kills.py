@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,26 @@ from pyspark_sluice.tests.spark.programs import evolving
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
 
-def run(root: Path) -> Driver:
-    return Driver([sys.executable, evolving.__file__, str(root)], lambda line: None)
+SOME = (
+    "rescue",
+    "failOnNewColumns",
+    f"addNewColumns{evolving.BLOCKED}",
+    "addNewColumnsWithTypeWidening",
+)
+"""Each way that a stream can meet new columns once."""
+
+
+def run(homes: Iterable[Path]) -> Driver:
+    streams = list(homes)
+    command = [sys.executable, evolving.__file__, str(streams[0].parent)]
+    return Driver([*command, *(home.name for home in streams)], lambda line: None)
 
 
 class Watch:
     """Tells when a stream has met the new columns."""
 
-    def __init__(self, root: Path) -> None:
-        self.homes = [root / name for name in evolving.STREAMS]
+    def __init__(self, homes: Iterable[Path]) -> None:
+        self.homes = list(homes)
         self.blocking: dict[Path, int] = {}
         """Writing ends, held open, of what tasks wait to read from."""
 
@@ -64,8 +76,8 @@ def ids(home: Path) -> list[object]:
     return [row["id"] for row in rows(home)]
 
 
-def kill_when_all_have_met_new_columns(root: Path) -> None:
-    watch, driver = Watch(root), run(root)
+def kill_when_all_have_met_new_columns(homes: Iterable[Path]) -> None:
+    watch, driver = Watch(homes), run(homes)
     try:
 
         def all_met():
@@ -78,24 +90,31 @@ def kill_when_all_have_met_new_columns(root: Path) -> None:
         watch.let_go()
 
 
-def drain(root: Path) -> None:
-    driver = run(root)
+def drain(homes: Iterable[Path]) -> None:
+    driver = run(homes)
     try:
         assert driver.wait(PATIENCE) == 0, "\n".join(driver.tail)
     finally:
         driver.kill()
 
 
-def test_a_kill_between_new_columns_and_the_restart_loses_and_doubles_nothing(tmp_path):
-    homes = {name: tmp_path / name for name in evolving.STREAMS}
-    kill_when_all_have_met_new_columns(tmp_path)
+@pytest.mark.parametrize(
+    "streams",
+    [
+        pytest.param(SOME, id="some"),
+        pytest.param(evolving.STREAMS, id="all", marks=pytest.mark.sweep),
+    ],
+)
+def test_a_kill_between_new_columns_and_the_restart_loses_and_doubles_nothing(tmp_path, streams):
+    homes = {name: tmp_path / name for name in streams}
+    kill_when_all_have_met_new_columns(homes.values())
     for name, home in homes.items():
         stored = name.startswith("add") and not name.endswith(evolving.BLOCKED)
         assert evolving.second_version(home).exists() == stored, name
         held = name in ("rescue", "none")
         assert ids(home) == list(range((3 if held else 1) * evolving.ROWS)), name
 
-    drain(tmp_path)
+    drain(homes.values())
     for name, home in homes.items():
         found = rows(home)
         assert [row["id"] for row in found] == list(range(3 * evolving.ROWS)), name

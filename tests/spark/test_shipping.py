@@ -82,7 +82,7 @@ def places(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("PYTHONPATH", "SLUICE_TEST_PACKAGES"):
             patch.delenv(name, raising=False)
-        cluster = StandaloneCluster(home / "cluster")
+        cluster = StandaloneCluster(home / "cluster", workers=1)
     yield home, cluster.url, python
     cluster.kill()
 
@@ -95,6 +95,7 @@ def submitted(places, how, *options, cwd=None, **environment):
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.cores.max": "1",
         "spark.executor.memory": "512m",
         "spark.driver.memory": "700m",
         "spark.log.level": "ERROR",

@@ -1,4 +1,4 @@
-"""The short form of the soak; `make soak` is the long one."""
+"""The short form of the soak: what is killed is killed once. `make soak` is the long one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 
 @pytest.mark.spark
 @pytest.mark.drivers
-def test_five_random_kills_of_a_stream_into_a_table_leave_each_row_and_no_file_too_many(tmp_path):
+@pytest.mark.parametrize("kills", [3, pytest.param(5, marks=pytest.mark.sweep)])
+def test_random_kills_of_a_stream_into_a_table_leave_each_row_and_no_file_too_many(tmp_path, kills):
     ground = OneMachine(tmp_path / "soak", lands=True)
-    figures = Soak(ground, kills=5, seconds=PATIENCE, seed=12).run()
+    figures = Soak(ground, kills=kills, seconds=PATIENCE, seed=12).run()
     print(figures)
-    assert figures.kills.total() == 5
+    assert figures.kills.total() == kills
     assert figures.landed > 0
     assert (figures.lost, figures.duplicated, figures.unnamed) == (0, 0, 0), str(figures)
 
 
 @pytest.mark.spark
 @pytest.mark.drivers
+@pytest.mark.sweep
 def test_five_random_kills_lose_nothing_and_repeat_nothing(tmp_path):
     figures = Soak(OneMachine(tmp_path / "soak"), kills=5, seconds=PATIENCE, seed=11).run()
     print(figures)

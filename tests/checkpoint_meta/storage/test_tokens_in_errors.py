@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import traceback
 
@@ -13,6 +14,7 @@ from pyspark_sluice.connector.session.error_display import plainly_told
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import Queue
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.masking import masked
+from pyspark_sluice.tests.sweeps import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -64,11 +66,17 @@ def opened(server, bucket, monkeypatch):
     return found[0], Queue(f"{server.url}/1/q", options, 30)
 
 
+STATUSES = ["400 Bad Request", "403 Forbidden", "404 Not Found", "500 Internal Server Error"]
+
+
 @pytest.mark.parametrize(
-    "status", ["400 Bad Request", "403 Forbidden", "404 Not Found", "500 Internal Server Error"]
+    ("status", "kind", "known"),
+    sampled(
+        itertools.product(STATUSES, ["xml", "json"], [True, False]),
+        # The kinds of answers and the knowledge of the token in turns.
+        lambda case: (case[1] == "xml") == (case[2] == (case[0] < "404")),
+    ),
 )
-@pytest.mark.parametrize("kind", ["xml", "json"])
-@pytest.mark.parametrize("known", [True, False])
 def test_no_error_of_a_request_tells_a_token(server, opened, monkeypatch, status, kind, known):
     lake, queue = opened
     if not known:

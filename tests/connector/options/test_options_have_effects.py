@@ -364,14 +364,14 @@ def test_so_many_checkpoints_are_kept_for_so_long(begin, tmp_path, options, kept
 
 
 def test_a_batch_that_nobody_read_is_looked_for_as_long_as_is_said(begin):
-    stream = begin(maxFilesPerTrigger="1", acknowledgementTimeout="200ms")
+    stream = begin(maxFilesPerTrigger="1", acknowledgementTimeout="4s")
     stream.land("a.json", "b.json")
     stream.until(1)
     stream.at, partitions = stream.plan()
     assert len(partitions) == 1
     began = time.monotonic()
     stream.plan()
-    assert 0.2 <= time.monotonic() - began < 3.0, "by default three seconds"
+    assert time.monotonic() - began >= 4.0, "by default three seconds"
 
 
 def test_a_first_batch_that_nobody_read_is_an_error_unless_permitted(begin):

@@ -47,7 +47,8 @@ def monitored(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
 
 
 def a_healthy_day(query: MonitoredQuery) -> None:
-    for hour in range(24):
+    # Hours in which nothing else happens show no more than one of them.
+    for hour in (0, 1, 3, 4, 8, 9, 12, 13, 20, 21):
         for _ in range(2):
             query.land()
             query.batch()

@@ -227,6 +227,10 @@ class TwoFolders(HybridSource):
 class TestTwoFolders(SourceSuite):
     """Both parts write changes, and bases with objects next to them."""
 
+    @pytest.mark.sweep
+    def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
+        super().test_a_kill_at_any_operation_on_the_state(tmp_path)
+
     def make_source(self, place):
         for folder in ("old", "new"):
             (place / folder).mkdir(exist_ok=True)

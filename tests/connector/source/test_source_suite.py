@@ -26,6 +26,10 @@ class TestLogSource(SourceSuite):
     def land(self, place, part, rows):
         return Logs(place).land(part, rows, archived=0)
 
+    @pytest.mark.sweep  # The hybrid source below ends with this one.
+    def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
+        super().test_a_kill_at_any_operation_on_the_state(tmp_path)
+
 
 class TestArchivedLog(SourceSuite):
     def make_source(self, place):
@@ -51,7 +55,10 @@ class TestFileSource(SourceSuite):
         return landed
 
 
-TestTableSource = table_source_test.TestTableSource
+class TestTableSource(table_source_test.TestTableSource):
+    @pytest.mark.sweep
+    def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
+        super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 
 
 def test_the_source_on_the_page_has_sixty_lines():

@@ -7,7 +7,6 @@ compared; fails if a difference is not documented.
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import sys
 import time
@@ -65,7 +64,6 @@ def _arguments() -> argparse.Namespace:
 def _session() -> SparkSession:
     from pyspark_sluice.tests.spark_home import use_a_quick_home
 
-    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -Xss4m")
     use_a_quick_home()
     from pyspark.sql import SparkSession
 

@@ -1,9 +1,9 @@
 """A stream for each mode of evolution, all in one session that somebody kills.
 
-Usage: evolving.py ROOT. The first time each stream reads a file; then files with new columns land,
-and none gets past them: it stops, blocks in the middle of storing the next schema, or holds its
-batch open. The test kills the process then. The second time each is started again until all
-is read, and `drained` is printed.
+Usage: evolving.py ROOT STREAM.... The first time each stream reads a file; then files with new
+columns land, and none gets past them: it stops, blocks in the middle of storing the next schema, or
+holds its batch open. Whoever watches kills the process then. The second time each is started again
+until all is read, and `drained` is printed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -120,9 +120,9 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def main(root: Path) -> None:
+def main(root: Path, names: Sequence[str]) -> None:
     """The first run or the second."""
-    again = (root / STREAMS[0]).exists()
+    again = (root / names[0]).exists()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Tasks that are blocked must not keep the others' from running.
     builder = SparkSession.builder.master("local[8]").config("spark.ui.enabled", "false")
@@ -134,7 +134,7 @@ def main(root: Path) -> None:
     spark.sparkContext.setLogLevel("OFF")
     # Streams that start at the same time.
     register(spark)
-    streams = [Stream(spark, root / name) for name in STREAMS]
+    streams = [Stream(spark, root / name) for name in names]
     # Spark waits seconds for a source's process to start: not for all at once on a busy machine.
     with ThreadPoolExecutor(2) as few, ThreadPoolExecutor(len(streams)) as all_of_them:
         if again:
@@ -146,4 +146,4 @@ def main(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -26,6 +26,7 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.files.io.test_codecs import hadoop_stream, snappy_stream
 from pyspark_sluice.tests.reader.files.reading import read, whole
+from pyspark_sluice.tests.sweeps import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -191,7 +192,9 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize(
+    "codec", sampled(COMPRESSED, lambda codec: codec not in ("xz", "lz4", "hadoop.lz4"))
+)
 def test_compressed_text_without_an_end_is_refused_by_name(tmp_path, codec):
     def write(path):
         path.write_bytes(COMPRESSED[codec](b'{"a":"' + b"x" * 24_000_000))

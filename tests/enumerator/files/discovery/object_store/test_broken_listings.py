@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import pytest
@@ -11,6 +12,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import make_file_lister
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
+from pyspark_sluice.tests.sweeps import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -64,8 +66,17 @@ def _listed(server, bucket, client="obstore", **options):
     return [file.path for file in make_file_lister(parse_options(given, streaming=False))(())]
 
 
-@pytest.mark.parametrize("position", [0, 1, 4])
-@pytest.mark.parametrize(("client", "body"), [*(("obstore", b) for b in BODIES), FSSPEC])
+@pytest.mark.parametrize(
+    ("client", "body", "position"),
+    sampled(
+        [
+            (*of, position)
+            for of in [*(("obstore", body) for body in BODIES), FSSPEC]
+            for position in (0, 1, 4)
+        ],
+        lambda case: case[2] == 1 or case[:2] == ("obstore", "an error"),
+    ),
+)
 def test_a_listing_is_complete_or_an_error(server, lake, body, position, client):
     server.fault = Answered(BODIES[body], {position})
     try:
@@ -91,8 +102,10 @@ def test_a_bucket_that_is_missing_in_the_middle_of_a_listing_is_no_empty_path(
         _listed(server, lake, failOnMissingPath="false")
 
 
-@pytest.mark.parametrize("position", [0, 2])
-@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize(
+    ("body", "position"),
+    sampled(itertools.product(BODIES, [0, 2]), lambda case: case[1] == 2 or case[0] == "an error"),
+)
 def test_names_of_the_state_are_complete_or_an_error(server, lake, body, position):
     opened = open_bucket(f"s3://{lake}", {**server.options, "retry_config": {"max_retries": 1}})
     assert opened is not None

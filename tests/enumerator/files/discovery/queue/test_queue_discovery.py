@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 import uuid
@@ -276,11 +277,11 @@ def test_what_is_held_is_kept_from_others_for_as_long_as_it_takes(
     queue = make_queue()
     stream = open_stream(queue)
     stream.found()
-    stream.discovery._inbox._queue.visibility = 2
+    stream.discovery._inbox._queue.visibility = 4
     _put(server, bucket, "in/a")
     sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/a")))
     stream.found_within()
-    time.sleep(3.5)
+    time.sleep(6.0)
     assert _left(sqs, queue) == (0, 1), "the message has become visible to others"
     assert stream.figures.get("redelivered", 0) == 0
 
@@ -497,11 +498,14 @@ def test_messages_are_not_received_without_end(
     first = stream.found_within(count=20)
     time.sleep(0.3)
     assert stream.figures["held"] <= 30
-    found = first
-    for checkpoint in range(1, 9):
-        stream.checkpoint(checkpoint)
-        time.sleep(0.2)
-        found += stream.found()
+    found, checkpoints = first, itertools.count(1)
+
+    def all_found():
+        stream.checkpoint(next(checkpoints))
+        found.extend(stream.found())
+        return len(found) >= len(keys)
+
+    wait_until(all_found, lambda: found)
     assert sorted(found) == keys
 
 

@@ -28,9 +28,9 @@ def test_a_name_that_keeps_an_expression_busy_is_named_with_it():
 
 @pytest.mark.parametrize("expression", ["(a*)*b", ".*.*.*x", "(foo|bar)*c"])
 def test_what_only_looks_dangerous_is_done_at_once(expression):
-    began = time.monotonic()
+    began = time.process_time()
     assert NameRule(ignored=expression).reads("a" * 250 + "y")
-    assert time.monotonic() - began < PATTERN_SECONDS
+    assert time.process_time() - began < PATTERN_SECONDS
 
 
 def test_a_pattern_that_would_take_for_ever_stops_the_query_and_is_named(tmp_path):

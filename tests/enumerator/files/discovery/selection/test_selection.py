@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import uuid
 
 import fsspec
@@ -177,16 +176,14 @@ def test_files_older_than_the_age_are_counted_and_passed_over(tmp_path):
 
 
 def test_a_file_is_taken_when_it_has_settled(tmp_path):
-    discovery, ledger = make_discovery(tmp_path, settle_time=2_000_000), Ledger()
-    old = land(tmp_path, "old", age=100)
-    growing = land(tmp_path, "growing")
+    discovery, ledger = make_discovery(tmp_path, settle_time=1_800_000_000), Ledger()
+    old = land(tmp_path, "old", age=2000)
+    growing = land(tmp_path, "growing", age=900)
     assert ledger.take(discovery) == [old]
     assert discovery.skipped.counts == {"settleTime": 1}
-    time.sleep(1.2)
     land(tmp_path, "growing", "xx")
-    time.sleep(1.2)
     assert ledger.take(discovery) == []
-    time.sleep(1)
+    land(tmp_path, "growing", "xx", age=2000)
     (files,) = list(discovery.listing(ledger))
     assert (list(files.paths), files.sizes.tolist()) == ([growing], [2])
 

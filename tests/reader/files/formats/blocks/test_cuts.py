@@ -24,7 +24,10 @@ def files(write: Any) -> dict[str, Any]:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    # A file takes as long to read as fifty values to draw.
+    max_examples=settings().max_examples // 5,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_any_cuts_give_the_rows_of_the_whole_file(

@@ -153,12 +153,12 @@ def test_entities_are_never_expanded_and_nothing_is_fetched(tmp_path):
     external = (EXTERNAL % secret.as_uri()).encode()
     for head, name in ((LAUGHS, b"a29"), (external, b"x")):
         content = head + b"<rs><r><a>&%s;</a></r><r><a>1</a></r></rs>" % name
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(MalformedDataError, match="undefined entity"):
             _rows(tmp_path, content, schema)
         rows = _rows(tmp_path, content, schema, mode="DROPMALFORMED")
         assert rows == [{"a": "1"}]
-        assert time.monotonic() - began < 5
+        assert time.process_time() - began < 5
 
 
 def test_a_doctype_without_an_end_is_refused(tmp_path):
@@ -191,10 +191,11 @@ def peak():
     return int(status["VmHWM"].split()[0]) * 1024
 
 schema = pa.schema([("a", pa.string()), ("t", pa.list_(pa.string()))])
-read_rows([Path(sys.argv[1])], schema, file_format="xml", row_tag="r")
+options = json.loads(sys.argv[3])
+read_rows([Path(sys.argv[1])], schema, **options)
 before, error = peak(), ""
 try:
-    read_rows([Path(sys.argv[2])], schema, file_format="xml", row_tag="r")
+    read_rows([Path(sys.argv[2])], schema, **options)
 except MalformedDataError as err:
     error = str(err)
 print(json.dumps([peak() - before, error]))
@@ -203,22 +204,22 @@ print(json.dumps([peak() - before, error]))
 
 def _unclosed(out):
     out.write(b"<rs><r><a>1</a>")
-    for _ in range(300):
+    for _ in range(100):
         out.write(b"<x>some text</x>" * (1 << 16))
 
 
 def _unclosed_attribute(out):
     out.write(b"<rs><r a='")
-    for _ in range(300):
+    for _ in range(100):
         out.write(b"x" * (1 << 20))
 
 
 def _tiny_elements(out):
-    out.write(b"<rs><r>" + b"<t/>" * 12_000_000 + b"</r></rs>")
+    out.write(b"<rs><r>" + b"<t/>" * 4_000_000 + b"</r></rs>")
 
 
 def _tiny_attributes(out):
-    out.write(b"<rs><r>" + b"<t k=''/>" * 5_000_000 + b"</r></rs>")
+    out.write(b"<rs><r>" + b"<t k=''/>" * 1_600_000 + b"</r></rs>")
 
 
 @pytest.mark.slow
@@ -230,15 +231,16 @@ def test_a_record_that_is_too_large_is_refused_by_name_within_the_bound(tmp_path
     small.write_bytes(b"<rs><r><a>1</a></r></rs>")
     with bomb.open("wb") as out:
         write(out)
+    options = {**XML, "max_record_bytes": "16m"}
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", _READ, str(small), str(bomb)],
+        [sys.executable, "-c", _READ, str(small), str(bomb), json.dumps(options)],
         check=True, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     grown, error = json.loads(done.stdout)
     assert f"a record is longer than maxRecordBytes: {bomb}, byte 4;" in error
     assert "set maxRecordBytes higher" in error
-    assert grown < held_at_most(ReaderOptions(**XML))
+    assert grown < held_at_most(ReaderOptions(**options))
     assert time.monotonic() - began < PATIENCE / 2
 
 
