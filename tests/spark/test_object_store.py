@@ -181,7 +181,7 @@ def test_what_a_queue_tells_of_is_ingested_once_through_a_restart(server, bucket
     keys = [on.put(f"{i}.json", range(100 * i, 100 * i + 5)) for i in range(1, 9)]
     tell(*keys, *keys[::-1], "in/never.json")
     until(lambda: sum(lake.ingested().values()) == 50, "rows that the queue told of")
-    # The batch is through when Spark asks for the next; then the messages go.
+    # The batch has finished when Spark asks for the next; then the messages go.
     until(lambda: left() == 0, "empty queue")
     query.stop()
     again = [name for name in server.names if name.startswith("LIST") and "prefix=in" in name]

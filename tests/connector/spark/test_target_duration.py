@@ -35,7 +35,7 @@ def clock(monkeypatch):
 
 
 def run(stream, clock, files):
-    """(files, seconds) of each batch until so many are through."""
+    """(files, seconds) of each batch until so many have finished."""
     found: list[tuple[int, float]] = []
     while sum(rows for rows, _ in found) < files:
         rows = len(stream.batch())

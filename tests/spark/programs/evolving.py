@@ -2,7 +2,7 @@
 
 Usage: evolving.py ROOT STREAM.... The first time each stream reads a file; then files with new
 columns land, and none gets past them: it stops, blocks in the middle of storing the next schema, or
-holds its batch open. Whoever watches kills the process then. The second time each is started again
+holds its batch open. The test kills the process then. The second time each is started again
 until all is read, and `drained` is printed.
 """
 
