@@ -249,7 +249,12 @@ def _repeating(table: pa.Table) -> list[str]:
 
 
 def _repeats(table: pa.Table, leaf: Leaf) -> bool:
-    sample = table.column(leaf.name).slice(0, _SAMPLE)
+    column = table.column(leaf.name)
+    # Of values that hardly ever repeat, a few say so, in a tenth of the time.
+    few = column.slice(0, _SAMPLE // 10)
+    if len(column) >= _SAMPLE and pc.count_distinct(few).as_py() >= 0.98 * len(few):
+        return False
+    sample = column.slice(0, _SAMPLE)
     return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample))
 
 

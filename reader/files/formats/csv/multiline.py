@@ -142,9 +142,12 @@ class CsvDocuments:
             lines = _as_lines(data[:used], document.line_break, marks)
         if not lines:
             return None
-        if not lines.strip(b"\n"):
+        if lines.startswith(b"\n") and not lines.strip(b"\n"):
             return None, used
-        columns = self._fast.parse(lines, document.names, lines=False)
+        is_as_seen = document.line_break == "\n"
+        columns = self._fast.parse(
+            lines, document.names, lines=False, marks=marks.up_to(used) if is_as_seen else None
+        )
         return None if columns is None else (Parsed(self._rows.of_columns(columns)), used)
 
     def _exact(

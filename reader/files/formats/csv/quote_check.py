@@ -8,6 +8,8 @@ which are found and gathered one by one, took five times as long.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from .dialect import BLANKS
@@ -41,6 +43,19 @@ class Marks:
             """Behind an odd number of quotes: from each that opens on, without what closes it."""
             self._opening = quotes & self.within
             self._closing = quotes & ~self.within
+
+    def up_to(self, end: int) -> Marks:
+        """The same for the bytes before `end`, where a record begins."""
+        part = copy(self)
+        part._data, part._raw = self._data[:end], self._raw[:end]
+        last, bit = divmod(end, _WORD)
+        for name, bits in vars(self).items():
+            if isinstance(bits, np.ndarray) and bits is not self._raw:
+                cut = bits[: last + 1].copy()
+                cut[last] &= np.uint64((1 << bit) - 1)
+                setattr(part, name, cut)
+        part.has_quotes = self.has_quotes and bool((part._opening | part._closing).any())
+        return part
 
     def _places(self, characters: bytes) -> np.ndarray:
         """One bit for each byte that is among `characters`, and at least one bit more."""

@@ -11,6 +11,7 @@ Not here: whether each line held one record (`format.py`).
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Self
@@ -78,7 +79,7 @@ class FlatRecords:
         with without_collection():
             records = self._decoder.decode_lines(data)
             made = [
-                pa.array(map(_text, values) if written else values, kind)
+                pa.array(map(_text, values), kind) if written else _array(values, kind)
                 for values, kind, written in zip(
                     self._collected(records), self._types, self._written, strict=False
                 )
@@ -92,6 +93,24 @@ class FlatRecords:
             return (list(map(get, records)) for get in self._getters)
         # Of 60 columns three times as fast as collecting one after the other.
         return zip(*map(msgspec.structs.astuple, records), strict=True)
+
+
+_PACKED = {
+    pa.int8(): "b", pa.int16(): "h", pa.int32(): "i", pa.int64(): "q", pa.float64(): "d",
+}  # fmt: skip
+
+
+def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """Values of one column; raises ArrowException for a number that does not fit."""
+    if letter := _PACKED.get(kind):
+        try:
+            # A third of the time that Arrow takes to look at each value; it refuses None.
+            packed = struct.pack(f"={len(values)}{letter}", *values)
+        except struct.error:
+            pass
+        else:
+            return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(packed)])
+    return pa.array(values, kind)
 
 
 def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[msgspec.Struct]:
