@@ -8,8 +8,6 @@ which are found and gathered one by one, took five times as long.
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 
 from .dialect import BLANKS
@@ -44,18 +42,16 @@ class Marks:
             self._opening = quotes & self.within
             self._closing = quotes & ~self.within
 
-    def up_to(self, end: int) -> Marks:
-        """The same for the bytes before `end`, where a record begins."""
-        part = copy(self)
-        part._data, part._raw = self._data[:end], self._raw[:end]
+    def cut(self, end: int) -> None:
+        """Forget what stands from `end` on, where `end_of_last` says that a record begins."""
+        self._data, self._raw = self._data[:end], self._raw[:end]
         last, bit = divmod(end, _WORD)
-        for name, bits in vars(self).items():
+        for name, bits in list(vars(self).items()):
             if isinstance(bits, np.ndarray) and bits is not self._raw:
-                cut = bits[: last + 1].copy()
-                cut[last] &= np.uint64((1 << bit) - 1)
-                setattr(part, name, cut)
-        part.has_quotes = self.has_quotes and bool((part._opening | part._closing).any())
-        return part
+                bits[last] &= np.uint64((1 << bit) - 1)
+                setattr(self, name, bits[: last + 1])
+        if self.has_quotes:
+            self.has_quotes = bool((self._opening | self._closing).any())
 
     def _places(self, characters: bytes) -> np.ndarray:
         """One bit for each byte that is among `characters`, and at least one bit more."""

@@ -31,6 +31,12 @@ _NULL = msgspec.Raw(b"null")
 _FEW = 5
 """Columns from which on it pays to turn records around."""
 
+_CACHED = 256 * 1024
+"""Bytes of text of which the values stay in a core's cache until they are in columns."""
+
+_WIDE = 100
+"""Columns beyond which that gains less than more calls cost."""
+
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
 """What `columns` raises, besides pyarrow's own errors, for records that it does not take."""
 
@@ -76,15 +82,35 @@ class FlatRecords:
             ArrowException: a number does not fit its type.
             Exception: one of `REFUSALS`, for anything that is not exactly of its type.
         """
+        rows, parts = 0, list[list[pa.Array]]()
         with without_collection():
-            records = self._decoder.decode_lines(data)
-            made = [
-                pa.array(map(_text, values), kind) if written else _array(values, kind)
-                for values, kind, written in zip(
-                    self._collected(records), self._types, self._written, strict=False
-                )
-            ]
-        return made or [pa.array([], kind) for kind in self._types], len(records)
+            for piece in self._pieces(data):
+                records = self._decoder.decode_lines(piece)
+                rows += len(records)
+                made = [
+                    pa.array(map(_text, values), kind) if written else _array(values, kind)
+                    for values, kind, written in zip(
+                        self._collected(records), self._types, self._written, strict=False
+                    )
+                ]
+                parts += [made] if made else []
+        if len(parts) == 1:
+            return parts[0], rows
+        columns = list(zip(*parts, strict=True)) or [()] * len(self._types)
+        return [
+            pa.concat_arrays(column) if column else pa.array([], kind)
+            for column, kind in zip(columns, self._types, strict=True)
+        ], rows
+
+    def _pieces(self, data: bytes) -> Iterator[bytes | memoryview]:
+        if len(data) <= _CACHED or len(self._types) > _WIDE:
+            yield data
+            return
+        view, at = memoryview(data), 0
+        while at < len(data):
+            end = data.find(b"\n", at + _CACHED) + 1 or len(data)
+            yield view[at:end]
+            at = end
 
     def _collected(self, records: list[msgspec.Struct]) -> Iterator[Sequence[object]]:
         """The values of one column after the other; nothing if there are no records."""
