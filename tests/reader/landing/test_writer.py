@@ -238,3 +238,11 @@ def test_columns_have_a_dictionary_where_their_values_repeat(tmp_path):
     (file,) = landed(tmp_path, schema, *columns)
     group = pq.ParquetFile(file.path).metadata.row_group(0)
     assert [group.column(i).has_dictionary_page for i in range(3)] == [False, True, True]
+
+
+@pytest.mark.parametrize(("period", "repeats"), [(5, True), (4_900, True), (20_000, False)])
+def test_values_that_repeat_in_turn_have_a_dictionary_too(tmp_path, period, repeats):
+    schema = pa.schema([("sensor", pa.string())])
+    (file,) = landed(tmp_path, schema, [f"sensor {n % period}" for n in range(20_000)])
+    column = pq.ParquetFile(file.path).metadata.row_group(0).column(0)
+    assert column.has_dictionary_page == repeats

@@ -49,14 +49,19 @@ class CsvFast:
         self._numbers = {f.name for f in data if _types.is_integer(f.type)}
         self._wire = {f.name: _wire_type(f.type, options) for f in data}
 
-    def parse(self, data: bytes, names: Sequence[str], *, lines: bool) -> list[pa.Array] | None:
-        """Columns of the data schema; `lines` is true where a record cannot span lines."""
+    def parse(
+        self, data: bytes, names: Sequence[str], *, lines: bool, marks: Marks | None = None
+    ) -> list[pa.Array] | None:
+        """Columns of the data schema; `lines` is true where a record cannot span lines.
+
+        `marks` are those of `data`, if the caller knows them.
+        """
         if not self.is_possible or self._is_odd(data, names, lines=lines):
             return None
         options = self._options
         if not is_utf8(data):
-            data = data.decode("utf-8", "replace").encode()
-        marks = Marks(data, options.sep, options.quote)
+            data, marks = data.decode("utf-8", "replace").encode(), None
+        marks = marks or Marks(data, options.sep, options.quote)
         if marks.has_quotes and not self._is_regular(data, marks, lines=lines):
             return None
         if self._blanks is not None:

@@ -139,11 +139,13 @@ class CsvDocuments:
         if not is_last:
             used = marks.end_of_last(document.line_break[-1])
             lines = _as_lines(data[:used], document.line_break, marks)
+            marks.cut(used)
         if not lines:
             return None
-        if not lines.strip(b"\n"):
+        if lines.startswith(b"\n") and not lines.strip(b"\n"):
             return None, used
-        columns = self._fast.parse(lines, document.names, lines=False)
+        seen = marks if document.line_break == "\n" else None
+        columns = self._fast.parse(lines, document.names, lines=False, marks=seen)
         return None if columns is None else (Parsed(self._rows.of_columns(columns)), used)
 
     def _exact(

@@ -42,6 +42,17 @@ class Marks:
             self._opening = quotes & self.within
             self._closing = quotes & ~self.within
 
+    def cut(self, end: int) -> None:
+        """Forget what stands from `end` on, where `end_of_last` says that a record begins."""
+        self._data, self._raw = self._data[:end], self._raw[:end]
+        last, bit = divmod(end, _WORD)
+        for name, bits in list(vars(self).items()):
+            if isinstance(bits, np.ndarray) and bits is not self._raw:
+                bits[last] &= np.uint64((1 << bit) - 1)
+                setattr(self, name, bits[: last + 1])
+        if self.has_quotes:
+            self.has_quotes = bool((self._opening | self._closing).any())
+
     def _places(self, characters: bytes) -> np.ndarray:
         """One bit for each byte that is among `characters`, and at least one bit more."""
         found = self._raw == characters[0]

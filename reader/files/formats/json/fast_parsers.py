@@ -261,7 +261,11 @@ class FastRecords:
         if parsed is None:
             return None
         wire, rows = parsed
-        if any(_has_minus_zero(wire[at]) for at in self._floats) and _integer_minus_zero(data):
+        if (
+            b"-" in data
+            and any(_has_minus_zero(wire[at]) for at in self._floats)
+            and _integer_minus_zero(data)
+        ):
             return None
         try:
             return self._assembled(wire, rows)

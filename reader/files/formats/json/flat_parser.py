@@ -11,6 +11,7 @@ Not here: whether each line held one record (`format.py`).
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Self
@@ -29,6 +30,12 @@ _NULL = msgspec.Raw(b"null")
 
 _FEW = 5
 """Columns from which on it pays to turn records around."""
+
+_CACHED = 256 * 1024
+"""Bytes of text of which the values stay in a core's cache until they are in columns."""
+
+_WIDE = 100
+"""Columns beyond which that gains less than more calls cost."""
 
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
 """What `columns` raises, in addition to pyarrow's own errors, for records that it does not take."""
@@ -75,15 +82,35 @@ class FlatRecords:
             ArrowException: a number does not fit its type.
             Exception: one of `REFUSALS`, for anything that is not exactly of its type.
         """
+        rows, parts = 0, list[list[pa.Array]]()
         with without_collection():
-            records = self._decoder.decode_lines(data)
-            made = [
-                pa.array(map(_text, values) if written else values, kind)
-                for values, kind, written in zip(
-                    self._collected(records), self._types, self._written, strict=False
-                )
-            ]
-        return made or [pa.array([], kind) for kind in self._types], len(records)
+            for piece in self._pieces(data):
+                records = self._decoder.decode_lines(piece)
+                rows += len(records)
+                made = [
+                    pa.array(map(_text, values), kind) if written else _array(values, kind)
+                    for values, kind, written in zip(
+                        self._collected(records), self._types, self._written, strict=False
+                    )
+                ]
+                parts += [made] if made else []
+        if len(parts) == 1:
+            return parts[0], rows
+        columns = list(zip(*parts, strict=True)) or [()] * len(self._types)
+        return [
+            pa.concat_arrays(column) if column else pa.array([], kind)
+            for column, kind in zip(columns, self._types, strict=True)
+        ], rows
+
+    def _pieces(self, data: bytes) -> Iterator[bytes | memoryview]:
+        if len(data) <= _CACHED or len(self._types) > _WIDE:
+            yield data
+            return
+        view, at = memoryview(data), 0
+        while at < len(data):
+            end = data.find(b"\n", at + _CACHED) + 1 or len(data)
+            yield view[at:end]
+            at = end
 
     def _collected(self, records: list[msgspec.Struct]) -> Iterator[Sequence[object]]:
         """The values of one column after the other; nothing if there are no records."""
@@ -92,6 +119,24 @@ class FlatRecords:
             return (list(map(get, records)) for get in self._getters)
         # Of 60 columns three times as fast as collecting one after the other.
         return zip(*map(msgspec.structs.astuple, records), strict=True)
+
+
+_PACKED = {
+    pa.int8(): "b", pa.int16(): "h", pa.int32(): "i", pa.int64(): "q", pa.float64(): "d",
+}  # fmt: skip
+
+
+def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """Values of one column; raises ArrowException for a number that does not fit."""
+    if letter := _PACKED.get(kind):
+        try:
+            # A third of the time that Arrow takes to look at each value; it refuses None.
+            packed = struct.pack(f"={len(values)}{letter}", *values)
+        except struct.error:
+            pass
+        else:
+            return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(packed)])
+    return pa.array(values, kind)
 
 
 def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[msgspec.Struct]:

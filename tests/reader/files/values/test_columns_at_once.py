@@ -66,6 +66,20 @@ def test_the_last_line_feed_outside_of_quotes_is_found(text: str) -> None:
 
 
 @given(LONG)
+def test_marks_that_are_cut_are_those_of_the_text_before(text: str) -> None:
+    marks = Marks(text.encode(), ",", '"')
+    end = marks.end_of_last("\n")
+    marks.cut(end)
+    alone = Marks(text.encode()[:end], ",", '"')
+    assert marks.has_quotes == alone.has_quotes
+    assert marks.has_doubtful_numbers() == alone.has_doubtful_numbers()
+    for double in (False, True):
+        for lines in (False, True):
+            expected = alone.is_regular(double=double, lines=lines)
+            assert marks.is_regular(double=double, lines=lines) == expected
+
+
+@given(LONG)
 def test_no_number_with_a_blank_beside_it_is_trusted(text: str) -> None:
     marks = Marks(text.encode(), ",", "")
     fields = text.replace("\r", "\n").replace("\n", ",").split(",")

@@ -17,6 +17,7 @@ from pyspark_sluice.reader.files.formats.json import format as json_format
 from pyspark_sluice.reader.files.formats.json.fast_parsers import NestedRecords
 from pyspark_sluice.reader.files.formats.json.flat_parser import REFUSALS, FlatRecords
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat, rows_by_file
+from pyspark_sluice.reader.files.formats.json.jackson_limits import may_exceed
 from pyspark_sluice.reader.files.formats.record_format import Source
 from pyspark_sluice.reader.files.options import ReaderOptions
 
@@ -243,3 +244,53 @@ def test_columns_of_strings_take_any_value_as_it_is_written_without_the_slow_pat
 )
 def test_a_record_is_a_line(data: bytes, rows: int, expected: list[int] | None) -> None:
     assert rows_by_file(data, Source((FileVersion("a", 1, 0),), (0,)), rows) == expected
+
+
+def test_records_that_are_decoded_in_several_pieces_keep_their_order_and_their_nulls() -> None:
+    wire = pa.schema({"i": pa.int64(), "s": pa.int16(), "d": pa.float64(), "b": pa.bool_()})
+    wire = wire.append(pa.field("t", pa.string()))
+    rows = [
+        {"i": n - 9_000, "s": n % 7, "d": n / 8, "b": n % 3 == 0, "t": f"text {n}"}
+        | ({} if n < 9_000 else {"i": None, "t": None})
+        for n in range(12_000)
+    ]
+    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    flat = FlatRecords.of(wire, known_only=False)
+    assert flat is not None
+    columns, count = flat.columns(data)
+    assert count == len(rows)
+    for name, kind, column in zip(wire.names, wire.types, columns, strict=True):
+        column.validate(full=True)
+        assert column.type == kind
+        assert column.to_pylist() == [row[name] for row in rows]
+
+
+@pytest.mark.parametrize(("kind", "value"), [(pa.int16(), 1 << 15), (pa.int64(), -(1 << 63) - 1)])
+def test_a_number_beyond_its_type_is_refused(kind: pa.DataType, value: int) -> None:
+    flat = FlatRecords.of(pa.schema({"n": kind}), known_only=False)
+    assert flat is not None
+    with pytest.raises((*REFUSALS, pa.ArrowException)):
+        flat.columns(b'{"n":1}\n{"n":%d}\n' % value)
+
+
+SHORT = b'{"a":1}\n' * 200
+
+
+@pytest.mark.parametrize("before", [0, 1, 499, 500, 501, 999])
+@pytest.mark.parametrize(
+    ("value", "exceeds"),
+    [
+        (b"1" * 1000, True),
+        (b'"' + b"1 " * 700 + b'"', False),
+        (b"[" * 1001 + b"]" * 1001, True),
+        (b"[" * 900 + b"]" * 900, False),
+        (b"[" + b'{"b":1},' * 1200 + b"{}]", False),
+    ],
+)
+def test_what_jackson_refuses_is_found_wherever_it_stands(
+    before: int, value: bytes, exceeds: bool
+) -> None:
+    line = b'{"' + b"x" * before + b'":' + value + b"}\n"
+    for data in (line, SHORT + line, line + SHORT, SHORT + line + SHORT):
+        assert may_exceed(data) == exceeds
+    assert not may_exceed(SHORT)
