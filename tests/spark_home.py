@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 # JVMs that live for seconds or minutes: neither thorough compilation nor threads that collect
-# garbage beside it pay. Frames are larger without it.
+# garbage pay. Frames are larger without it.
 _QUICK = "-XX:TieredStopAtLevel=1 -Xss4m -XX:+UseSerialGC"
 
 # Spark reads what its launcher writes to the standard output.

@@ -79,7 +79,7 @@ def idle(watch: Watch) -> bool:
 
 
 def _files_read(watch: Watch) -> int:
-    """In batches of Spark; a checkpoint that died with its driver is none."""
+    """In batches of Spark; without checkpoints that died with their driver."""
     batches = [watch.of_batch(batch) for batch in watch.offsets()]
     return sum(len(watch.assigned(checkpoint)) for checkpoint in batches if checkpoint)
 

@@ -68,7 +68,7 @@ class Seam(Watch):
         return None if checkpoint is None else self.half(checkpoint)
 
     def files_assigned(self):
-        """In batches of Spark; a checkpoint that died with its driver is none."""
+        """In batches of Spark; without checkpoints that died with their driver."""
         of_batches = [self.of_batch(batch) for batch in self.offsets()]
         return sum(len(self.assigned(of)) for of in of_batches if of and self.half(of) == 0)
 
