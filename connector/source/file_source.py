@@ -20,7 +20,7 @@ from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.cutting import Border, SplitCutter
-from ...enumerator.files.discovery.api import Discovery
+from ...enumerator.files.discovery.api import CHUNK, Discovery
 from ...enumerator.files.discovery.lister import FileLister, lister_of
 from ...enumerator.files.discovery.selection.criteria import Criteria
 from ...enumerator.files.discovery.selection.file_selection import Choice
@@ -31,6 +31,7 @@ from ...enumerator.files.ledger.changes import OnOverwrite
 from ...enumerator.files.ledger.file_state import FileState
 from ...enumerator.files.ledger.folding import fold
 from ...enumerator.files.ledger.ledger import LedgerPolicy
+from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...enumerator.files.ledger_source import FilesSource
 from ...enumerator.files.split_costs import SplitCosts
 from ...enumerator.files.spreading import SplitSpreader
@@ -47,6 +48,9 @@ from .event_time import order_of, place_bounds
 
 _TARGET_BYTES = 128 * 1024 * 1024
 """What one reader is meant to read in one batch (Spark's maxPartitionBytes)."""
+
+_TIMED_PORTION = 1000
+"""Files whose footers are read before the next look at what else there is to do."""
 
 _OPEN_COST_LOCAL = 8 * 1024
 """Some 30 microseconds at the speed of decoding: what a packed local file costs."""
@@ -85,15 +89,21 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         options = self.options
         grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
         order, event_time = order_of(options)
+        times = None if event_time is None else event_time.times
+        read_times = times if isinstance(times, StatisticsTimes) else None
         return FilePolicy(
             options.discovery_interval / 1000,
             options.discovery_attempts,
+            portion=CHUNK if read_times is None else _TIMED_PORTION,
             max_pending=options.max_pending_files,
             include_existing=options.include_existing_files,
             fresh_share=options.fresh_share,
             event_time=event_time,
             ledger=LedgerPolicy(
-                order, options.on_overwrite, self._whole_records if grows else None
+                order,
+                options.on_overwrite,
+                self._whole_records if grows else None,
+                read_times,
             ),
         )
 

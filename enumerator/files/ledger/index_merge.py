@@ -11,7 +11,7 @@ Not here: what calls this (`enumerator/coordinator/upkeep.py`), and what is in a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -129,9 +129,16 @@ def _neighbours(runs: Sequence[Run], longest: int) -> Sequence[Run]:
 class FrozenLedger(FrozenState):
     """What was pending and seen at one cut."""
 
-    def __init__(self, seen: SeenFiles, pending: Sequence[pa.RecordBatch]) -> None:
+    def __init__(
+        self,
+        seen: SeenFiles,
+        pending: Sequence[pa.RecordBatch],
+        changes: Callable[[pa.RecordBatch], pa.RecordBatch] = changes_of,
+    ) -> None:
+        """`changes` makes rows of the state of pending ranges, without any lock."""
         self._seen = seen
         self._pending = pending
+        self._changes = changes
         self._runs, self._tails = seen.freeze()
 
     @override
@@ -144,7 +151,7 @@ class FrozenLedger(FrozenState):
         later = {id(tail.run): tail.run for tail in self._tails if tail.run is not None}
         runs = [*self._runs, *later.values()]
         return WrittenState(
-            [changes_of(ranges) for ranges in self._pending] or [changes_of(ranges_of([]))],
+            [self._changes(ranges) for ranges in self._pending] or [changes_of(ranges_of([]))],
             [attachment for run in runs for attachment in run.attachments],
         )
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -43,6 +43,16 @@ class Block:
     end: int
     rows: int
     """Rows in this block, -1 where the metadata does not say."""
+
+
+class TimeSpan(NamedTuple):
+    """The least and the greatest time in a file, in microseconds since the epoch.
+
+    No row is before the one or after the other; of times finer than that they are rounded outwards.
+    """
+
+    first: int
+    last: int
 
 
 @dataclass(slots=True)
@@ -88,6 +98,9 @@ class FileFormat(ABC):
 
     says_columns: ClassVar[bool] = False
     """True if metadata says what columns a file has, so that it is known before it is read."""
+
+    has_time_statistics: ClassVar[bool] = False
+    """True if metadata says the least and the greatest value of a column: see `time_span`."""
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
         """`schema` holds the columns wanted from files: all but those in paths.
@@ -136,6 +149,27 @@ class FileFormat(ABC):
 
         Raises:
             SplitReadError: as for single files; they are read singly then, to name the one.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def time_span(
+        cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
+    ) -> TimeSpan | None:
+        """The least and the greatest value of a column, by the metadata of `file` alone.
+
+        Args:
+            file: the file; of its rows none is read.
+            options: how it is opened.
+            column: a timestamp or date, or an integer if there is a unit; not within another.
+            unit: s, ms, us or ns, in which integers count since 1970; empty if they are no times.
+
+        Returns:
+            None if the file has no row, or only nulls in this column.
+
+        Raises:
+            SchemaMismatchError: the metadata does not say it.
+            SplitReadError: the metadata cannot be read.
         """
         raise NotImplementedError
 

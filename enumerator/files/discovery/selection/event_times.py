@@ -1,18 +1,22 @@
 """The event time of a file: the time that its path names.
 
 A pure function of path and options, so that nothing has to be kept: a restart, on any host, gives
-each file the time it had. Not here: what becomes of the times (`place_bounds.py` chooses files,
-`ledger/event_time_order.py` orders them).
+each file the time it had. Not here: times that are read from files (`ledger/statistics_times.py`),
+and what becomes of the times (`place_bounds.py` chooses files, `ledger/event_time_order.py` orders
+them).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 from urllib.parse import unquote
 
+from typing_extensions import override
+
+from .....checkpoint_meta.documents.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import shown_path
 from .....errors import SourceUnavailable
 
@@ -73,11 +77,41 @@ def pattern_expression(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\d){''.join(pieces)}(?!\d)")
 
 
-class EventTimes:
+class FileTimes(Protocol):
+    """The event time of each file."""
+
+    may_be_missing: bool = False
+    """True if `find` may return None."""
+
+    longest: int = 0
+    """Most microseconds between two rows of one file, of those seen; 0 if files do not say."""
+
+    def find(self, file: FileVersion) -> int | None:
+        """Microseconds since the epoch; None if the modification time has to serve.
+
+        Raises:
+            SourceUnavailable: the file has no event time, which is an error.
+        """
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """These files are read and nobody will ask for them."""
+        del paths
+
+
+class EventTimes(FileTimes):
     """Finds the times of files, by a pattern or else by Hive's partitions."""
 
-    def __init__(self, pattern: str, bases: Sequence[str], zone: str, moment: Moment) -> None:
+    def __init__(
+        self,
+        pattern: str,
+        bases: Sequence[str],
+        zone: str,
+        moment: Moment,
+        *,
+        may_be_missing: bool = False,
+    ) -> None:
         """`bases` are the loaded paths as file paths begin; `moment` reads times of `zone`."""
+        self.may_be_missing = may_be_missing
         self._pattern = pattern
         self._expression = pattern_expression(pattern) if pattern else None
         self._bases = tuple(bases)
@@ -95,18 +129,25 @@ class EventTimes:
         base = min(inside, key=len, default="")
         return shown[len(base) :].lstrip("/")
 
+    @override
+    def find(self, file: FileVersion) -> int | None:
+        return self._found(file.path) if self.may_be_missing else self.of(file.path)
+
     def of(self, path: str) -> int:
         """Microseconds since the epoch.
 
         Raises:
             SourceUnavailable: the path names no time.
         """
-        below = self.below(path)
-        fields = self._by_pattern(below) if self._expression is not None else _by_partitions(below)
-        found = self._moment(fields) if fields else None
+        found = self._found(path)
         if found is None:
             raise self._no_time(path)
         return found
+
+    def _found(self, path: str) -> int | None:
+        below = self.below(path)
+        fields = self._by_pattern(below) if self._expression is not None else _by_partitions(below)
+        return self._moment(fields) if fields else None
 
     def _by_pattern(self, below: str) -> Fields:
         assert self._expression is not None
@@ -126,9 +167,10 @@ class EventTimes:
             path,
             "no time below the loaded path",
             expected,
-            "Set eventTimePattern to where the time is, or leave the file out with "
-            "pathGlobFilter or ignoredPathSegmentRegex. If it is known already, order by "
-            "fileOrder=mtime, or remove it with sluice forget.",
+            "Set eventTimePattern to where the time is, onMissingEventTime=mtime to use the "
+            "modification time, or leave the file out with pathGlobFilter or "
+            "ignoredPathSegmentRegex. If it is known already, order by fileOrder=mtime, or remove "
+            "it with sluice forget.",
         )
 
 

@@ -23,11 +23,13 @@ from ...values.column_fitter import ColumnFitter, only_rows
 from ...values.map_nested import Change, Path, on_columns, on_leaves
 from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import zone_of
-from ..api import Block
+from ..api import Block, TimeSpan
 from ..blocks import BlockFormat, contiguous, in_bounds, malformed, opened, reading, starting_in
 from ..child_process import ChildDecoder, ChildDied, Produce
+from ..time_columns import TimeColumn, opened_at_end
 from .footer_rewrite import TIMESTAMP, patched
 from .tail import Tail, Type, read_tail, writer_zone
+from .time_statistics import time_span
 
 _POSITION = "_col"
 _RANGE = "out of range for nanosecond"
@@ -43,6 +45,7 @@ class OrcFormat(BlockFormat):
     """
 
     counts_rows = True
+    has_time_statistics = True
     what = "ORC file"
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
@@ -61,6 +64,14 @@ class OrcFormat(BlockFormat):
         found = orc.ORCFile(source).schema
         # Whatever the zone is, the types are the same.
         return found if tail is None else as_meant(found, changes(found, tail, "UTC", ""))
+
+    @classmethod
+    @override
+    def time_span(
+        cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
+    ) -> TimeSpan | None:
+        with reading(file, cls.what), opened_at_end(file, options) as source:
+            return time_span(source, TimeColumn(file, column, unit))
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         return _layout(read_tail(source), file.size)

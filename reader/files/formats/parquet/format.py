@@ -21,10 +21,12 @@ from ...values.column_fitter import only_rows
 from ...values.expanded_size import expanded, longest_values
 from ...values.map_nested import Change, Path, on_columns
 from ...values.spark_metadata import calendar_of
-from ..api import Block
-from ..blocks import MAX_ROWS, BlockFormat, contiguous, malformed, rows_within, starting_in
+from ..api import Block, TimeSpan
+from ..blocks import MAX_ROWS, BlockFormat, contiguous, malformed, reading, rows_within, starting_in
+from ..time_columns import TimeColumn, opened_at_end
 from . import int96 as int96s
 from .footer import Chunk, RowGroup, Statistics, bound, footer_of, row_groups
+from .time_statistics import time_span
 
 
 class ParquetFormat(BlockFormat):
@@ -34,6 +36,7 @@ class ParquetFormat(BlockFormat):
     """
 
     counts_rows = True
+    has_time_statistics = True
     what = "Parquet file"
 
     def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
@@ -45,6 +48,14 @@ class ParquetFormat(BlockFormat):
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us").schema_arrow
+
+    @classmethod
+    @override
+    def time_span(
+        cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
+    ) -> TimeSpan | None:
+        with reading(file, cls.what), opened_at_end(file, options) as source:
+            return time_span(source, TimeColumn(file, column, unit))
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         return _layout(self._row_groups(file, source), file.size)
