@@ -1,4 +1,4 @@
-"""What the enumerator of one half may ask of the coordinator.
+"""What the enumerator of one part may ask of the coordinator.
 
 Not here: the switch (`enumerator.py`).
 """
@@ -10,36 +10,39 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.hybrid_split import FIRST, HybridSplit
+from ...checkpoint_meta.documents.hybrid_split import HybridSplit
 from ..api import SplitEnumeratorContext
 from ..journal import Journal
 
 ResultT = TypeVar("ResultT")
 
 
-class HalfContext(SplitEnumeratorContext[Any]):
-    """Wraps what one half sends, and drops what it asked for once it is closed."""
+class PartContext(SplitEnumeratorContext[Any]):
+    """Wraps what one part sends, and drops what it asked for once it is closed."""
 
     def __init__(
         self,
         outer: SplitEnumeratorContext[HybridSplit],
-        half: int,
+        part: int,
         notice: Callable[[Sequence[Any]], Callable[[], None]],
+        *,
+        is_last: bool,
     ) -> None:
         """`notice` looks at splits before they are assigned; what it returns is called after."""
         self._outer = outer
-        self._half = half
+        self._part = part
         self._notice = notice
+        self._is_last = is_last
         self._is_closed = False
 
     def close(self) -> None:
-        """The half is over: what its calls bring is not wanted any more."""
+        """The part is over: what its calls bring is not wanted any more."""
         self._is_closed = True
 
     @property
     @override
     def bounded(self) -> bool:
-        return self._half == FIRST or self._outer.bounded
+        return not self._is_last or self._outer.bounded
 
     @property
     @override
@@ -65,7 +68,7 @@ class HalfContext(SplitEnumeratorContext[Any]):
         noticed = self._notice([split for splits in assignment.values() for split in splits])
         self._outer.assign_splits(
             {
-                reader: [HybridSplit(self._half, split) for split in splits]
+                reader: [HybridSplit(self._part, split) for split in splits]
                 for reader, splits in assignment.items()
             }
         )
@@ -87,12 +90,12 @@ class HalfContext(SplitEnumeratorContext[Any]):
 
     @override
     def send_event(self, reader: int, event: Any) -> None:
-        self._outer.send_event(reader, [self._half, event])
+        self._outer.send_event(reader, [self._part, event])
 
     @override
     def signal_no_more_splits(self, reader: int) -> None:
-        # The first half's readers get splits of the second.
-        if self._half != FIRST:
+        # The readers of a part get splits of the next.
+        if self._is_last:
             self._outer.signal_no_more_splits(reader)
 
     @override
