@@ -45,6 +45,10 @@ _OTHER_KEYS = {
     "mm": ("minute",),
 }
 
+_HOUR = 3_600_000_000
+_LONGEST = tuple(hours * _HOUR for hours in (366 * 24, 31 * 24 + 1, 25, 2, 1, 1))
+"""Microseconds that a year, a month ... lasts at most, where clocks are changed."""
+
 Fields: TypeAlias = tuple[str, ...]
 """Year, month, day, hour, minute and second as far as they are named."""
 
@@ -149,6 +153,18 @@ class EventTimes(FileTimes):
         fields = self._by_pattern(below) if self._expression is not None else _by_partitions(below)
         return self._moment(fields) if fields else None
 
+    def span_below(self, directory: str) -> tuple[int, int] | None:
+        """Between which times files in a directory (below the loaded path) are; None if unknown.
+
+        Said of Hive's partition `date` only: the others give way to it, and it may come below them.
+        """
+        value = _partition_values(directory).get(_DAY_KEYS[0], "")
+        if self._expression is not None or not _DATE.fullmatch(value):
+            return None
+        fields = _by_partitions(directory)
+        first = self._moment(fields)
+        return None if first is None else (first, first + _LONGEST[len(fields) - 1])
+
     def _by_pattern(self, below: str) -> Fields:
         assert self._expression is not None
         match = self._expression.search(below)
@@ -174,12 +190,17 @@ class EventTimes(FileTimes):
         )
 
 
-def _by_partitions(below: str) -> Fields:
+def _partition_values(below: str) -> dict[str, str]:
     values: dict[str, str] = {}
     for part in below.split("/")[:-1]:
         key, equals, text = part.partition("=")
         if equals:
             values.setdefault(unquote(key).lower(), unquote(text))
+    return values
+
+
+def _by_partitions(below: str) -> Fields:
+    values = _partition_values(below)
     for key in _DAY_KEYS:
         match = _DATE.fullmatch(values.get(key, ""))
         if match is not None:
