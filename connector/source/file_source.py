@@ -20,7 +20,7 @@ from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.cutting import Border, SplitCutter
-from ...enumerator.files.discovery.api import CHUNK, Discovery
+from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.discovery.lister import FileLister, lister_of
 from ...enumerator.files.discovery.selection.criteria import Criteria
 from ...enumerator.files.discovery.selection.file_selection import Choice
@@ -48,9 +48,6 @@ from .event_time import order_of, place_bounds
 
 _TARGET_BYTES = 128 * 1024 * 1024
 """What one reader is meant to read in one batch (Spark's maxPartitionBytes)."""
-
-_TIMED_PORTION = 1000
-"""Files whose footers are read before the next look at what else there is to do."""
 
 _OPEN_COST_LOCAL = 8 * 1024
 """Some 30 microseconds at the speed of decoding: what a packed local file costs."""
@@ -94,7 +91,6 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return FilePolicy(
             options.discovery_interval / 1000,
             options.discovery_attempts,
-            portion=CHUNK if read_times is None else _TIMED_PORTION,
             max_pending=options.max_pending_files,
             include_existing=options.include_existing_files,
             fresh_share=options.fresh_share,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.enumerator.files import enumerator
+from pyspark_sluice.enumerator.files.discovery.local import local_tree
 from pyspark_sluice.errors import MalformedDataError, SourceUnavailable
 from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.formats import time_columns
@@ -134,6 +137,27 @@ def test_a_batch_that_was_lost_with_its_process_comes_again_as_it_was(tmp_path, 
     before = len(footers)
     assert query.run(batches=1, dies=True) == query.run() == [[4, 5]]
     assert len(footers) == before
+
+
+def test_a_long_first_listing_is_remembered_in_steps(tmp_path, footers, monkeypatch):
+    policy = FileSource.policy
+    monkeypatch.setattr(FileSource, "policy", lambda source: replace(policy(source), portion=3))
+    monkeypatch.setattr(local_tree, "CHUNK", 3)
+    monkeypatch.setattr(enumerator, "_UNSAVED", 3)
+    for hour in range(12):
+        land(tmp_path, hour, modified=-hour)
+    query = Query(tmp_path)
+    # Checkpoints without a row, until all is listed: each run ends after its first one.
+    listed, found = [], []
+    while not found or not found[-1]:
+        assert len(listed) < 12
+        found += query.run(batches=1)
+        listed.append(len(footers))
+    assert found[-1] == [0, 1]
+    assert len(listed) > 2
+    # What a run had read beyond its checkpoint is read again, the rest is not.
+    assert len(footers) < 12 * len(listed) / 2
+    assert query.run() == [[hour, hour + 1] for hour in range(2, 12, 2)]
 
 
 def test_what_was_remembered_of_another_column_is_not_used(tmp_path, footers):
