@@ -1,6 +1,6 @@
-"""Reads splits of a hybrid source with the reader of the half that they belong to.
+"""Reads splits of a hybrid source with the reader of the part that they belong to.
 
-Not here: which half is read when (`enumerator/hybrid`).
+Not here: which part is read when (`enumerator/hybrid`).
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ class HybridReader(SplitReader[HybridSplit]):
         makers: Sequence[Callable[[ReaderContext], SplitReader[Any]]],
         context: ReaderContext,
     ) -> None:
-        """`makers` make the readers of the first half and of the second."""
+        """`makers` make the readers of each part."""
         self._makers = makers
         self._context = context
         self._readers: list[SplitReader[Any]] = []
 
     @override
     def read(self, splits: Sequence[HybridSplit]) -> Iterator[pa.RecordBatch | Report]:
-        for half, run in groupby(splits, key=lambda split: split.half):
-            reader = self._makers[half](self._context_of(half))
+        for part, run in groupby(splits, key=lambda split: split.part):
+            reader = self._makers[part](self._context_of(part))
             self._readers.append(reader)
             for item in reader.read([split.split for split in run]):
                 if isinstance(item, SplitUnfinished):
-                    yield replace(item, remainder=HybridSplit(half, item.remainder))
+                    yield replace(item, remainder=HybridSplit(part, item.remainder))
                 else:
                     yield item
 
-    def _context_of(self, half: int) -> ReaderContext:
+    def _context_of(self, part: int) -> ReaderContext:
         return replace(
             self._context,
             until={name: split.split for name, split in self._context.until.items()},
-            events=[event for of, event in self._context.events if of == half],
+            events=[event for of, event in self._context.events if of == part],
         )
 
     @override

@@ -40,6 +40,15 @@ says nothing else. Of several such rows of one file the last one counts.
 """
 
 
+TIMES = pa.schema([("event_time", pa.int64()), ("event_time_of", pa.string())])
+"""More columns of `CHANGES`, of queries that take event times from the statistics of files.
+
+Null where nothing is remembered of the file.
+"""
+
+TIMED_CHANGES = pa.schema([*CHANGES, *TIMES])
+
+
 def file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
     """The columns of `FILES`."""
     return [
@@ -78,6 +87,19 @@ def changes_of(
     """Rows of `RANGES` as rows of `CHANGES`."""
     flags = [pa.repeat(pa.scalar(flag, pa.bool_()), ranges.num_rows) for flag in (known, withdrawn)]
     return pa.record_batch([*ranges.columns, *flags], schema=CHANGES)
+
+
+def with_times(changes: pa.RecordBatch, times: Sequence[pa.Array] | None = None) -> pa.RecordBatch:
+    """Rows of `CHANGES` as rows of `TIMED_CHANGES`; `times` are the columns of `TIMES`."""
+    if changes.schema.equals(TIMED_CHANGES):
+        return changes
+    times = times or [pa.nulls(changes.num_rows, field.type) for field in TIMES]
+    return pa.record_batch([*changes.columns, *times], schema=TIMED_CHANGES)
+
+
+def has_times(changes: pa.RecordBatch) -> bool:
+    """True for rows of `TIMED_CHANGES`."""
+    return TIMES.names[0] in changes.schema.names
 
 
 def ranges_in(batch: pa.RecordBatch, chosen: Flags | None = None) -> pa.RecordBatch:

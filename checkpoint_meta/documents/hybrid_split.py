@@ -1,9 +1,9 @@
-"""A split of one half of a hybrid source: the half's own split, and the number of the half.
+"""A split of one part of a hybrid source: the part's own split, and the number of the part.
 
-The columns of both parts are next to each other, and each row says with which version of its
-half's serializer it was written, so any source can be either half.
+The columns of all parts are next to each other, and each row says with which version of its
+part's serializer it was written, so any source can be any part.
 
-Not here: the switch from one half to the other (`enumerator/hybrid`).
+Not here: the switch from one part to the next (`enumerator/hybrid`).
 """
 
 from __future__ import annotations
@@ -21,26 +21,33 @@ from .serializer import VersionedSerializer
 FIRST: Final = 0
 SECOND: Final = 1
 
+_NAMES: Final = ("first", "second", "third")
+
+
+def part_name(part: int) -> str:
+    """What a part is called: first, second, third, part4 ..."""
+    return _NAMES[part] if part < len(_NAMES) else f"part{part + 1}"
+
 
 @dataclass(frozen=True, slots=True)
 class HybridSplit:
-    """A split, and the half that it belongs to."""
+    """A split, and the part that it belongs to."""
 
-    half: int
+    part: int
     split: Any
 
     @property
     def split_id(self) -> str:
-        """The id that its part gives it: no checkpoint has splits of two parts."""
+        """The id that the part gives it: no checkpoint has splits of two parts."""
         return str(self.split.split_id)
 
 
 class HybridSplitSerializer(VersionedSerializer[Sequence[HybridSplit]]):
-    """Four columns: the half, the version of its serializer, and the columns of each half."""
+    """The part, the version of its serializer, and a column with the columns of each part."""
 
-    def __init__(self, halves: Sequence[VersionedSerializer[Any]]) -> None:
-        self._halves = halves
-        self._types = [pa.struct(half.serialize([]).schema) for half in halves]
+    def __init__(self, parts: Sequence[VersionedSerializer[Any]]) -> None:
+        self._parts = parts
+        self._types = [pa.struct(part.serialize([]).schema) for part in parts]
 
     @property
     @override
@@ -54,51 +61,47 @@ class HybridSplitSerializer(VersionedSerializer[Sequence[HybridSplit]]):
     @override
     def serialize_all(self, value: Sequence[HybridSplit]) -> list[pa.RecordBatch]:
         batches = []
-        for half, run in groupby(value, key=lambda split: split.half):
-            own = self._halves[half].serialize_all([split.split for split in run])
-            batches += [self._wrapped(half, batch) for batch in own]
-        return batches or [self._wrapped(FIRST, self._halves[FIRST].serialize([]))]
+        for part, run in groupby(value, key=lambda split: split.part):
+            own = self._parts[part].serialize_all([split.split for split in run])
+            batches += [self._wrapped(part, batch) for batch in own]
+        return batches or [self._wrapped(FIRST, self._parts[FIRST].serialize([]))]
 
-    def _wrapped(self, half: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _wrapped(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = batch.num_rows
         columns = {
-            "half": pa.array([half] * rows, pa.int8()),
-            "version": pa.array([self._halves[half].version] * rows, pa.int32()),
-            "first": pa.nulls(rows, self._types[FIRST]),
-            "second": pa.nulls(rows, self._types[SECOND]),
+            "part": pa.array([part] * rows, pa.int8()),
+            "version": pa.array([self._parts[part].version] * rows, pa.int32()),
+            **{part_name(at): pa.nulls(rows, kind) for at, kind in enumerate(self._types)},
         }
-        columns[_COLUMNS[half]] = batch.to_struct_array()
+        columns[part_name(part)] = batch.to_struct_array()
         return pa.record_batch(columns)
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> list[HybridSplit]:
         return [
-            HybridSplit(half, split)
-            for half, of, own in rows_by_half(batch)
-            for split in self._halves[half].read(of, own)
+            HybridSplit(part, split)
+            for part, of, own in rows_by_part(batch)
+            for split in self._parts[part].read(of, own)
         ]
 
 
-_COLUMNS = ("first", "second")
-
-
-def rows_by_half(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """(half, version of its serializer, the half's own columns) of each run of equal rows."""
+def rows_by_part(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """(part, version of its serializer, the part's own columns) of each run of equal rows."""
     keys = [
         *zip(
-            batch.column("half").to_pylist(),
+            batch.column("part").to_pylist(),
             batch.column("version").to_pylist(),
             strict=True,
         )
     ]
     changes = [at for at, (one, next_) in enumerate(pairwise(keys), 1) if one != next_]
     for start, end in pairwise([0, *changes, len(keys)] if keys else []):
-        half, version = keys[start]
-        structs = batch.column(_COLUMNS[half]).slice(start, end - start)
+        part, version = keys[start]
+        structs = batch.column(part_name(part)).slice(start, end - start)
         own = pa.record_batch(structs.flatten(), schema=pa.schema(list(structs.type)))
-        yield half, version, own
+        yield part, version, own
 
 
 def own_split(split: Any) -> Any:
-    """The half's own split, of one that is wrapped; any other as it is."""
+    """The part's own split, of one that is wrapped; any other as it is."""
     return split.split if isinstance(split, HybridSplit) else split

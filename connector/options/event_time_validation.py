@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from ...enumerator.files.event_time_options import PATH_PREFIX
 from ...enumerator.files.ledger.pending import FileOrder
 from ...enumerator.files.options import EnumeratorOptions
+from ...reader.files.formats.option_support import has_time_statistics
+from ...reader.files.options import FileFormatName
 from .modification_times import instant
 
 
@@ -24,7 +26,9 @@ def bound_of(text: str, time_zone: str) -> int | str | None:
     return instant(text, time_zone or "UTC")
 
 
-def event_time_problems(options: EnumeratorOptions, time_zone: str) -> Iterator[str]:
+def event_time_problems(
+    options: EnumeratorOptions, time_zone: str, file_format: str
+) -> Iterator[str]:
     """What is wrong with them."""
     bounds = []
     for name, text in (("startAt", options.start_at), ("endAt", options.end_at)):
@@ -42,15 +46,27 @@ def event_time_problems(options: EnumeratorOptions, time_zone: str) -> Iterator[
     for field, name in (
         ("max_event_time_skew", "maxEventTimeSkew"),
         ("on_late_file", "onLateFile"),
+        ("event_time_column", "eventTimeColumn"),
+        ("on_missing_event_time", "onMissingEventTime"),
     ):
         is_default = getattr(options, field) == type(options).model_fields[field].default
         if field in given and not (is_default or is_ordered):
             yield f"{name}: found with fileOrder={options.file_order.value}; expected eventTime"
-    asks_time = is_ordered or any(isinstance(bound, int) for bound in bounds)
+    if options.event_time_column and not has_time_statistics(file_format):
+        saying = ", ".join(filter(has_time_statistics, FileFormatName))
+        yield (
+            f"eventTimeColumn: found with fileFormat={file_format}, whose files have no "
+            f"statistics; expected one of {saying}, or eventTimePattern instead"
+        )
+    if options.event_time_unit and not options.event_time_column:
+        yield f"eventTimeUnit: found {options.event_time_unit} without eventTimeColumn"
+    asks_time = (is_ordered and not options.event_time_column) or any(
+        isinstance(bound, int) for bound in bounds
+    )
     if options.event_time_pattern and not asks_time:
         yield (
-            "eventTimePattern: found, but nothing asks for a time; expected fileOrder=eventTime, "
-            "or startAt or endAt with a time"
+            "eventTimePattern: found, but nothing asks for a time in paths; expected "
+            "fileOrder=eventTime without eventTimeColumn, or startAt or endAt with a time"
         )
 
 

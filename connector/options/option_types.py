@@ -79,8 +79,12 @@ class OptionTypes(TypedDict, total=False):
     enforceSchema: bool
     enforce_schema: bool
     escape: str
+    eventTimeColumn: str
     eventTimePattern: str
+    eventTimeUnit: Literal["", "s", "ms", "us", "ns"]
+    event_time_column: str
     event_time_pattern: str
+    event_time_unit: Literal["", "s", "ms", "us", "ns"]
     excludeAttribute: bool
     exclude_attribute: bool
     failOnMissingPath: bool
@@ -187,9 +191,11 @@ class OptionTypes(TypedDict, total=False):
     nullValue: str
     null_value: str
     onLateFile: Literal["read", "quarantine", "fail"]
+    onMissingEventTime: Literal["fail", "mtime"]
     onOverwrite: Literal["ignore", "reprocess", "fail", "appendTail"]
     onSplitError: Literal["fail", "return"]
     on_late_file: Literal["read", "quarantine", "fail"]
+    on_missing_event_time: Literal["fail", "mtime"]
     on_overwrite: Literal["ignore", "reprocess", "fail", "appendTail"]
     on_split_error: Literal["fail", "return"]
     openCostBytes: int | str

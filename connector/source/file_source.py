@@ -35,6 +35,7 @@ from ...enumerator.files.ledger.changes import OnOverwrite
 from ...enumerator.files.ledger.file_state import FileState
 from ...enumerator.files.ledger.folding import fold
 from ...enumerator.files.ledger.ledger import LedgerPolicy
+from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...enumerator.files.ledger_source import FilesSource
 from ...enumerator.files.split_costs import SplitCosts
 from ...enumerator.files.spreading import SplitSpreader
@@ -97,6 +98,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         options = self.options
         grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
         order, event_time = order_of(options)
+        times = None if event_time is None else event_time.times
+        read_times = times if isinstance(times, StatisticsTimes) else None
         return FilePolicy(
             options.discovery_interval / 1000,
             options.discovery_attempts,
@@ -105,7 +108,10 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             fresh_share=options.fresh_share,
             event_time=event_time,
             ledger=LedgerPolicy(
-                order, options.on_overwrite, self._whole_records if grows else None
+                order,
+                options.on_overwrite,
+                self._whole_records if grows else None,
+                read_times,
             ),
         )
 

@@ -1,4 +1,4 @@
-"""Flink's HybridSource (FLIP-150): one source to its end, then another one from there.
+"""Flink's HybridSource (FLIP-150): each source to its end, then the next one from there.
 
 Not here: the switch (`enumerator/hybrid`) and the readers (`reader/hybrid.py`).
 """
@@ -21,34 +21,35 @@ from .api import Source
 
 
 class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
-    """Files up to a point, then a log: each row exactly once, also at the seam.
+    """Files up to a point, then a log, or any other sources: each row exactly once, at seams too.
 
-    Any two sources will do. The first runs as it does with Trigger.AvailableNow: it reads what is
-    there when the query starts. Once nothing of it is pending, and its splits are all acknowledged,
-    the second begins with `state_at(position)`. The switch is part of a checkpoint that is durable
-    before the first row of the second half is read. After that the first half is not opened again.
+    Each source but the last runs as it does with Trigger.AvailableNow: it reads what is there when
+    the query starts. Once nothing of it is pending, and its splits are all acknowledged, the next
+    one begins with `state_at`. The switch is part of a checkpoint that is durable before the first
+    row of the next source is read. After that the source before is not opened again.
     """
 
     @abstractmethod
-    def first(self) -> Source[Any, Any]:
-        """The source that is read to its end. Built in every process: cheap, without I/O."""
+    def sources(self) -> Sequence[Source[Any, Any]]:
+        """What is read, in this order. Built in every process: cheap, without I/O.
 
-    @abstractmethod
-    def second(self) -> Source[Any, Any]:
-        """The source that is read after it. Built in every process: cheap, without I/O."""
+        A query's state knows them by their numbers: a source may be added at the end, but not
+        before one that has begun.
+        """
 
     @abstractmethod
     @override
-    def position_after(self, position: Any, splits: Sequence[Any]) -> Any:
-        """What the end of the first half means for the second, as far as it is known.
+    def position_after(self, part: int, position: Any, splits: Sequence[Any]) -> Any:
+        """What the end of a source means for the next ones, as far as it is known.
 
-        Called with all splits of the first half that are assigned, some at a time. A split may come
-        more than once, and in any order, so this keeps the newest of something (per partition). It
-        must not block.
+        Called with all splits that are assigned of all sources but the last, some at a time. A
+        split may come more than once, and in any order, so this keeps the newest of something (per
+        partition). It must not block.
 
         Args:
+            part: the number of the source in `sources`: 0, 1 ...
             position: what this returned before; None at first.
-            splits: of the first half, about to be assigned.
+            splits: of that source, about to be assigned.
 
         Returns:
             Any JSON value. It is part of each checkpoint.
@@ -56,26 +57,27 @@ class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
 
     @abstractmethod
     @override
-    def state_at(self, position: Any) -> Any:
-        """The state with which the second source's enumerator begins; None for a fresh one.
+    def state_at(self, part: int, position: Any) -> Any:
+        """The state with which the enumerator of the next source begins; None for a fresh one.
 
-        Called once, at the end of the first half, on a worker thread: it may look something up.
+        Called once, at the end of the source before, on a worker thread: it may look something up.
         Called again only if the process dies before the switch is durable. What it raises fails the
         query.
 
         Args:
-            position: the last that `position_after` returned; None if the first half was empty.
+            part: the number of the source that begins: 1, 2 ...
+            position: the last that `position_after` returned; None if nothing was read before.
         """
 
     @cached_property
-    def _halves(self) -> tuple[Source[Any, Any], Source[Any, Any]]:
-        return self.first(), self.second()
+    def _parts(self) -> Sequence[Source[Any, Any]]:
+        return tuple(self.sources())
 
     @property
     @override
-    def halves(self) -> tuple[Source[Any, Any], Source[Any, Any]]:
-        return self._halves
+    def parts(self) -> Sequence[Source[Any, Any]]:
+        return self._parts
 
     @override
     def create_reader(self, context: ReaderContext) -> HybridReader:
-        return HybridReader([half.create_reader for half in self.halves], context)
+        return HybridReader([part.create_reader for part in self.parts], context)

@@ -211,7 +211,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             while not self.enumerator.has_discovered and self.threads.failure is None:
                 # Also so that discovery need not rest because too much is pending.
                 self._plan()
-                if not unlimited and self.flight.open.readers:
+                if not unlimited and (self.flight.open.readers or self.enumerator.wants_checkpoint):
                     return
                 if not self._lock.wait(max(0.0, deadline - time.monotonic())):
                     raise WaitTimeoutError(

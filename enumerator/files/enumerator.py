@@ -45,6 +45,9 @@ _MANY = 1000
 _SEALING = 0.2
 """Seconds between two looks whether the index of a first listing is written."""
 
+_UNSAVED = 20_000
+"""Files of which times were read after which a checkpoint is due that remembers them."""
+
 _PATIENCE = 0.5
 """Seconds after which what a pass has found is handed over, however little it is."""
 
@@ -103,6 +106,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         """Files that were there at the first start, and count as seen."""
         self._figures = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
         self._wants_checkpoint = False
+        self._unsaved = 0
+        """Files that became pending since the last checkpoint while nothing may be planned."""
 
     # Discovery ------------------------------------------------------------------------------
 
@@ -155,6 +160,9 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._discovery.notify_entered()
         if not portion.sifted.wanted:
             self._passed_over += portion.sifted.new
+        if self._pace.waits and self._policy.ledger.times is not None:
+            self._unsaved += portion.sifted.ranges.num_rows
+            self._wants_checkpoint = self._wants_checkpoint or self._unsaved >= _UNSAVED
         if portion.sifted.ranges.num_rows or had_to_wait:
             self._context.request_planning()
         if portion.error is not None:
@@ -312,7 +320,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._spreader.start_batch()
         self._share.start_batch()
         self._pace.cut(checkpoint_id)
-        self._wants_checkpoint = False
+        self._wants_checkpoint, self._unsaved = False, 0
         self._discovery.notify_cut(checkpoint_id, self.ledger.seen)
         return self.ledger.snapshot(checkpoint_id)
 

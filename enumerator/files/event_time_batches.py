@@ -5,7 +5,7 @@ that has found something: a listing brings files in the order of their names, an
 come last.
 
 Not here: the order itself (`ledger/event_time_order.py`), and the time of a file
-(`discovery/selection/event_times.py`).
+(`discovery/selection/event_times.py`, `ledger/statistics_times.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from ...checkpoint_meta.documents.file_split import FileSplit
 from ...errors import SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchRoom
-from .discovery.selection.event_times import EventTimes
+from .discovery.selection.event_times import FileTimes
 from .ledger.ledger import Sifted
 
 _NAMED: Final = 10
-"""Late files that are named in the progress and in the state: the newest."""
+"""Late files, and those without a time, that are named in the progress and in the state: the
+newest."""
 
 
 class OnLateFile(Enum):
@@ -44,11 +45,21 @@ class OnLateFile(Enum):
     """An error."""
 
 
+class OnMissingTime(Enum):
+    """What becomes of a file of which neither path nor statistics say a time."""
+
+    FAIL = "fail"
+    """An error."""
+
+    MTIME = "mtime"
+    """Its modification time serves; no other file is late because of it."""
+
+
 @dataclass(frozen=True)
 class EventTimePolicy:
     """Where times are, and what they decide."""
 
-    times: EventTimes
+    times: FileTimes
     skew: int
     """Most microseconds between the first and the last file of a batch."""
 
@@ -112,12 +123,16 @@ class EventTimeBatches(BatchPace):
         self.waits = True
         self._span: tuple[int, int] | None = None
         """First and last event time of the batch that is being planned."""
-        self._spans: dict[int, tuple[int, int] | None] = {}
-        """Of checkpoints that may be taken back."""
+        self._ended: list[str] = []
+        """Files of which the end is in the batch that is being planned."""
+        self._cuts: dict[int, tuple[tuple[int, int] | None, list[str]]] = {}
+        """The same two of checkpoints that may be taken back."""
         self._reached: int | None = None
         """The latest event time that was ever taken."""
         self._late = 0
         self._late_names: deque[str] = deque(maxlen=_NAMED)
+        self._timeless = 0
+        self._timeless_names: deque[str] = deque(maxlen=_NAMED)
 
     @override
     def judged(self, found: Sifted, *, ended: bool) -> Sifted:
@@ -125,6 +140,7 @@ class EventTimeBatches(BatchPace):
             self.waits = False
         elif found.ranges.num_rows:
             self.waits = True
+        self._count_timeless(found)
         late = self._late_in(found)
         if not late:
             return found
@@ -140,6 +156,19 @@ class EventTimeBatches(BatchPace):
             return found
         self._context.quarantine_splits({split.split_id: self._said(split) for split in late})
         return replace(found, ranges=found.ranges.slice(len(late)))
+
+    def _count_timeless(self, found: Sifted) -> None:
+        if not self._policy.times.may_be_missing:
+            return
+        files = (split.file for split in splits_in(found.ranges))
+        paths = [file.path for file in files if self._policy.times.find(file) is None]
+        if paths:
+            self._timeless += len(paths)
+            self._timeless_names.extend(paths)
+            self._context.journal.warning(
+                "discovery", "%d files without an event time come by their modification time: %s",
+                len(paths), "; ".join(paths[:_NAMED]),
+            )  # fmt: skip
 
     def _late_in(self, found: Sifted) -> Sequence[FileSplit]:
         """Those of `found`, which is in order, that would have been in an earlier batch."""
@@ -172,7 +201,8 @@ class EventTimeBatches(BatchPace):
         )
 
     def _time(self, split: FileSplit) -> int:
-        return self._policy.times.of(split.file.path)
+        time = self._policy.times.find(split.file)
+        return split.file.modified if time is None else time
 
     @override
     def admits(self, split: FileSplit, room: BatchRoom) -> bool:
@@ -185,47 +215,69 @@ class EventTimeBatches(BatchPace):
     def took(self, split: FileSplit) -> None:
         time = self._time(split)
         self._span = _widened(self._span, time)
-        self._reached = time if self._reached is None else max(self._reached, time)
+        if split.end == split.file.size:
+            self._ended.append(split.file.path)
+        if self._policy.times.find(split.file) is not None:
+            self._reached = time if self._reached is None else max(self._reached, time)
 
     @override
     def cut(self, checkpoint_id: int) -> None:
-        self._spans[checkpoint_id], self._span = self._span, None
+        self._cuts[checkpoint_id] = self._span, self._ended
+        self._span, self._ended = None, []
 
     @override
     def aborted(self, checkpoint_id: int) -> None:
-        for time in self._spans.pop(checkpoint_id, None) or ():
+        span, ended = self._cuts.pop(checkpoint_id, (None, []))
+        self._ended += ended
+        for time in span or ():
             self._span = _widened(self._span, time)
 
     @override
     def completed(self, checkpoint_id: int) -> None:
-        self._spans = {at: span for at, span in self._spans.items() if at > checkpoint_id}
+        for at in [at for at in self._cuts if at <= checkpoint_id]:
+            self._policy.times.forget(self._cuts.pop(at)[1])
 
     @override
     def cursors(self) -> Mapping[str, Any]:
-        if self._reached is None:
+        if self._reached is None and not self._timeless:
             return {}
-        return {"reached": self._reached, "late": self._late, "lateFiles": list(self._late_names)}
+        told: dict[str, Any] = {"reached": self._reached, "late": self._late}
+        told["lateFiles"] = list(self._late_names)
+        if self._timeless:
+            told |= {"timeless": self._timeless, "timelessFiles": list(self._timeless_names)}
+        if self._policy.times.longest:
+            told["longest"] = self._policy.times.longest
+        return told
 
     @override
     def go_on_from(self, cursors: Mapping[str, Any]) -> None:
         if cursors:
             self._reached, self._late = cursors["reached"], cursors["late"]
             self._late_names.extend(cursors["lateFiles"])
+            self._timeless = cursors.get("timeless", 0)
+            self._timeless_names.extend(cursors.get("timelessFiles", ()))
+            times = self._policy.times
+            times.longest = max(times.longest, cursors.get("longest", 0))
 
     @override
     def report(self) -> Mapping[str, Any]:
-        if self._reached is None:
-            return {}
-        return {"eventTime": said_event_time(self.cursors())}
+        cursors = self.cursors()
+        return {"eventTime": said_event_time(cursors)} if cursors else {}
 
 
 def said_event_time(cursors: Mapping[str, Any]) -> dict[str, Any]:
     """How far a query has come, from what its checkpoints say."""
-    return {
-        "reached": _shown(cursors["reached"]),
+    said: dict[str, Any] = {
+        "reached": None if cursors["reached"] is None else _shown(cursors["reached"]),
         "lateFiles": cursors["late"],
         "newestLateFiles": list(cursors["lateFiles"]),
     }
+    if "timeless" in cursors:
+        said["filesWithoutEventTime"] = cursors["timeless"]
+        said["newestFilesWithoutEventTime"] = list(cursors["timelessFiles"])
+    if "longest" in cursors:
+        said["longestFileSeconds"] = cursors["longest"] / 1_000_000
+    return said
 
 
 def _widened(span: tuple[int, int] | None, time: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The options of event time: where it is in a path, what it orders, from where to where is read.
+"""The options of event time: where it is, what it orders, from where to where is read.
 
 Not here: what they decide (`event_time_batches.py`, `discovery/selection/criteria.py`), and
 what has to fit together (connector).
@@ -6,13 +6,13 @@ what has to fit together (connector).
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ...checkpoint_meta.storage.units import Milliseconds
 from .discovery.selection.event_times import pattern_expression
-from .event_time_batches import OnLateFile
+from .event_time_batches import OnLateFile, OnMissingTime
 
 PATH_PREFIX = "path:"
 """Before a bound that is a name and no time."""
@@ -35,6 +35,22 @@ class EventTimeOptions(BaseModel):
         "{yyyy}/{MM}/{dd}/{HH}, with {mm} and {ss}; * is any text without a slash. By default "
         "Hive partitions: date=2026-01-02/hour=03, or year=2026/month=01/day=02. Times are in "
         "timeZone, UTC by default.",
+    )
+    event_time_column: str = Field(
+        "",
+        description="fileOrder=eventTime: the event time of a file is the least value of this "
+        "column, by the statistics in the footer of the file (parquet, orc). A timestamp, a date, "
+        "or an integer with eventTimeUnit; not within another column.",
+    )
+    event_time_unit: Literal["", "s", "ms", "us", "ns"] = Field(
+        "",
+        description="What the integers in eventTimeColumn count since 1970: s, ms, us or ns.",
+    )
+    on_missing_event_time: OnMissingTime = Field(
+        OnMissingTime.FAIL,
+        description="fileOrder=eventTime: what happens to a file whose path (or, with "
+        "eventTimeColumn, whose statistics) says no event time: fail, or order it by its "
+        "modification time (mtime). Such files are counted and named in the progress.",
     )
     max_event_time_skew: Milliseconds = Field(
         3_600_000,

@@ -1,1 +1,1 @@
-"""Two sources in a row: the first to its end, then the second from where that was."""
+"""Several sources in a row: each to its end, then the next one from where that was."""

@@ -1,4 +1,4 @@
-"""The driver's half of a hybrid source: two sources, and what is between them.
+"""The driver's half of a hybrid source: several sources, and what is between them.
 
 Not here: the public class, which adds the readers (`connector/source/hybrid_source.py`).
 """
@@ -20,23 +20,23 @@ from ..api import SplitEnumeratorContext
 from ..large_state import StateDocument
 from ..source_api import EnumeratorSource
 from .enumerator import HybridEnumerator
-from .state import HalfChain, HybridState, HybridStateSerializer
+from .state import HybridState, HybridStateSerializer, PartChain
 
 
 class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
-    """Reads one source to its end, then another one from a position that the end decides."""
+    """Reads each source to its end, then the next one from a position that the end decides."""
 
     @property
     @abstractmethod
-    def halves(self) -> Sequence[EnumeratorSource[Any, Any]]:
-        """The first source and the second; the same objects at each call."""
+    def parts(self) -> Sequence[EnumeratorSource[Any, Any]]:
+        """The sources in the order in which they are read; the same objects at each call."""
 
     @abstractmethod
-    def position_after(self, position: Any, splits: Sequence[Any]) -> Any:
+    def position_after(self, part: int, position: Any, splits: Sequence[Any]) -> Any:
         """See `HybridSource.position_after`."""
 
     @abstractmethod
-    def state_at(self, position: Any) -> Any:
+    def state_at(self, part: int, position: Any) -> Any:
         """See `HybridSource.state_at`."""
 
     @override
@@ -47,18 +47,18 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
 
     @override
     def create_cleaner(self) -> None:
-        if any(half.create_cleaner() is not None for half in self.halves):
+        if any(part.create_cleaner() is not None for part in self.parts):
             raise OptionError(
                 "cleanSource: a hybrid source does not clean up what it has read",
                 type(self).__qualname__,
                 "another value than off",
                 "cleanSource=off",
-                "Remove the files of the first half once the query is in the second.",
+                "Remove the files of a part once the query is in the next one.",
             )
 
     @cached_property
     def _split_serializer(self) -> HybridSplitSerializer:
-        return HybridSplitSerializer([half.split_serializer for half in self.halves])
+        return HybridSplitSerializer([part.split_serializer for part in self.parts])
 
     @property
     @override
@@ -68,17 +68,16 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
     @property
     @override
     def state_serializer(self) -> VersionedSerializer[HybridState]:
-        return HybridStateSerializer(self.halves)
+        return HybridStateSerializer(self.parts)
 
     @property
     @override
     def reader_event_types(self) -> frozenset[str]:
-        first, second = self.halves
-        return first.reader_event_types | second.reader_event_types
+        return frozenset().union(*(part.reader_event_types for part in self.parts))
 
     @override
     def is_unbounded(self, split: HybridSplit) -> bool:
-        return self.halves[split.half].is_unbounded(split.split)
+        return self.parts[split.part].is_unbounded(split.split)
 
     @property
     @override
@@ -87,20 +86,20 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
 
     @override
     def attachments_of(self, state: HybridState) -> Sequence[Attachment]:
-        source = self.halves[state.half]
+        source = self.parts[state.part]
         return [of for snapshot in state.snapshots for of in source.attachments_of(snapshot)]
 
     @override
     def restore_state(
         self, chain: Sequence[StateDocument], attachments: Attachments
     ) -> HybridState | None:
-        own = HalfChain.of(chain)
+        own = PartChain.of(chain)
         if own is None:
             return None
-        source = self.halves[own.half]
+        source = self.parts[own.part]
         for document in own.documents:
             # Newer versions are refused before a source looks at the columns.
             source.state_serializer.check_version(document.state_version)
             source.split_serializer.check_version(document.split_version)
         state = source.restore_state(own.documents, attachments)
-        return HybridState(own.half, own.position, () if state is None else (state,))
+        return HybridState(own.part, own.position, () if state is None else (state,))

@@ -1,10 +1,10 @@
-"""The state of a hybrid source: the half it is in, the position so far, and the half's own state.
+"""The state of a hybrid source: the part it is in, the position so far, and the part's own state.
 
-A row holds one record batch of the half's own serializer as Arrow IPC, with the half's number and
-the serializer's version next to it. What a checkpoint holds of the first half is ignored once a
-later row belongs to the second.
+A row holds one record batch of the part's own serializer as Arrow IPC, with the part's number and
+the serializer's version next to it. What a checkpoint holds of a part is ignored once a later row
+belongs to the next.
 
-Not here: when the half changes (`enumerator.py`).
+Not here: when the part changes (`enumerator.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachments
-from ...checkpoint_meta.documents.hybrid_split import FIRST, rows_by_half
+from ...checkpoint_meta.documents.hybrid_split import FIRST, rows_by_part
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ..large_state import FrozenState, StateDocument, WrittenState
 from ..source_api import EnumeratorSource
@@ -28,17 +28,17 @@ from ..source_api import EnumeratorSource
 class HybridState:
     """What a hybrid source knows at a cut."""
 
-    half: int = FIRST
+    part: int = FIRST
     position: Any = None
-    """A JSON value: what the first half's splits have come to so far; final in the second half."""
+    """A JSON value: what the splits of all parts but the last have come to so far."""
 
     snapshots: Sequence[Any] = ()
-    """Of the half's own enumerator, oldest first; one, or the state it began with and one."""
+    """Of the part's own enumerator, oldest first; one, or the state it began with and one."""
 
 
 _ROW = pa.schema(
     [
-        ("half", pa.int8()),
+        ("part", pa.int8()),
         ("version", pa.int32()),
         ("position", pa.string()),
         ("attachments", pa.int32()),
@@ -49,9 +49,9 @@ _ROW = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Some record batches of one half, as they go into a checkpoint."""
+    """Some record batches of one part, as they go into a checkpoint."""
 
-    half: int
+    part: int
     version: int
     position: Any
     batches: Sequence[pa.RecordBatch]
@@ -59,11 +59,11 @@ class _Rows:
 
     def to_batch(self) -> pa.RecordBatch:
         position = json.dumps(self.position, sort_keys=True)
-        # Where there is no state yet, a row still says in which half the source is.
+        # Where there is no state yet, a row still says in which part the source is.
         packed: list[bytes | None] = [_packed(batch) for batch in self.batches]
         packed = packed or [None]
         counts = [self.attachments] + [0] * (len(packed) - 1)
-        heads = [self.half, self.version, position]
+        heads = [self.part, self.version, position]
         columns = [[head] * len(packed) for head in heads]
         arrays = [
             pa.array(values, of.type)
@@ -73,10 +73,10 @@ class _Rows:
 
 
 class HybridStateSerializer(VersionedSerializer[HybridState]):
-    """Version 1: a row for each record batch of the half's own serializer."""
+    """Version 1: a row for each record batch of the part's own serializer."""
 
-    def __init__(self, halves: Sequence[EnumeratorSource[Any, Any]]) -> None:
-        self._halves = halves
+    def __init__(self, parts: Sequence[EnumeratorSource[Any, Any]]) -> None:
+        self._parts = parts
 
     @property
     @override
@@ -85,38 +85,38 @@ class HybridStateSerializer(VersionedSerializer[HybridState]):
 
     @override
     def serialize(self, value: HybridState) -> pa.RecordBatch:
-        source = self._halves[value.half]
+        source = self._parts[value.part]
         own = source.state_serializer
         rows = [
             _Rows(
-                value.half,
+                value.part,
                 own.version,
                 value.position,
                 own.serialize_all(snapshot),
                 len(source.attachments_of(snapshot)),
             )
             for snapshot in value.snapshots
-        ] or [_Rows(value.half, own.version, value.position, (), 0)]
+        ] or [_Rows(value.part, own.version, value.position, (), 0)]
         return pa.concat_batches([part.to_batch() for part in rows])
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> HybridState:
         rows = batch.to_pylist()
-        half = rows[-1]["half"]
-        own = self._halves[half].state_serializer
+        part = rows[-1]["part"]
+        own = self._parts[part].state_serializer
         snapshots = [
             own.read(row["version"], _unpacked(row["batch"]))
             for row in rows
-            if row["half"] == half and row["batch"] is not None
+            if row["part"] == part and row["batch"] is not None
         ]
-        return HybridState(half, json.loads(rows[-1]["position"]), snapshots)
+        return HybridState(part, json.loads(rows[-1]["position"]), snapshots)
 
 
 @dataclass(frozen=True, slots=True)
-class FrozenHalf(FrozenState):
-    """The whole state as of one cut, where the half's enumerator keeps that itself."""
+class FrozenPart(FrozenState):
+    """The whole state as of one cut, where the part's enumerator keeps that itself."""
 
-    half: int
+    part: int
     version: int
     position: Any
     inner: FrozenState
@@ -125,42 +125,42 @@ class FrozenHalf(FrozenState):
     def write(self, attachments: Attachments) -> WrittenState:
         written = self.inner.write(attachments)
         count = len(written.attachments)
-        rows = _Rows(self.half, self.version, self.position, written.rows, count)
+        rows = _Rows(self.part, self.version, self.position, written.rows, count)
         return replace(written, rows=[rows.to_batch()])
 
 
 @dataclass
-class HalfChain:
-    """A chain as the half sees it that its last checkpoint is in."""
+class PartChain:
+    """A chain as the part sees it that its last checkpoint is in."""
 
-    half: int = FIRST
+    part: int = FIRST
     position: Any = None
     documents: list[StateDocument] = field(default_factory=list)
 
     @classmethod
-    def of(cls, chain: Sequence[StateDocument]) -> HalfChain | None:
+    def of(cls, chain: Sequence[StateDocument]) -> PartChain | None:
         """None if there is nothing in `chain`."""
         states = [[row for batch in of.state for row in batch.to_pylist()] for of in chain]
         rows = [row for state in states for row in state]
         if not rows:
             return None
-        half = rows[-1]["half"]
+        part = rows[-1]["part"]
         documents = [
-            _document(half, of, state)
+            _document(part, of, state)
             for of, state in zip(chain, states, strict=True)
-            if any(row["half"] == half and row["batch"] is not None for row in state)
+            if any(row["part"] == part and row["batch"] is not None for row in state)
         ]
-        return cls(half, json.loads(rows[-1]["position"]), documents)
+        return cls(part, json.loads(rows[-1]["position"]), documents)
 
 
-def _document(half: int, of: StateDocument, rows: Sequence[Any]) -> StateDocument:
-    own = [row for row in rows if row["half"] == half and row["batch"] is not None]
+def _document(part: int, of: StateDocument, rows: Sequence[Any]) -> StateDocument:
+    own = [row for row in rows if row["part"] == part and row["batch"] is not None]
     attachments = of.attachments
     if len(own) < len(rows):
-        # What an aborted checkpoint of the first half needed comes before.
+        # What an aborted checkpoint of a part before needed comes before.
         count = sum(row["attachments"] for row in own)
         attachments = attachments[len(attachments) - count :]
-    runs = [run for batch in of.assigned for run in rows_by_half(batch) if run[0] == half]
+    runs = [run for batch in of.assigned for run in rows_by_part(batch) if run[0] == part]
     return replace(
         of,
         state_version=own[-1]["version"],

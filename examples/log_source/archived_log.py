@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from typing_extensions import override
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.connector.source.api import Source
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.hybrid_source import HybridSource
 
@@ -28,17 +30,14 @@ class ArchivedLog(HybridSource):
     """Named by `.option("source", "log_source.archived_log:ArchivedLog")`."""
 
     @override
-    def first(self) -> FileSource:
+    def sources(self) -> Sequence[Source[Any, Any]]:
         archive = os.path.join(self.options.path, "archive")
-        return FileSource(self.options.model_copy(update={"path": archive}), self.schema)
-
-    @override
-    def second(self) -> LogSource:
-        return LogSource(self.options, self.schema)
+        files = FileSource(self.options.model_copy(update={"path": archive}), self.schema)
+        return files, LogSource(self.options, self.schema)
 
     @override
     def position_after(
-        self, position: Mapping[str, int] | None, splits: Sequence[FileSplit]
+        self, part: int, position: Mapping[str, int] | None, splits: Sequence[FileSplit]
     ) -> Mapping[str, int]:
         ends = dict(position or {})
         for split in splits:
@@ -47,6 +46,6 @@ class ArchivedLog(HybridSource):
         return ends
 
     @override
-    def state_at(self, position: Mapping[str, int] | None) -> LogState:
+    def state_at(self, part: int, position: Mapping[str, int] | None) -> LogState:
         # No reader has a partition yet (-1), and no parallelism is known (0).
         return 0, {name: PartitionState(end, -1) for name, end in (position or {}).items()}

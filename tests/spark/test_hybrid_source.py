@@ -56,28 +56,28 @@ def test_a_run_that_ends_and_a_stream_read_files_and_log_exactly_once(lake, unti
 class Seam(Watch):
     """What the checkpoints say of the parts, read from outside."""
 
-    def half(self, checkpoint):
+    def part(self, checkpoint):
         path = self._state / "checkpoints" / f"{checkpoint.name}.arrow"
         table = pa.ipc.open_file(pa.BufferReader(path.read_bytes())).read_all()
         rows = table.select(["section", "state"]).to_pylist()
-        return max(row["state"]["half"] for row in rows if row["section"] == "state")
+        return max(row["state"]["part"] for row in rows if row["section"] == "state")
 
-    def running_half(self):
+    def running_part(self):
         batch = self.running()
         checkpoint = None if batch is None else self.of_batch(batch)
-        return None if checkpoint is None else self.half(checkpoint)
+        return None if checkpoint is None else self.part(checkpoint)
 
     def files_assigned(self):
         """In batches of Spark; without checkpoints that died with their driver."""
         of_batches = [self.of_batch(batch) for batch in self.offsets()]
-        return sum(len(self.assigned(of)) for of in of_batches if of and self.half(of) == 0)
+        return sum(len(self.assigned(of)) for of in of_batches if of and self.part(of) == 0)
 
     def switched(self):
-        return any(self.half(checkpoint) == 1 for checkpoint in self.checkpoints())
+        return any(self.part(checkpoint) == 1 for checkpoint in self.checkpoints())
 
 
 def in_the_last_files(seam: Seam) -> bool:
-    return seam.running_half() == 0 and seam.files_assigned() == PARTITIONS
+    return seam.running_part() == 0 and seam.files_assigned() == PARTITIONS
 
 
 def at_the_seam(seam: Seam) -> bool:
@@ -86,7 +86,7 @@ def at_the_seam(seam: Seam) -> bool:
 
 
 def in_the_first_of_the_log(seam: Seam) -> bool:
-    return seam.running_half() == 1
+    return seam.running_part() == 1
 
 
 @pytest.mark.drivers

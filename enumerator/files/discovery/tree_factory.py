@@ -39,9 +39,10 @@ def plant(
 ) -> list[Planted]:
     """One tree for each path."""
     names = NameRule(choice.ignored, choice.glob)
+    place = choice.criteria.place
     marker = ReadyMarker(choice.ready_marker) if choice.ready_marker else None
     local = [
-        Scope(path.base, path.wildcards, names, nested=choice.nested)
+        Scope(path.base, path.wildcards, names, nested=choice.nested, place=place)
         for path in paths
         if path.is_local
     ]
@@ -61,7 +62,7 @@ def plant(
             planted.append(Planted(path, tree, scope.base.rstrip("/") + "/"))
             continue
         files, root = file_system(path.base, storage_options)
-        scope = Scope(root.rstrip("/"), path.wildcards, names, nested=choice.nested)
+        scope = Scope(root.rstrip("/"), path.wildcards, names, nested=choice.nested, place=place)
         others = _near(scope, [other for where, other in remote if where is files])
         remote_judge = RemoteFiles(
             files, pages_of(files), scope, others, choice.criteria, marker,

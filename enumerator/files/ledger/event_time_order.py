@@ -12,15 +12,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_columns import numbers_array
-from ....checkpoint_meta.documents.file_split import FileSplit
-from ..discovery.selection.event_times import EventTimes
+from ....checkpoint_meta.documents.file_columns import numbers_array, splits_in
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ..discovery.selection.event_times import FileTimes
 
 
 class EventTimeOrder:
-    """Earliest event time first; of one time what was modified first, then by path."""
+    """Earliest event time first; of one time what was modified first, then by path.
 
-    def __init__(self, times: EventTimes) -> None:
+    Where there is no event time, the modification time serves.
+    """
+
+    def __init__(self, times: FileTimes) -> None:
         self._times = times
 
     @property
@@ -34,14 +37,18 @@ class EventTimeOrder:
 
     def _key(self, split: FileSplit) -> tuple[int, int, str, int]:
         file = split.file
-        return self._times.of(file.path), file.modified, file.path, split.start
+        return self._time(file), file.modified, file.path, split.start
+
+    def _time(self, file: FileVersion) -> int:
+        time = self._times.find(file)
+        return file.modified if time is None else time
 
     def indices(self, ranges: pa.RecordBatch) -> pa.Array:
         """The rows of `ranges` in order."""
         import pyarrow.compute as pc
 
-        paths = ranges.column("path").to_pylist()
-        times = numbers_array(np.fromiter(map(self._times.of, paths), np.int64, len(paths)))
+        files = (split.file for split in splits_in(ranges))
+        times = numbers_array(np.fromiter(map(self._time, files), np.int64, ranges.num_rows))
         names = ["time", "modified", "path", "start"]
         columns = [times, *(ranges.column(name) for name in names[1:])]
         keys = [(name, "ascending") for name in names]

@@ -17,11 +17,14 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_columns import (
     CHANGES,
+    TIMED_CHANGES,
     became_pending,
     changes_of,
+    has_times,
     ranges_of,
     splits_in,
     with_borders,
+    with_times,
 )
 from ....checkpoint_meta.documents.file_split import FileSplit
 from ....checkpoint_meta.documents.serializer import VersionedSerializer
@@ -38,6 +41,8 @@ class FileState:
 
     runs: tuple[Run, ...] = ()
     tails: tuple[Tail, ...] = ()
+    times: Sequence[pa.RecordBatch] = ()
+    """Of a state that was restored: rows of `TIMED_CHANGES` that say what was remembered."""
 
     @staticmethod
     def of(splits: Iterable[FileSplit]) -> FileState:
@@ -51,7 +56,7 @@ class FileState:
 
 
 class FileStateSerializer(VersionedSerializer[FileState]):
-    """Version 1: rows of `CHANGES`."""
+    """Version 1: rows of `CHANGES`, or of `TIMED_CHANGES`."""
 
     @property
     @override
@@ -72,9 +77,12 @@ class FileStateSerializer(VersionedSerializer[FileState]):
             for piece in tail.pieces
         ]
         batches = [batch for batch in (*value.changes, *seen) if batch.num_rows]
+        if any(map(has_times, batches)):
+            batches = list(map(with_times, batches))
         return batches or [changes_of(ranges_of([]))]
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> FileState:
-        columns = [batch.column(name) for name in CHANGES.names]
-        return FileState([pa.record_batch(columns, schema=CHANGES)])
+        schema = TIMED_CHANGES if has_times(batch) else CHANGES
+        columns = [batch.column(name) for name in schema.names]
+        return FileState([pa.record_batch(columns, schema=schema)])

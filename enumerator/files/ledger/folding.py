@@ -21,6 +21,7 @@ from ....checkpoint_meta.documents.file_columns import (
     became_pending,
     changes_of,
     flags_in,
+    has_times,
     numbers_array,
     numbers_in,
     ranges_in,
@@ -62,7 +63,8 @@ def fold(
         for files in _known(document):
             _learn(seen, files, document)
     pending = [changes_of(ranges) for ranges in pending_after(chain)]
-    return FileState(pending, tuple(runs), seen.tails)
+    times = [batch for document in chain for batch in document.state if has_times(batch)]
+    return FileState(pending, tuple(runs), seen.tails, times)
 
 
 def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:

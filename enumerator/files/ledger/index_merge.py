@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -131,9 +131,16 @@ def _neighbours(runs: Sequence[Run], longest: int) -> Sequence[Run]:
 class FrozenLedger(FrozenState):
     """What was pending and seen at one cut."""
 
-    def __init__(self, seen: SeenFiles, pending: Sequence[pa.RecordBatch]) -> None:
+    def __init__(
+        self,
+        seen: SeenFiles,
+        pending: Sequence[pa.RecordBatch],
+        changes: Callable[[pa.RecordBatch], pa.RecordBatch] = changes_of,
+    ) -> None:
+        """`changes` makes rows of the state of pending ranges, without any lock."""
         self._seen = seen
         self._pending = pending
+        self._changes = changes
         self._runs, self._tails = seen.freeze()
 
     @override
@@ -146,7 +153,7 @@ class FrozenLedger(FrozenState):
         later = {id(tail.run): tail.run for tail in self._tails if tail.run is not None}
         runs = [*self._runs, *later.values()]
         return WrittenState(
-            [changes_of(ranges) for ranges in self._pending] or [changes_of(ranges_of([]))],
+            [self._changes(ranges) for ranges in self._pending] or [changes_of(ranges_of([]))],
             [attachment for run in runs for attachment in run.attachments],
         )
 

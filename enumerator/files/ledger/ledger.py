@@ -28,6 +28,7 @@ from ....checkpoint_meta.documents.file_columns import (
     ranges_of,
     splits_in,
     with_borders,
+    with_times,
 )
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, GrowingMark
 from ....checkpoint_meta.index.fingerprints import (
@@ -47,6 +48,7 @@ from .found_columns import etags_of, once, version_rows, where
 from .index_merge import FrozenLedger, SealingPolicy, can_merge, give_back, merge_some, seal
 from .pending import FileOrder, PendingRanges, RangeOrder
 from .seen_files import Piece, SeenFiles
+from .statistics_times import StatisticsTimes
 
 WholeRecords: TypeAlias = Callable[[str, int, int, np.uint64], GrowingMark]
 """Path, first byte, size, version in which it was known -> the mark after the last whole record."""
@@ -65,6 +67,9 @@ class LedgerPolicy:
     on_overwrite: OnOverwrite = OnOverwrite.IGNORE
     whole_records: WholeRecords | None = None
     """For `APPEND_TAIL`: how far they reach."""
+
+    times: StatisticsTimes | None = None
+    """Event times that are read from files, and remembered in checkpoints."""
 
     sealing: SealingPolicy = field(default_factory=SealingPolicy)
 
@@ -97,8 +102,11 @@ class Ledger:
         wants_versions = policy.on_overwrite is not OnOverwrite.IGNORE
         self.seen = SeenFiles(state.runs, state.tails, details=wants_versions)
         self.pending = PendingRanges(policy.order)
-        for changes in state.changes:
-            self.pending.add(ranges_in(changes), fresh=False)
+        restored = [ranges_in(changes) for changes in state.changes]
+        if policy.times is not None:
+            policy.times.restore(state.times, restored)
+        for ranges in restored:
+            self.pending.add(ranges, fresh=False)
         self._changes: list[pa.RecordBatch] = []
         """What the next snapshot says in addition to what became pending: rows of `CHANGES`."""
         self._ordered: set[FileVersion] = set()
@@ -154,6 +162,8 @@ class Ledger:
         read = (start < ends) & wanted
         ranges = where(with_borders(files, start, ends), read)
         keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
+        if self._policy.times is not None:
+            self._policy.times.learn(splits_in(ranges))
         replaced: Sequence[FileVersion] = ()
         if self._policy.on_overwrite is OnOverwrite.REPROCESS and changed.any():
             replaced = [split.file for split in splits_in(where(ranges, changed[rows][read]))]
@@ -237,7 +247,13 @@ class Ledger:
         """Readers sent these back: pending again, to be assigned as they are."""
         if not self._ordered.isdisjoint(split.file for split in splits):
             splits = self._not_pending(splits)
+        self._learn_times(splits)
         self.pending.add(ranges_of(splits), returned=True)
+
+    def _learn_times(self, splits: Sequence[FileSplit]) -> None:
+        """Of some that nobody sifted, at once; under the lock, but they are few."""
+        if self._policy.times is not None:
+            self._policy.times.learn([s for s in splits if not self._policy.times.knows(s.file)])
 
     # Orders ---------------------------------------------------------------------------------
 
@@ -245,7 +261,9 @@ class Ledger:
         """These become pending, as far as they are not: what is pending is a set of bytes."""
         wanted = stretches_of(splits)
         self._learn(list(wanted), now)
-        self.pending.add(ranges_of(self._not_pending(splits_of(wanted))))
+        unread = self._not_pending(splits_of(wanted))
+        self._learn_times(unread)
+        self.pending.add(ranges_of(unread))
         self._ordered.update(wanted)
 
     def forget(self, splits: Sequence[FileSplit], now: int) -> None:
@@ -306,8 +324,12 @@ class Ledger:
         changes, self._changes = self._changes, []
         unread, self._has_unread = self._has_unread, False
         runs, tails = self.seen.whole() if unread else ((), ())
-        found = [changes_of(ranges) for ranges in self.pending.take_fresh()]
+        found = [self._timed_changes(ranges) for ranges in self.pending.take_fresh()]
         return FileState([*found, *changes], runs, tails)
+
+    def _timed_changes(self, ranges: pa.RecordBatch) -> pa.RecordBatch:
+        changes, times = changes_of(ranges), self._policy.times
+        return changes if times is None else with_times(changes, times.columns(ranges))
 
     def aborted(self, checkpoint_id: int) -> None:
         """The checkpoint of this snapshot, the newest, was taken back."""
@@ -315,7 +337,7 @@ class Ledger:
 
     def freeze(self) -> FrozenLedger:
         """All as of the snapshot just taken, to be written in the background."""
-        frozen = FrozenLedger(self.seen, self.pending.frozen())
+        frozen = FrozenLedger(self.seen, self.pending.frozen(), self._timed_changes)
         self._written = [*self._written[-1:], frozen]
         return frozen
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -63,6 +63,16 @@ def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Bl
     if len(starts) < 2 or any(a >= b for a, b in pairwise(borders)):
         return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]
     return [Block(borders[i], borders[i + 1], rows[i]) for i in range(len(starts))]
+
+
+class TimeSpan(NamedTuple):
+    """The least and the greatest time in a file, in microseconds since the epoch.
+
+    No row is before the one or after the other; of times finer than that they are rounded outwards.
+    """
+
+    first: int
+    last: int
 
 
 @dataclass(slots=True)
@@ -126,6 +136,9 @@ class FileFormat(ABC):
     says_columns: ClassVar[bool] = False
     """True if metadata says what columns a file has, so that it is known before it is read."""
 
+    has_time_statistics: ClassVar[bool] = False
+    """True if metadata says the least and the greatest value of a column: see `time_span`."""
+
     def __init__(
         self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
     ) -> None:
@@ -178,6 +191,27 @@ class FileFormat(ABC):
 
         Raises:
             SplitReadError: as for single files; they are read singly then, to name the one.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def time_span(
+        cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
+    ) -> TimeSpan | None:
+        """The least and the greatest value of a column, by the metadata of `file` alone.
+
+        Args:
+            file: the file; of its rows none is read.
+            options: how it is opened.
+            column: a timestamp or date, or an integer if there is a unit; not within another.
+            unit: s, ms, us or ns, in which integers count since 1970; empty if they are no times.
+
+        Returns:
+            None if the file has no row, or only nulls in this column.
+
+        Raises:
+            SchemaMismatchError: the metadata does not say it.
+            SplitReadError: the metadata cannot be read.
         """
         raise NotImplementedError
 

@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from ..options import FileFormatName, ReaderOptions
 from ..options.values import is_built_in
 
-__all__ = ["INERT", "counts_rows", "formats_of", "known_to", "own_options", "refused"]
+__all__ = [
+    "INERT",
+    "counts_rows",
+    "formats_of",
+    "has_time_statistics",
+    "known_to",
+    "own_options",
+    "refused",
+]
 
 _EVERY = tuple(FileFormatName)
 _JSON, _CSV, _TEXT = (FileFormatName.JSON,), (FileFormatName.CSV,), (FileFormatName.TEXT,)
@@ -89,6 +97,13 @@ def counts_rows(file_format: str) -> bool:
     from .registry import format_class
 
     return format_class(file_format).counts_rows
+
+
+def has_time_statistics(file_format: str) -> bool:
+    """True if a file's metadata says the least and the greatest value of a column of times."""
+    from .registry import format_class
+
+    return format_class(file_format).has_time_statistics
 
 
 def own_options(own_format: str) -> frozenset[str]:

@@ -29,8 +29,13 @@ VALUES = {
     "targetBatchDuration": "60000",
     "onLateFile": "quarantine",
     "maxEventTimeSkew": "60000",
+    "onMissingEventTime": "mtime",
+    "eventTimeUnit": "ms",
 }
 TOGETHER = {
+    "onMissingEventTime": {"fileOrder": "eventTime"},
+    "eventTimeColumn": {"fileOrder": "eventTime", "fileFormat": "parquet"},
+    "eventTimeUnit": {"fileOrder": "eventTime", "fileFormat": "orc", "eventTimeColumn": "at"},
     "maxEventTimeSkew": {"fileOrder": "eventTime"},
     "onLateFile": {"fileOrder": "eventTime"},
     "maxRowsPerTrigger": {"fileFormat": "parquet"},

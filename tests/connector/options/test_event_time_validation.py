@@ -15,6 +15,17 @@ from pyspark_sluice.errors import OptionError
     [
         ({"maxEventTimeSkew": "2h"}, "maxEventTimeSkew: found with fileOrder=mtime"),
         ({"onLateFile": "fail"}, "onLateFile: found with fileOrder=mtime"),
+        ({"eventTimeColumn": "at"}, "eventTimeColumn: found with fileOrder=mtime"),
+        ({"onMissingEventTime": "mtime"}, "onMissingEventTime: found with fileOrder=mtime"),
+        ({"eventTimeUnit": "s"}, "eventTimeUnit: found s without eventTimeColumn"),
+        (
+            {"fileOrder": "eventTime", "eventTimeColumn": "at", "fileFormat": "json"},
+            "eventTimeColumn: found with fileFormat=json",
+        ),
+        (
+            {"fileOrder": "eventTime", "eventTimeColumn": "at", "eventTimePattern": "{yyyy}"},
+            "eventTimePattern: found, but nothing asks for a time in paths",
+        ),
         ({"eventTimePattern": "{yyyy}"}, "eventTimePattern: found, but nothing asks for a time"),
         ({"fileOrder": "eventTime", "eventTimePattern": "{MM}"}, "does not name a time"),
         ({"fileOrder": "eventTime", "freshShare": "0.5"}, "no file comes before an earlier one"),
@@ -34,6 +45,15 @@ def test_each_problem_is_told_with_its_option(options, problem):
     [
         {"fileOrder": "eventTime", "eventTimePattern": "{yyyy}/{MM}", "maxEventTimeSkew": "0"},
         {"startAt": "2026-01-02", "eventTimePattern": "{yyyy}/{MM}/{dd}"},
+        {"fileOrder": "eventTime", "eventTimeColumn": "at", "fileFormat": "orc"},
+        {
+            "fileOrder": "eventTime",
+            "fileFormat": "parquet",
+            "eventTimeColumn": "at",
+            "eventTimeUnit": "ms",
+            "startAt": "2026-01-02",
+            "eventTimePattern": "{yyyy}/{MM}/{dd}",
+        },
         {"startAt": "2026-01-02T00:00:00+02:00", "endAt": "2026-01-02T00:00:00Z"},
         {"startAt": "path:2026/01/02/", "endAt": "path:2026/01/09"},
     ],

@@ -25,6 +25,15 @@ pytestmark = pytest.mark.slow
 TESTS = Path(__file__).resolve().parent.parent.parent
 
 ELSEWHERE = {
+    "connector/source/test_event_time_column.py": {
+        "test_what_was_remembered_of_another_column_is_not_used": [
+            "eventTimeColumn",
+            "eventTimeUnit",
+        ],
+        "test_a_file_without_statistics_comes_by_its_modification_time_and_makes_no_other_late": [
+            "onMissingEventTime"
+        ],
+    },
     "enumerator/files/discovery/queue/test_queue_discovery.py": {
         "test_a_malformed_message_goes_to_the_dead_letters_or_stays": ["deadLetterQueueUrl"],
     },

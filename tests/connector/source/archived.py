@@ -29,7 +29,7 @@ class Logs:
         return parse_options(given, streaming=True)
 
     def land(self, part, count, archived=None):
-        """Append lines to a partition; the first half of a new one is archived. The rows."""
+        """Append lines to a partition; the first part of a new one is archived. The rows."""
         path = self.place / f"p{part}.log"
         if archived is None:
             archived = 0 if path.exists() else (count + 1) // 2

@@ -43,21 +43,21 @@ def logs(tmp_path):
     return Logs(tmp_path)
 
 
-def half_of(trial, checkpoint):
-    """The half that a checkpoint is in."""
+def part_of(trial, checkpoint):
+    """The part that a checkpoint is in."""
     states = trial.source.state_serializer
-    return states.deserialize(1, pa.concat_batches(checkpoint.state)).half
+    return states.deserialize(1, pa.concat_batches(checkpoint.state)).part
 
 
-def _halves(trial):
-    """The half that each checkpoint of the query is in; its splits are of that half."""
+def _parts(trial):
+    """The part that each checkpoint of the query is in; its splits are of that part."""
     splits = trial.source.split_serializer
-    halves = []
+    parts = []
     for of in trial.checkpoints():
-        halves.append(half_of(trial, of))
+        parts.append(part_of(trial, of))
         assigned = [split for _, batch in of.assigned for split in splits.deserialize(1, batch)]
-        assert {split.half for split in assigned} <= {halves[-1]}
-    return halves
+        assert {split.part for split in assigned} <= {parts[-1]}
+    return parts
 
 
 def test_all_of_the_files_come_before_any_of_the_log(logs):
@@ -65,23 +65,23 @@ def test_all_of_the_files_come_before_any_of_the_log(logs):
     trial = trial_of(logs)
     trial.run_to_end()
     trial.check(landed)
-    halves = _halves(trial)
-    assert halves == sorted(halves)
-    assert set(halves) == {FIRST, SECOND}
-    assert trial.coordinator.report()["half"] == "second"
+    parts = _parts(trial)
+    assert parts == sorted(parts)
+    assert set(parts) == {FIRST, SECOND}
+    assert trial.coordinator.report()["part"] == "second"
 
 
 def _opened(*_):
-    pytest.fail("something of the first half was opened")
+    pytest.fail("something of the first part was opened")
 
 
-def test_a_restart_in_the_second_half_opens_nothing_of_the_first(logs):
+def test_a_restart_in_the_second_part_opens_nothing_of_the_first(logs):
     class NeverAgain(Named):
-        def first(self):
-            made = super().first()
+        def sources(self):
+            made, log = super().sources()
             broken = {"create_enumerator": _opened, "create_reader": _opened}
             vars(made).update(broken)
-            return made
+            return made, log
 
     landed = logs.land(0, 6)
     trial = trial_of(logs, Named)
@@ -119,7 +119,7 @@ def test_files_that_land_before_the_switch_is_durable_move_the_seam(logs):
 
 
 class Noted(Trial):
-    """Notes in which half the driver was when it was killed, and the half of what is durable."""
+    """Notes in which part the driver was when it was killed, and the part of what is durable."""
 
     died_at: set[tuple[int, int]] = set()
 
@@ -127,8 +127,8 @@ class Noted(Trial):
         opened = self.coordinator._opened
         if self.kills and opened is not None:
             history = CheckpointHistory(self.objects)
-            durable = [half_of(self, history.load(ref)) for ref in history.checkpoints()]
-            self.died_at.add((opened.enumerator._half, max(durable, default=FIRST)))
+            durable = [part_of(self, history.load(ref)) for ref in history.checkpoints()]
+            self.died_at.add((opened.enumerator._part, max(durable, default=FIRST)))
         super().restart(parallelism)
 
 
@@ -160,14 +160,14 @@ def test_without_files_the_log_is_read_from_its_beginning(logs):
     trial.check(landed)
 
 
-@pytest.mark.parametrize("half", [FIRST, SECOND])
-def test_a_savepoint_in_either_half_needs_only_that_half(logs, half):
+@pytest.mark.parametrize("part", [FIRST, SECOND])
+def test_a_savepoint_in_either_part_needs_only_that_part(logs, part):
     landed = [row for part in range(3) for row in logs.land(part, 6)]
     trial = trial_of(logs)
     trial.run_to_end()
-    number = _halves(trial).index(half)
+    number = _parts(trial).index(part)
     fork = trial_of(logs, starting_state=StartingState(trial.objects, trial.offsets[number]))
-    if half == SECOND:
+    if part == SECOND:
         shutil.rmtree(logs.archive)
     fork.run_to_end()
     before = [row for batch in trial.sink[: number + 1] for row in batch]
@@ -176,7 +176,7 @@ def test_a_savepoint_in_either_half_needs_only_that_half(logs, half):
 
 def test_an_error_at_the_seam_fails_the_query_and_a_restart_tries_again(logs):
     class NoAnswer(Named):
-        def state_at(self, position):
+        def state_at(self, part, position):
             raise OSError("the broker does not answer")
 
     landed = logs.land(0, 4)
@@ -196,7 +196,7 @@ def test_cleaning_is_refused(logs):
         trial.step()
 
 
-# Any source can be either half ----------------------------------------------------------------
+# Any source can be either part ----------------------------------------------------------------
 
 
 class TwoFolders(HybridSource):
@@ -206,22 +206,19 @@ class TwoFolders(HybridSource):
         path = f"{self.options.path}/{folder}"
         return FileSource(self.options.model_copy(update={"path": path}), self.schema)
 
-    def first(self):
-        return self._files("old")
+    def sources(self):
+        return self._files("old"), self._files("new")
 
-    def second(self):
-        return self._files("new")
-
-    def position_after(self, position, splits):
+    def position_after(self, part, position, splits):
         return sorted({*(position or ()), *(Path(split.file.path).name for split in splits)})
 
-    def state_at(self, position):
+    def state_at(self, part, position):
         copies = [version(Path(self.options.path) / "new" / name) for name in position or ()]
         known = changes_of(
             ranges_of([FileSplit(of, of.size, of.size) for of in copies]), known=True
         )
         document = StateDocument(0, 0, 1, [known], 1, [])
-        return self.second().restore_state([document], Attachments(MemoryStateStore(), 0))
+        return self.parts[part].restore_state([document], Attachments(MemoryStateStore(), 0))
 
 
 class TestTwoFolders(SourceSuite):
@@ -250,21 +247,19 @@ class TestTwoFolders(SourceSuite):
 class LogThenFiles(HybridSource):
     """The other way round: what the log has at the start, then what lands in the archive."""
 
-    def first(self):
-        return LogSource(self.options, self.schema)
-
-    def second(self):
+    def sources(self):
         path = f"{self.options.path}/archive"
-        return FileSource(self.options.model_copy(update={"path": path}), self.schema)
+        files = FileSource(self.options.model_copy(update={"path": path}), self.schema)
+        return LogSource(self.options, self.schema), files
 
-    def position_after(self, position, splits):
+    def position_after(self, part, position, splits):
         return None
 
-    def state_at(self, position):
+    def state_at(self, part, position):
         return None
 
 
-def test_a_log_may_be_the_first_half(logs):
+def test_a_log_may_be_the_first_part(logs):
     of_log = [row for part in range(3) for row in logs.land(part, 5, archived=0)]
     of_files = [{"partition": "archived", "position": n, "line": "x"} for n in range(4)]
     logs.write_archive(0, of_files, 1)
@@ -286,33 +281,33 @@ class SwitchesTooEarly(HybridEnumerator):
 
     @property
     def _is_over(self):
-        return self._half == FIRST and self._inner.has_discovered
+        return self._part == FIRST and self._inner.has_discovered
 
 
 class ForgetsThePosition(HybridEnumerator):
-    """Begins each incarnation of the first half without what came before."""
+    """Begins each incarnation of the first part without what came before."""
 
     def __init__(self, context, source, state):
         super().__init__(context, source, state and replace(state, position=None))
 
 
-class WritesTheFirstHalfOnly(HybridEnumerator):
+class WritesTheFirstPartOnly(HybridEnumerator):
     """The switch is in no checkpoint."""
 
     def snapshot_state(self, checkpoint_id):
-        return replace(super().snapshot_state(checkpoint_id), half=FIRST, snapshots=[])
+        return replace(super().snapshot_state(checkpoint_id), part=FIRST, snapshots=[])
 
 
 class BeginsTheLogAnew(HybridEnumerator):
-    """Begins the second half where its log begins, not where the files end."""
+    """Begins the second part where its log begins, not where the files end."""
 
-    def _enter_second(self, token, state, error):
-        super()._enter_second(token, None, error)
+    def _enter_next(self, token, state, error):
+        super()._enter_next(token, None, error)
 
 
 @pytest.mark.parametrize(
     "broken",
-    [SwitchesTooEarly, ForgetsThePosition, WritesTheFirstHalfOnly, BeginsTheLogAnew],
+    [SwitchesTooEarly, ForgetsThePosition, WritesTheFirstPartOnly, BeginsTheLogAnew],
     ids=lambda broken: broken.__name__,
 )
 def test_the_suite_notices_a_broken_seam(tmp_path, broken):

@@ -1,4 +1,4 @@
-"""What a hybrid source writes down, and what reaches which half."""
+"""What a hybrid source writes down, and what reaches which part."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def logs(tmp_path):
     return Logs(tmp_path)
 
 
-def test_events_of_one_half_do_not_reach_readers_of_the_other(logs):
+def test_events_of_one_part_do_not_reach_readers_of_the_other(logs):
     made, context = ArchivedLog(logs.options(), LINES), HandCrankedContext()
     enumerator = HybridEnumerator(context, made, None)
     enumerator._inner_context.send_event(1, "hello")
@@ -46,7 +46,7 @@ def test_events_of_one_half_do_not_reach_readers_of_the_other(logs):
     assert seen == [["later"]]
 
 
-def test_events_that_a_reader_never_got_come_back_to_their_own_half(logs):
+def test_events_that_a_reader_never_got_come_back_to_their_own_part(logs):
     made = ArchivedLog(logs.options(), LINES)
     enumerator = HybridEnumerator(HandCrankedContext(), made, HybridState(SECOND, {}, ()))
     enumerator.add_events_back([[FIRST, "of a reader of files"]], 3)
@@ -65,30 +65,30 @@ def _serializer(version=1):
 
 
 def test_splits_of_both_halves_keep_their_order():
-    splits = [HybridSplit(half, f"{half}{n}") for n, half in enumerate([0, 0, 1, 0, 1, 1])]
+    splits = [HybridSplit(part, f"{part}{n}") for n, part in enumerate([0, 0, 1, 0, 1, 1])]
     batch = _serializer().serialize(splits)
     assert _serializer().deserialize(1, batch) == splits
     assert _serializer().serialize([]).schema == batch.schema
     assert json.loads(json.dumps(batch.to_pydict())) == batch.to_pydict()
 
 
-def test_a_half_that_a_newer_release_has_written_is_refused():
+def test_a_part_that_a_newer_release_has_written_is_refused():
     batch = _serializer(version=2).serialize([HybridSplit(SECOND, "x")])
     with pytest.raises(StateVersionError, match="version 2"):
         _serializer(version=1).read(1, batch)
 
 
-@pytest.mark.parametrize("half", [FIRST, SECOND])
-def test_a_state_that_a_newer_release_of_a_half_has_written_is_refused(logs, half):
-    logs.land(0, 4, archived=4 if half == FIRST else 0)
+@pytest.mark.parametrize("part", [FIRST, SECOND])
+def test_a_state_that_a_newer_release_of_a_part_has_written_is_refused(logs, part):
+    logs.land(0, 4, archived=4 if part == FIRST else 0)
     trial = trial_of(logs, Named)
-    for _ in range(1 + half):
+    for _ in range(1 + part):
         trial.step()
 
     class Older(Named):
         @property
-        def halves(self):
-            return [_from_version_zero(of) for of in super().halves]
+        def parts(self):
+            return [_from_version_zero(of) for of in super().parts]
 
     trial._make_source = lambda: Older(logs.options(), LINES)
     trial.restart()
@@ -112,8 +112,8 @@ class _WithState:
         return getattr(self._source, name)
 
 
-def test_splits_of_the_first_half_are_refused_in_the_second(logs):
+def test_splits_of_the_first_part_are_refused_in_the_second(logs):
     source = ArchivedLog(logs.options(), LINES)
     enumerator = HybridEnumerator(HandCrankedContext(), source, HybridState(SECOND, {}, ()))
-    with pytest.raises(ProtocolError, match="splits of the first half were sent back"):
+    with pytest.raises(ProtocolError, match="splits of the first part were sent back"):
         enumerator.add_splits_back([HybridSplit(FIRST, LogSplit("p0.log", 0))], 0)

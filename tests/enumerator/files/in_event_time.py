@@ -16,8 +16,8 @@ def moment(text):
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1_000_000)
 
 
-def times(pattern="", *bases):
-    return EventTimes(pattern, bases, "UTC", moment)
+def times(pattern="", *bases, may_be_missing=False):
+    return EventTimes(pattern, bases, "UTC", moment, may_be_missing=may_be_missing)
 
 
 def in_event_time(skew=HOUR, on_late=OnLateFile.READ, found=None):

@@ -163,6 +163,23 @@ def test_a_late_file_fails_the_query_on_demand_and_is_found_again():
     assert not bench.enumerator.ledger.seen.are_known([hourly(8).path]).any()
 
 
+def test_a_path_without_a_time_comes_by_its_modification_time_where_that_is_permitted():
+    begin = times().of(hourly(0).path)
+    strange = file("strange", 10, begin + 30 * HOUR)
+    policy = in_event_time(2 * HOUR, OnLateFile.FAIL, times(may_be_missing=True))
+    bench = Bench(strange, hourly(1), parallelism=1, **policy)
+    until_discovered(bench)
+    first, second = bench.plan(), (bench.snapshot(1), bench.plan())[1]
+    assert ([whole(hourly(1))], [whole(strange)]) == (first, second)
+    bench.snapshot(2)
+    # It moved nothing: 30 hours later than this one would be.
+    bench.files.append(hourly(2))
+    until_listed(bench)
+    assert bench.plan() == [whole(hourly(2))]
+    told = bench.enumerator.backlog()["eventTime"]
+    assert (told["filesWithoutEventTime"], told["lateFiles"]) == (1, 0)
+
+
 # Restarts -------------------------------------------------------------------------------------
 
 

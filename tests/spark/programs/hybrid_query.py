@@ -15,9 +15,9 @@ from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 class SlowSeam(ArchivedLog):
     """Takes its time at the seam, so that it can be killed there."""
 
-    def state_at(self, position: Any) -> Any:
+    def state_at(self, part: int, position: Any) -> Any:
         time.sleep(0.5)
-        return super().state_at(position)
+        return super().state_at(part, position)
 
 
 SOURCE = f"pyspark_sluice.tests.spark.programs.hybrid_query:{SlowSeam.__name__}"

@@ -113,7 +113,7 @@ class LocalTree(Tree):
                 if entry.is_dir():
                     if place.after and not _reaches_behind(name, place.after):
                         continue
-                    reason = self._scope.enters(name, place.level)
+                    reason = self._scope.enters(name, place.level, entry.path)
                     if reason == TAKEN:
                         yield from self._entered(entry, place, visit)
                     elif reason != OUTSIDE:

@@ -100,7 +100,9 @@ class RemoteFiles:
         return [str(self._files.unstrip_protocol(name)) for name in names]
 
     def _tell_of(self, folder: str, level: int, tally: Tally) -> None:
-        reason = self._scope.enters(folder.rstrip("/").rpartition("/")[2], level)
+        name = folder.rstrip("/")
+        path = self._paths([name])[0]
+        reason = self._scope.enters(name.rpartition("/")[2], level, path)
         if reason not in (TAKEN, OUTSIDE):
             tally.add(str(self._files.unstrip_protocol(folder)), reason)
 

@@ -75,7 +75,7 @@ class RemoteTree(Tree):
         self._files.invalidate_cache()
         self._judge.begin_pass()
         base = self._root.rstrip("/") + "/"
-        first = _Stretch(base, 0, base + after if after else "")
+        first = self._first(base, after)
         is_there = False
         try:
             for page, level in in_lanes([first], self._list, _LANES):
@@ -90,6 +90,14 @@ class RemoteTree(Tree):
         if not is_there and not after:
             yield from self._instead(known, tally)
         self._was_there = True
+
+    def _first(self, base: str, after: str) -> _Stretch:
+        """All that is listed: of the bounds what is a name; files are held against them later."""
+        place, end = self._scope.place, ""
+        if place is not None:
+            start, end = place.names_below(self.path_of(base.rstrip("/")))
+            after = max(after, before(start)) if start else after
+        return _Stretch(base, 0, base + after if after else "", base + end if end else "")
 
     # For single files that somebody told of --------------------------------------------------
 
@@ -151,11 +159,11 @@ class RemoteTree(Tree):
 
     def _folders(self, page: Page, task: _Stretch) -> Iterator[More[_Stretch]]:
         for folder in page.folders:
-            name = folder.rstrip("/").rpartition("/")[2]
-            if self._scope.enters(name, task.level) != TAKEN:
+            path, name = self.path_of(folder.rstrip("/")), folder.rstrip("/").rpartition("/")[2]
+            if self._scope.enters(name, task.level, path) != TAKEN:
                 continue
             if not task.after or folder > task.after or task.after.startswith(folder):
-                yield More(_Stretch(folder, task.level + 1, task.after))
+                yield More(_Stretch(folder, task.level + 1, task.after, task.until))
 
     def _flat(self, task: _Stretch) -> Iterator[tuple[Page, int] | More[_Stretch]]:
         prefix, after = task.prefix, task.after
@@ -174,6 +182,8 @@ class RemoteTree(Tree):
 
     def _shared_out(self, task: _Stretch, prefix: str, after: str) -> Iterator[More[_Stretch]]:
         borders = self._borders(prefix, after)
+        if task.until:
+            borders = [border for border in borders if border < task.until]
         step = -(-len(borders) // _LANES) or 1
         ends = [*borders[::step], task.until]
         for start, end in zip([after, *borders[::step]], ends, strict=True):

@@ -39,6 +39,31 @@ class PlaceBounds:
         after = [end is not None and not self._is_before(path, end) for path in paths]
         return np.array(before, np.bool_), np.array(after, np.bool_)
 
+    def excludes(self, directory: str) -> str:
+        """The option that leaves out all files that can be below a directory; else empty."""
+        below = f"{self.times.below(directory)}/"
+        span = self.times.span_below(below)
+        start, end = self.start, self.end
+        if isinstance(start, str):
+            is_before = below < start and not start.startswith(below)
+        else:
+            is_before = start is not None and span is not None and span[1] < start
+        if isinstance(end, str):
+            is_after = below >= end
+        else:
+            is_after = end is not None and span is not None and span[0] >= end
+        return "startAt" if is_before else "endAt" if is_after else ""
+
+    def names_below(self, base: str) -> tuple[str, str]:
+        """The start and the end as names below `base`, empty where they are none.
+
+        Only where names below `base`, as paths of files begin, are what is compared.
+        """
+        if self.times.below(f"{base}/a") != "a":
+            return "", ""
+        start, end = (one if isinstance(one, str) else "" for one in (self.start, self.end))
+        return start, end
+
     def takes(self, path: str) -> bool:
         """True for a file between the bounds.
 

@@ -1,18 +1,22 @@
 """The event time of a file: the time that its path names.
 
 A pure function of path and options, so that nothing has to be kept: a restart, on any host, gives
-each file the time it had. Not here: what becomes of the times (`criteria.py` chooses files,
-`ledger/event_time_order.py` orders them).
+each file the time it had. Not here: times that are read from files (`ledger/statistics_times.py`),
+and what becomes of the times (`criteria.py` chooses files, `ledger/event_time_order.py` orders
+them).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 from urllib.parse import unquote
 
+from typing_extensions import override
+
+from .....checkpoint_meta.documents.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import shown_path
 from .....errors import SourceUnavailable
 
@@ -40,6 +44,10 @@ _OTHER_KEYS = {
     "HH": ("hour", "hr"),
     "mm": ("minute",),
 }
+
+_HOUR = 3_600_000_000
+_LONGEST = tuple(hours * _HOUR for hours in (366 * 24, 31 * 24 + 1, 25, 2, 1, 1))
+"""Microseconds that a year, a month ... lasts at most, where clocks are changed."""
 
 Fields: TypeAlias = tuple[str, ...]
 """Year, month, day, hour, minute and second as far as they are named."""
@@ -73,11 +81,41 @@ def pattern_expression(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\d){''.join(pieces)}(?!\d)")
 
 
-class EventTimes:
+class FileTimes(Protocol):
+    """The event time of each file."""
+
+    may_be_missing: bool = False
+    """True if `find` may return None."""
+
+    longest: int = 0
+    """Most microseconds between two rows of one file, of those seen; 0 if files do not say."""
+
+    def find(self, file: FileVersion) -> int | None:
+        """Microseconds since the epoch; None if the modification time has to serve.
+
+        Raises:
+            SourceUnavailable: the file has no event time, which is an error.
+        """
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """These files are read and nobody will ask for them."""
+        del paths
+
+
+class EventTimes(FileTimes):
     """Finds the times of files, by a pattern or else by Hive's partitions."""
 
-    def __init__(self, pattern: str, bases: Sequence[str], zone: str, moment: Moment) -> None:
+    def __init__(
+        self,
+        pattern: str,
+        bases: Sequence[str],
+        zone: str,
+        moment: Moment,
+        *,
+        may_be_missing: bool = False,
+    ) -> None:
         """`bases` are the loaded paths as file paths begin; `moment` reads times of `zone`."""
+        self.may_be_missing = may_be_missing
         self._pattern = pattern
         self._expression = pattern_expression(pattern) if pattern else None
         self._bases = tuple(bases)
@@ -95,18 +133,37 @@ class EventTimes:
         base = min(inside, key=len, default="")
         return shown[len(base) :].lstrip("/")
 
+    @override
+    def find(self, file: FileVersion) -> int | None:
+        return self._found(file.path) if self.may_be_missing else self.of(file.path)
+
     def of(self, path: str) -> int:
         """Microseconds since the epoch.
 
         Raises:
             SourceUnavailable: the path names no time.
         """
-        below = self.below(path)
-        fields = self._by_pattern(below) if self._expression is not None else _by_partitions(below)
-        found = self._moment(fields) if fields else None
+        found = self._found(path)
         if found is None:
             raise self._no_time(path)
         return found
+
+    def _found(self, path: str) -> int | None:
+        below = self.below(path)
+        fields = self._by_pattern(below) if self._expression is not None else _by_partitions(below)
+        return self._moment(fields) if fields else None
+
+    def span_below(self, directory: str) -> tuple[int, int] | None:
+        """Between which times files in a directory (below the loaded path) are; None if unknown.
+
+        Said of Hive's partition `date` only: the others give way to it, and it may come below them.
+        """
+        value = _partition_values(directory).get(_DAY_KEYS[0], "")
+        if self._expression is not None or not _DATE.fullmatch(value):
+            return None
+        fields = _by_partitions(directory)
+        first = self._moment(fields)
+        return None if first is None else (first, first + _LONGEST[len(fields) - 1])
 
     def _by_pattern(self, below: str) -> Fields:
         assert self._expression is not None
@@ -126,18 +183,24 @@ class EventTimes:
             path,
             "no time below the loaded path",
             expected,
-            "Set eventTimePattern to where the time is, or leave the file out with "
-            "pathGlobFilter or ignoredPathSegmentRegex. If it is known already, order by "
-            "fileOrder=mtime, or remove it with sluice forget.",
+            "Set eventTimePattern to where the time is, onMissingEventTime=mtime to use the "
+            "modification time, or leave the file out with pathGlobFilter or "
+            "ignoredPathSegmentRegex. If it is known already, order by fileOrder=mtime, or remove "
+            "it with sluice forget.",
         )
 
 
-def _by_partitions(below: str) -> Fields:
+def _partition_values(below: str) -> dict[str, str]:
     values: dict[str, str] = {}
     for part in below.split("/")[:-1]:
         key, equals, text = part.partition("=")
         if equals:
             values.setdefault(unquote(key).lower(), unquote(text))
+    return values
+
+
+def _by_partitions(below: str) -> Fields:
+    values = _partition_values(below)
     for key in _DAY_KEYS:
         match = _DATE.fullmatch(values.get(key, ""))
         if match is not None:

@@ -1,7 +1,7 @@
 """Which names below one loaded path are taken: its wildcards level by level, then a whole tree.
 
-Not here: taking a path apart (`checkpoint_meta/storage/input_paths.py`), and the rules for single
-names (`name_patterns.py`).
+Not here: taking a path apart (`checkpoint_meta/storage/input_paths.py`), the rules for single names
+(`name_patterns.py`), and bounds (`criteria.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .criteria import PlaceBounds
 from .name_patterns import NameRule, glob_pattern
 
 TAKEN = ""
@@ -20,10 +21,17 @@ class Scope:
     """Decides by names alone. A level counts the directories between the base and a name."""
 
     def __init__(
-        self, base: str, wildcards: Sequence[str], names: NameRule, *, nested: bool
+        self,
+        base: str,
+        wildcards: Sequence[str],
+        names: NameRule,
+        *,
+        nested: bool,
+        place: PlaceBounds | None = None,
     ) -> None:
         """`nested` False enters no directories but partitions (`key=value`)."""
         self.base = base
+        self.place = place
         self.names = names
         self._nested = nested
         self._wildcards = [glob_pattern(part) for part in wildcards]
@@ -32,15 +40,18 @@ class Scope:
         self.fixed_start = re.split(r"[*?\[{\\]", wildcards[-1])[0] if wildcards else ""
         """How every name begins that the last wildcard matches."""
 
-    def enters(self, name: str, level: int) -> str:
-        """`TAKEN`, or why what lies below a directory of this name is not looked at."""
+    def enters(self, name: str, level: int, path: str = "") -> str:
+        """`TAKEN`, or why what lies below a directory of this name is not looked at.
+
+        With its `path`, as the paths of files begin, also if all below is out of bounds.
+        """
         if level < self.depth and not self._wildcards[level].fullmatch(name):
             return OUTSIDE
         if not self.names.enters(name):
             return "ignoredNamesRegex"
         if level >= self.depth and not self._nested and "=" not in name:
             return "recursiveFileLookup"
-        return TAKEN
+        return self.place.excludes(path) if path and self.place is not None else TAKEN
 
     def reads(self, name: str, level: int) -> str:
         """`TAKEN`, or why a file of this name is not data."""

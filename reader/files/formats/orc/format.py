@@ -24,10 +24,12 @@ from ...values.map_nested import Change, Path, on_columns, on_leaves
 from ...values.rows import only_rows
 from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import zone_of
-from ..api import NO_CONTEXT, Block, FormatContext, contiguous
+from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in
+from ..time_columns import TimeColumn, opened_at_end
 from .child_process import ChildDecoder, ChildDied, Produce
 from .tail import TIMESTAMP, Tail, Type, patched, read_tail, writer_zone
+from .time_statistics import time_span
 
 _POSITION = "_col"
 _RANGE = "out of range for nanosecond"
@@ -43,6 +45,7 @@ class OrcFormat(BlockFormat):
     """
 
     counts_rows = True
+    has_time_statistics = True
     what = "ORC file"
 
     def __init__(
@@ -63,6 +66,14 @@ class OrcFormat(BlockFormat):
         found = orc.ORCFile(source).schema
         # The types are the same in every zone.
         return found if tail is None else as_meant(found, changes(found, tail, "UTC", ""))
+
+    @classmethod
+    @override
+    def time_span(
+        cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
+    ) -> TimeSpan | None:
+        with reading(file, cls.what), opened_at_end(file, options) as source:
+            return time_span(source, TimeColumn(file, column, unit))
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         return _layout(read_tail(source), file.size)

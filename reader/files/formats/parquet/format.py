@@ -20,18 +20,21 @@ from ...row_filter import Predicate, Range
 from ...values.map_nested import Change, Path, on_columns
 from ...values.rows import only_rows
 from ...values.spark_metadata import calendar_of
-from ..api import NO_CONTEXT, Block, FormatContext, contiguous
+from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import (
     MAX_ROWS,
     BlockFormat,
     expanded,
     longest_values,
     malformed,
+    reading,
     rows_within,
     starting_in,
 )
+from ..time_columns import TimeColumn, opened_at_end
 from . import int96 as int96s
 from .footer import Chunk, RowGroup, Statistics, bound, footer_of, row_groups
+from .time_statistics import time_span
 
 
 class ParquetFormat(BlockFormat):
@@ -41,6 +44,7 @@ class ParquetFormat(BlockFormat):
     """
 
     counts_rows = True
+    has_time_statistics = True
     what = "Parquet file"
 
     def __init__(
@@ -54,6 +58,14 @@ class ParquetFormat(BlockFormat):
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us").schema_arrow
+
+    @classmethod
+    @override
+    def time_span(
+        cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
+    ) -> TimeSpan | None:
+        with reading(file, cls.what), opened_at_end(file, options) as source:
+            return time_span(source, TimeColumn(file, column, unit))
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         return _layout(self._row_groups(file, source), file.size)

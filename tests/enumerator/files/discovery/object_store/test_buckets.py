@@ -7,8 +7,11 @@ from urllib.parse import parse_qs
 import pytest
 
 from pyspark_sluice.checkpoint_meta.storage import bucket as buckets
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store import remote_tree
-from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
+from pyspark_sluice.errors import MissingPathError
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server, as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, make_discovery
 
 pytestmark = pytest.mark.slow
@@ -148,3 +151,31 @@ def test_one_object_an_empty_directory_and_nothing_at_all_are_told_apart(server)
         Ledger().take(make_discovery("s3://river/one", server))
     with pytest.raises(Exception, match=r"s3://river/none/\*; found nothing"):
         Ledger().take(make_discovery("s3://river/none/*", server))
+
+
+@pytest.mark.parametrize("path", ["s3://river/in", "s3a://river/in"])
+def test_of_names_between_bounds_only_those_pages_are_asked_for(server, requests, path):
+    options = {"path": path, "startAt": "path:day=06", "endAt": "path:day=08"}
+    discovery = make_listing(
+        parse_options({**options, "storageOptions": as_json(server)}, streaming=False)
+    )
+    found = keys(Ledger().take(discovery))
+    assert found == [key for key in KEYS if "day=06" <= key[3:] < "day=08"]
+    # 18 keys in pages of ten, and the page on which the end is.
+    assert requests() == [("LIST", "in/", "in/day=05~")] * 2
+    requests.clear()
+    everything = make_listing(
+        parse_options({"path": path, "storageOptions": as_json(server)}, streaming=False)
+    )
+    assert keys(Ledger().take(everything)) == KEYS
+    assert len(requests()) > 10
+
+
+def test_a_path_of_which_everything_is_out_of_bounds_is_there(server):
+    def listed(path):
+        options = {"path": path, "startAt": "path:x", "storageOptions": as_json(server)}
+        return Ledger().take(make_listing(parse_options(options, streaming=False)))
+
+    assert listed("s3://river/in") == []
+    with pytest.raises(MissingPathError):
+        listed("s3://river/nothing")

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 import uuid
+from pathlib import Path
 
 import fsspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import PlaceBounds
 from pyspark_sluice.errors import SourceUnavailable
-from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
-from pyspark_sluice.tests.enumerator.files.in_event_time import moment, times
+from pyspark_sluice.tests.enumerator.files.discovery.finding import (
+    Ledger,
+    calls,
+    land,
+    make_discovery,
+)
+from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR, moment, times
+
+__all__ = ["calls"]
 
 
 @pytest.mark.parametrize(
@@ -127,3 +137,62 @@ def test_a_file_outside_of_the_bounds_is_not_looked_at_again(tmp_path):
     land(tmp_path, "date=2026-01-02/new")
     assert [os.path.basename(path) for path in ledger.take(discovery)] == ["new"]
     assert discovery.skipped.counts == {"startAt": 1}
+
+
+PARTS = st.sampled_from(
+    ["a", "b", "ab", "b!", "date=2026-01-01", "date=2026-01-02", "date=2026-01-02T23", "hour=5",
+     "dt=2026-01-09", "year=2025", "date=2026-01-03%2010"]
+)  # fmt: skip
+NAMES = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
+INSTANTS = st.integers(0, 4 * 24).map(
+    lambda hours: moment("2026-01-01T00:00:00") - 24 * HOUR + hours * HOUR
+)
+BOUNDS = st.one_of(st.none(), NAMES, NAMES.map(lambda name: name[:-1]), INSTANTS)
+
+
+@pytest.mark.parametrize("where", ["local", "remote"])
+@given(names=st.sets(NAMES, min_size=1, max_size=12), start=BOUNDS, end=BOUNDS)
+def test_directories_are_passed_by_without_missing_a_file(
+    tmp_path_factory, where, names, start, end
+):
+    leaf = "date=2026-01-02/f" if int in (type(start), type(end)) else "f"
+    files = {f"{name}/{leaf}" for name in names}
+    root = str(tmp_path_factory.mktemp("tree"))
+    memory = fsspec.filesystem("memory")
+    if where == "remote":
+        root = f"memory://{uuid.uuid4().hex}"
+    for name in files:
+        if where == "remote":
+            memory.pipe_file(f"{root}/{name}", b"x")
+        else:
+            land(Path(root), name)
+    base = root.replace("memory://", "memory:///")
+    bounds = PlaceBounds(start, end, times("", base, root))
+    found = Ledger().take(make_discovery(root, place=bounds))
+    assert found == sorted(f"{base}/{name}" for name in files if bounds.takes(f"{base}/{name}"))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "scanned"),
+    [
+        ("date=2026-01-10", "date=2026-01-12", 2),
+        (moment("2026-01-10T05:00:00"), moment("2026-01-12T00:00:00"), 2),
+        (moment("2026-01-10T05:00:00"), None, 22),
+    ],
+)
+def test_directories_out_of_bounds_are_not_read(tmp_path, calls, start, end, scanned):
+    for day in range(1, 32):
+        land(tmp_path, f"date=2026-01-{day:02}/hour=05/a")
+    discovery = make_discovery(tmp_path, place=PlaceBounds(start, end, times("", str(tmp_path))))
+    found = Ledger().take(discovery)
+    assert len(found) == scanned
+    # The root, and two of each day.
+    assert calls["scandir"] == 1 + 2 * scanned
+    assert sum(discovery.skipped.counts.values()) == 31 - scanned
+
+
+def test_a_partition_that_gives_way_to_another_one_is_entered(tmp_path):
+    land(tmp_path, "ds=2026-01-09/date=2026-01-02/a")
+    end = moment("2026-01-03T00:00:00")
+    discovery = make_discovery(tmp_path, place=PlaceBounds(None, end, times("", str(tmp_path))))
+    assert len(Ledger().take(discovery)) == 1

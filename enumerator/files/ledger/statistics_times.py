@@ -1,0 +1,115 @@
+"""Event times that are read from files: once for each file, and remembered while it is pending.
+
+A time is a pure function of one version of a file, so what is not remembered is read again with the
+same result. A checkpoint holds the times of the ranges that become pending in it, a base those of
+all that are pending.
+
+Not here: reading a file (connector, which knows the formats), and times in paths
+(`../discovery/selection/event_times.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+from typing_extensions import override
+
+from ....checkpoint_meta.documents.file_columns import TIMES, splits_in
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ..discovery.selection.event_times import FileTimes
+
+ReadTimes: TypeAlias = Callable[[FileVersion], tuple[int, int] | None]
+"""The earliest and the latest time in a file, in microseconds; None if it has none."""
+
+_AT_ONCE: Final = 16
+"""Files that are read at the same time: each is waiting, not work."""
+
+_NONE: Final = -(2**63)
+"""Remembered of a file that has no time."""
+
+
+class StatisticsTimes(FileTimes):
+    """Knows the times of pending files by their paths."""
+
+    def __init__(self, of: str, read: ReadTimes) -> None:
+        """`of` names what `read` reads: what was remembered of something else is not used.
+
+        What `read` raises comes out of whatever needs the time.
+        """
+        self._of = of
+        self._read = read
+        self._known: dict[str, int] = {}
+        self.may_be_missing = True
+        self.longest = 0
+
+    @override
+    def find(self, file: FileVersion) -> int | None:
+        time = self._known.get(file.path)
+        if time is None:
+            time = self._learn_one(file)
+        return None if time == _NONE else time
+
+    def knows(self, file: FileVersion) -> bool:
+        """True if `find` need not read the file."""
+        return file.path in self._known
+
+    def learn(self, splits: Sequence[FileSplit]) -> None:
+        """Read the times of the files of `splits`, some of them at the same time."""
+        files = {split.file for split in splits}
+        if len(files) < 2:
+            for file in files:
+                self._learn_one(file)
+            return
+        with ThreadPoolExecutor(min(_AT_ONCE, len(files))) as pool:
+            try:
+                for _ in pool.map(self._learn_one, files):
+                    pass
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _learn_one(self, file: FileVersion) -> int:
+        found = self._read(file)
+        first, last = (_NONE, _NONE) if found is None else found
+        self.longest = max(self.longest, last - first)
+        self._known[file.path] = first
+        return first
+
+    @override
+    def forget(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._known.pop(path, None)
+
+    # Checkpoints ----------------------------------------------------------------------------
+
+    def columns(self, ranges: pa.RecordBatch) -> list[pa.Array]:
+        """What is remembered of some ranges: the columns of `TIMES`."""
+        times = [self._known.get(path) for path in ranges.column("path").to_pylist()]
+        marks = [None if time is None else self._of for time in times]
+        return [pa.array(times, TIMES.field(0).type), pa.array(marks, TIMES.field(1).type)]
+
+    def restore(
+        self, remembered: Sequence[pa.RecordBatch], pending: Sequence[pa.RecordBatch]
+    ) -> None:
+        """Take the times of `pending` from rows of `TIMED_CHANGES`; read those that are not there.
+
+        Of several rows of one path the last one counts.
+        """
+        known: dict[str, int] = {}
+        for batch in remembered:
+            rows = zip(*(batch.column(name).to_pylist() for name in _COLUMNS), strict=True)
+            known.update((path, time) for path, time, of in rows if of == self._of)
+        unknown: list[FileSplit] = []
+        for ranges in pending:
+            for split in splits_in(ranges):
+                if split.file.path in known:
+                    self._known[split.file.path] = known[split.file.path]
+                else:
+                    unknown.append(split)
+        self.learn(unknown)
+
+
+_COLUMNS = ("path", *TIMES.names)

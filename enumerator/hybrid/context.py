@@ -1,0 +1,116 @@
+"""What the enumerator of one part may ask of the coordinator.
+
+Not here: the switch (`enumerator.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.hybrid_split import HybridSplit
+from ..api import SplitEnumeratorContext
+from ..journal import Journal
+
+ResultT = TypeVar("ResultT")
+
+
+class PartContext(SplitEnumeratorContext[Any]):
+    """Wraps what one part sends, and drops what it asked for once it is closed."""
+
+    def __init__(
+        self,
+        outer: SplitEnumeratorContext[HybridSplit],
+        part: int,
+        notice: Callable[[Sequence[Any]], Callable[[], None]],
+        *,
+        is_last: bool,
+    ) -> None:
+        """`notice` looks at splits before they are assigned; what it returns is called after."""
+        self._outer = outer
+        self._part = part
+        self._notice = notice
+        self._is_last = is_last
+        self._is_closed = False
+
+    def close(self) -> None:
+        """The part is over: what its calls bring is not wanted any more."""
+        self._is_closed = True
+
+    @property
+    @override
+    def bounded(self) -> bool:
+        return not self._is_last or self._outer.bounded
+
+    @property
+    @override
+    def journal(self) -> Journal:
+        return self._outer.journal
+
+    @property
+    @override
+    def parallelism(self) -> int:
+        return self._outer.parallelism
+
+    @property
+    @override
+    def awaits_readers(self) -> bool:
+        return self._outer.awaits_readers
+
+    @override
+    def request_parallelism(self, readers: int) -> int:
+        return self._outer.request_parallelism(readers)
+
+    @override
+    def assign_splits(self, assignment: Mapping[int, Sequence[Any]]) -> None:
+        noticed = self._notice([split for splits in assignment.values() for split in splits])
+        self._outer.assign_splits(
+            {
+                reader: [HybridSplit(self._part, split) for split in splits]
+                for reader, splits in assignment.items()
+            }
+        )
+        noticed()
+
+    @override
+    def continue_split(
+        self,
+        reader: int,
+        split_id: str,
+        *,
+        max_bytes: int | None = None,
+        max_rows: int | None = None,
+        stop: Any = None,
+    ) -> bool:
+        return self._outer.continue_split(
+            reader, split_id, max_bytes=max_bytes, max_rows=max_rows, stop=stop
+        )
+
+    @override
+    def send_event(self, reader: int, event: Any) -> None:
+        self._outer.send_event(reader, [self._part, event])
+
+    @override
+    def signal_no_more_splits(self, reader: int) -> None:
+        # The readers of a part get splits of the next.
+        if self._is_last:
+            self._outer.signal_no_more_splits(reader)
+
+    @override
+    def call_async(
+        self,
+        call: Callable[[], ResultT],
+        handler: Callable[[ResultT | None, BaseException | None], None],
+        delay: float = 0.0,
+    ) -> None:
+        def handle(result: ResultT | None, error: BaseException | None) -> None:
+            if not self._is_closed:
+                handler(result, error)
+
+        self._outer.call_async(call, handle, delay)
+
+    @override
+    def request_planning(self) -> None:
+        self._outer.request_planning()
