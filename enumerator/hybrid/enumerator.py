@@ -58,7 +58,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         self._begun_with: list[Any] = []
         """What the part began with, until a snapshot has it."""
         self._switch: object | None = None
-        """The switch that is under way; None if there is none, or it was called off."""
+        """The switch that is under way; None if nothing is pending, or it was called off."""
         self._is_new = False
         """The switch is in no checkpoint yet."""
         self._enter(state.part, state.snapshots[-1] if state.snapshots else None)
