@@ -12,11 +12,13 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import OptionError
 from .aws import as_os_errors as as_errors_of_aws
@@ -118,7 +120,12 @@ class Bucket:
                 chunk_size=_PAGE,
                 return_arrow=True,
             )
-            yield from map(pa.record_batch, found)
+            for page in map(pa.record_batch, found):
+                # Azure's listings start at a name only since a version that the client does not
+                # ask for; before, they start at their beginning.
+                if after and page.num_rows and page.column("path")[0].as_py() <= after:
+                    page = page.filter(pc.greater(page.column("path"), after))  # noqa: PLW2901
+                yield page
 
     def _is_end(self, prefix: str, last: str) -> bool:
         if not self._lists_with_boto:
@@ -271,7 +278,8 @@ class Bucket:
         """Remove the object of exactly this key; nothing happens if it is gone."""
         import obstore
 
-        with as_os_errors(self.url(key)):
+        # S3 says nothing of one that is gone, Google and Azure do.
+        with suppress(FileNotFoundError), as_os_errors(self.url(key)):
             obstore.delete(self._store, [key])
 
     def copy(self, key: str, target: str) -> None:
@@ -289,10 +297,18 @@ class Bucket:
         """Remove an object and all that lies below it; nothing happens if it is gone."""
         import obstore
 
+        try:
+            # The key itself is last: it may be a directory that has to be empty.
+            with as_os_errors(self.url(key)):
+                obstore.delete(self._store, [*self._below(key), key])
+        except FileNotFoundError:
+            # Google and Azure tell of one that is gone, and may have left what comes behind it.
+            for left in self._below(key):
+                self.delete_one(left)
+
+    def _below(self, key: str) -> list[str]:
         # What is left of an incomplete listing is below a name that is still there.
-        keys = [path for page in self._pages(key) for path in page.column("path").to_pylist()]
-        with as_os_errors(self.url(key)):
-            obstore.delete(self._store, [key, *keys])
+        return [path for page in self._pages(key) for path in page.column("path").to_pylist()]
 
 
 def open_bucket(url: str, storage_options: Mapping[str, Any]) -> tuple[Bucket, str] | None:
