@@ -14,6 +14,7 @@ from typing import Final
 _STATUS = re.compile(r"non-2xx status code: (\d+ [^:]*)")
 _CODE = re.compile(r"<Code>([^<]*)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_BULK = re.compile(r"request failed for key .* \(code: (\w+)\)")
 _RETRIES = re.compile(r", after \d+ retries")
 _SHOWN = 400
 
@@ -49,6 +50,7 @@ _SAID: Final[Mapping[str, tuple[type[OSError], int]]] = {
 _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "401": (PermissionError, errno.EACCES),
     "403": (PermissionError, errno.EACCES),
+    "AccessDenied": (PermissionError, errno.EACCES),
     "404": (FileNotFoundError, errno.ENOENT),
     "416": (BeyondTheEnd, errno.EINVAL),
 }
@@ -88,7 +90,10 @@ def as_os_errors(where: str) -> Iterator[None]:
 
 
 def _kind(text: str) -> tuple[type[OSError], int]:
-    status, code = _STATUS.search(text), _CODE.search(text)
+    status, code, bulk = _STATUS.search(text), _CODE.search(text), _BULK.search(text)
+    if bulk is not None:
+        # One of several deletions: S3 tells a code, Azure a status.
+        return _KINDS.get(bulk.group(1), (OSError, errno.EIO))
     if status is None:
         found = (kind for said, kind in _SAID.items() if said in text)
         return next(found, (OSError, errno.EIO))

@@ -1,0 +1,73 @@
+"""Azure Blob Storage on loopback: the credentials that it takes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
+from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import ACCOUNT, KEY
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("any_server", ["azure"], indirect=True, scope="module"),
+]
+
+
+def opened(url, options):
+    found = open_bucket(url, options)
+    assert found is not None
+    return found[0]
+
+
+def signature(container, permission):
+    from azure.storage.blob import generate_container_sas
+
+    return generate_container_sas(
+        ACCOUNT,
+        container,
+        account_key=KEY,
+        permission=permission,
+        expiry=datetime.now(UTC) + timedelta(hours=1),
+        protocol="https,http",
+    )
+
+
+@pytest.mark.parametrize("scheme", ["abfs", "abfss", "az", "wasbs"])
+def test_a_connection_string_is_enough_with_each_of_the_names(any_server, any_bucket, scheme):
+    text = (
+        f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};"
+        f"BlobEndpoint={any_server.url}/{ACCOUNT};"
+    )
+    lake = opened(f"{scheme}://{any_bucket}/in", {"connection_string": text})
+    lake.create("in/a", b"x")
+    assert any_server.get(any_bucket, "in/a") == b"x"
+    assert lake.url("in/a") in (f"abfs://{any_bucket}/in/a", f"az://{any_bucket}/in/a")
+
+
+def test_the_account_of_the_url_is_the_one_that_is_asked(any_server, any_bucket):
+    options = {"account_key": KEY, "account_host": f"{any_server.url}/{ACCOUNT}"}
+    lake = opened(f"abfss://{any_bucket}@{ACCOUNT}.dfs.core.windows.net/in", options)
+    lake.create("in/a", b"x")
+    assert any_server.get(any_bucket, "in/a") == b"x"
+
+
+def test_a_signature_needs_the_permissions_that_the_page_names(any_server, any_bucket):
+    url = f"abfss://{any_bucket}/in"
+    usual = {"account_name": ACCOUNT, "account_host": f"{any_server.url}/{ACCOUNT}"}
+    state = opened(url, {**usual, "sas_token": signature(any_bucket, "rwdl")})
+    state.create("in/a", b"x")
+    with pytest.raises(FileExistsError):
+        state.create("in/a", b"y")
+    state.create("in/b/1", b"y")
+    state.delete("in/b")
+    state.copy("in/a", "in/c")
+    data = opened(url, {**usual, "sas_token": "?" + signature(any_bucket, "rl")})
+    assert data.names("in") == ["a", "c"]
+    assert data.whole("in/a") == b"x"
+    with pytest.raises(PermissionError, match="AuthorizationPermissionMismatch"):
+        data.create("in/d", b"")
+    with pytest.raises(PermissionError):
+        data.delete_one("in/a")
+    assert any_server.keys(any_bucket) == ["in/a", "in/c"]
