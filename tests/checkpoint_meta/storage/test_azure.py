@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, quote
 
 import pytest
 
@@ -71,3 +73,26 @@ def test_a_signature_needs_the_permissions_that_the_page_names(any_server, any_b
     with pytest.raises(PermissionError):
         data.delete_one("in/a")
     assert any_server.keys(any_bucket) == ["in/a", "in/c"]
+
+
+def test_no_error_tells_a_signature_which_is_in_every_url(any_server, any_bucket):
+    signed = signature(any_bucket, "rl")
+    options = {"account_name": ACCOUNT, "account_host": f"{any_server.url}/{ACCOUNT}"}
+    once = {"retry_config": {"max_retries": 0}}
+    lake = opened(f"abfss://{any_bucket}/in", {**options, "sas_token": signed, **once})
+
+    def told():
+        for action in (lambda: lake.part("in/a"), lambda: list(lake.pages("in"))):
+            with pytest.raises(OSError, match="/in") as caught:
+                action()
+            yield "".join(traceback.format_exception(caught.value))
+
+    any_server.fail_next(any_server.slow_down, times=99)
+    texts = [*told()]
+    any_server.away()
+    texts += told()
+    any_server.back()
+    assert len(texts) == 4
+    secret = parse_qs(signed)["sig"][0]
+    for text in texts:
+        assert not any(form in text for form in ("sig=", secret, quote(secret, safe="")))
