@@ -189,7 +189,7 @@ def test_a_bucket_is_tried_like_a_directory(any_server, any_bucket, capsys):
     options = ["--storage-options", json.dumps(any_server.options)]
     url = f"{any_server.scheme}://{any_bucket}"
     found = looked(capsys, f"{url}/ck", "--path", f"{url}/in", *options)
-    client = f"client for {any_server.scheme}://"
+    client = f"client for {any_server.path_scheme}://"
     looks = (client, "state from the driver", "create only once, from the driver")
     assert [found[what]["verdict"] for what in (*looks, "files of the path")] == ["well"] * 4
     assert any_server.keys(any_bucket) == ["in/a.json"]
