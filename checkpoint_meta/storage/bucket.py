@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...errors import OptionError
 from .aws import as_os_errors as as_errors_of_aws
@@ -123,9 +122,8 @@ class Bucket:
             for page in map(pa.record_batch, found):
                 # Azure's listings start at a name only since a version that the client does not
                 # ask for; before, they start at their beginning.
-                if after and page.num_rows and page.column("path")[0].as_py() <= after:
-                    page = page.filter(pc.greater(page.column("path"), after))  # noqa: PLW2901
-                yield page
+                begins_before = page.num_rows and page.column("path")[0].as_py() <= after
+                yield _behind(page, after) if after and begins_before else page
 
     def _is_end(self, prefix: str, last: str) -> bool:
         if not self._lists_with_boto:
@@ -370,6 +368,12 @@ def _client(scheme: str, name: str, config: ClientConfig) -> S3Store | GCSStore 
         given["credential_provider"] = shared_credentials(config)
     made: S3Store | GCSStore | AzureStore = getattr(store, provider.client)(name, **given)
     return made
+
+
+def _behind(page: pa.RecordBatch, after: str) -> pa.RecordBatch:
+    import pyarrow.compute as pc
+
+    return page.filter(pc.greater(page.column("path"), after))
 
 
 def _part(data: bytes, meta: Any) -> Part:

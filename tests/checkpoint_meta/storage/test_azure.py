@@ -96,3 +96,29 @@ def test_no_error_tells_a_signature_which_is_in_every_url(any_server, any_bucket
     secret = parse_qs(signed)["sig"][0]
     for text in texts:
         assert not any(form in text for form in ("sig=", secret, quote(secret, safe="")))
+
+
+def test_directories_of_a_hierarchical_namespace_are_no_objects(any_server, any_bucket):
+    """Azurite has none: this is what Microsoft's reference of List Blobs says."""
+    blobs = "".join(
+        f"<Blob><Name>{name}</Name><Properties><Last-Modified>Tue, 24 Nov 2026 01:27:38 GMT"
+        f"</Last-Modified><Etag>0x1</Etag><ResourceType>{kind}</ResourceType><Content-Length>"
+        f"{size}</Content-Length><Content-Type>a/b</Content-Type></Properties></Blob>"
+        for name, kind, size in [
+            ("in", "directory", 0),
+            ("in/d", "directory", 0),
+            ("in/d/a", "file", 3),
+            ("in/d-e", "file", 3),
+        ]
+    )
+    answer = f"<?xml version='1.0'?><EnumerationResults><Blobs>{blobs}</Blobs>"
+
+    def listing(environ, respond):
+        respond("200 OK", [("Content-Type", "application/xml")])
+        return [f"{answer}<NextMarker /></EnumerationResults>".encode()]
+
+    options = {"account_name": ACCOUNT, "account_key": KEY}
+    lake = opened(f"abfss://{any_bucket}/in", {**options, "account_host": f"{any_server.url}/x"})
+    any_server.fail_next(listing, times=9, kind="LIST")
+    (page,) = lake.pages("in")
+    assert page.column("path").to_pylist() == ["in/d/a", "in/d-e"]

@@ -87,7 +87,7 @@ def test_on_each_store_what_was_read_goes_and_its_answers_may_be_lost(any_server
     archive = f"{root}/old" if mode == "archive" else ""
     policy = CleaningPolicy(mode, loaded_paths(f"{root}/in"), archive)
     cleaner = FileCleaner(policy, any_server.options)
-    cleaner.take_in((FileSplit(file, 0, file.size), None) for file in read)
+    cleaner.take_in((FileSplit(file, 0, file.size), None) for file in read if file is not None)
     deletion = "DELETE" if any_server.scheme == "gs" else "POST"
     any_server.fail_next(any_server.lose_answer, kind=deletion)
     cleaner.clean(lambda: None)
