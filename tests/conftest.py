@@ -103,7 +103,10 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
     made.close()
 
 
-@pytest.fixture(scope="module", params=["s3", "google", "azure"])
+@pytest.fixture(
+    scope="module",
+    params=["s3", "google", pytest.param("azure", marks=pytest.mark.slow)],
+)
 def any_server(request: pytest.FixtureRequest) -> Iterator[FaultyServer]:
     """Each of the object stores on loopback."""
     pytest.importorskip("moto")
