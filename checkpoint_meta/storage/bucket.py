@@ -66,6 +66,8 @@ class Bucket:
         provider = BY_SCHEME[scheme]
         self.scheme: str = provider.path_scheme
         """As it stands in URLs."""
+        self.lists_in_order = provider.lists_in_order
+        """True if keys come in the order of their bytes."""
         self._lists_with_boto = provider.lists_with_boto
         self._config = config
         self._store = _client(scheme, name, config)
@@ -83,7 +85,7 @@ class Bucket:
         return f"{self.scheme}://{self.name}/{key}"
 
     def pages(self, prefix: str, after: str = "") -> Iterator[pa.RecordBatch]:
-        """All objects below a prefix, in the order of keys, from behind `after` on.
+        """All objects below a prefix, in the order that the store has, from behind `after` on.
 
         Columns: path (the key), last_modified, size, e_tag, version. A prefix ends where a part of
         the key ends: `a/b` lists `a/b/c` and not `a/bc`.
@@ -120,10 +122,7 @@ class Bucket:
                 return_arrow=True,
             )
             for page in map(pa.record_batch, found):
-                # Azure's listings start at a name only since a version that the client does not
-                # ask for; before, they start at their beginning.
-                begins_before = page.num_rows and page.column("path")[0].as_py() <= after
-                yield _behind(page, after) if after and begins_before else page
+                yield page if self.lists_in_order or not after else _behind(page, after)
 
     def _is_end(self, prefix: str, last: str) -> bool:
         if not self._lists_with_boto:

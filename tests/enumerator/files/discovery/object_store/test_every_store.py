@@ -113,6 +113,7 @@ class Ordered:
     """A bucket that lists in an order which no server on loopback has."""
 
     name = "lake"
+    lists_in_order = False
 
     def __init__(self, keys, order):
         self._keys = sorted(keys, key=order)
