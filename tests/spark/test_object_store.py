@@ -8,7 +8,7 @@ import itertools
 import json
 import time
 from collections import Counter
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import pytest
 
@@ -26,8 +26,9 @@ def secrets_of(options):
     shown = set(SHOWN_AS)
     if "token" in options:
         shown |= set(options["token"]["private_key"].splitlines()[1:-1])
-    if "account_key" in options:
-        shown |= {options["account_key"], quote(options["account_key"], safe="")}
+    if "sas_token" in options:
+        (signature,) = parse_qs(options["sas_token"])["sig"]
+        shown |= {signature, quote(signature, safe="")}
     return shown
 
 
@@ -79,6 +80,10 @@ def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(
     any_server, any_bucket, lake, capfd
 ):
     server = any_server
+    if server.scheme == "abfss":
+        # With a signature for its credential: Spark shows options in plans unless it finds a word
+        # such as token in them, and those with an account key have none.
+        server.most_keys = 5000
     on = Bucket(server, any_bucket, lake)
     for name, ids in {"a/0": range(10), "a/1": range(10, 20), "b/2": range(20, 30)}.items():
         on.put(f"{name}.json", ids)
