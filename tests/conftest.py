@@ -17,6 +17,8 @@ from pyspark_sluice.tests.spark_home import use_a_quick_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import Azurite
+    from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import FaultyServer
     from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 
 use_a_quick_home()
@@ -89,6 +91,49 @@ def bucket(server: S3Server) -> str:
     server.fault = None
     name = f"lake-{uuid.uuid4().hex[:12]}"
     server.client().create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    """Azure Blob Storage on loopback; skips where neither it nor Node.js and npm are there."""
+    from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import Azurite, azurite_command
+
+    try:
+        command = azurite_command()
+    except LookupError as error:
+        pytest.skip(str(error))
+    made = Azurite(command, tmp_path_factory.mktemp("azurite"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(
+    scope="module",
+    params=["s3", "google", pytest.param("azure", marks=pytest.mark.slow)],
+)
+def any_server(request: pytest.FixtureRequest) -> Iterator[FaultyServer]:
+    """Each of the object stores on loopback."""
+    pytest.importorskip("moto")
+    from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import AzureServer
+    from pyspark_sluice.tests.checkpoint_meta.storage.google_server import GoogleServer
+    from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
+
+    made: FaultyServer
+    if request.param == "azure":
+        made = AzureServer(request.getfixturevalue("azurite"))
+    else:
+        made = {"s3": S3Server, "google": GoogleServer}[request.param]()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def any_bucket(any_server: FaultyServer) -> str:
+    """The name of a fresh bucket, or container, on a server without faults."""
+    any_server.fault, any_server.most_keys = None, 0
+    name = f"lake-{uuid.uuid4().hex[:12]}"
+    any_server.make_bucket(name)
     return name
 
 

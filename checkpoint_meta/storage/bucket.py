@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -64,7 +65,9 @@ class Bucket:
         self.name = name
         provider = BY_SCHEME[scheme]
         self.scheme: str = provider.path_scheme
-        """As written in URLs."""
+        """As it stands in URLs."""
+        self.lists_in_order = provider.lists_in_order
+        """True if keys come in the order of their bytes."""
         self._lists_with_boto = provider.lists_with_boto
         self._config = config
         self._store = _client(scheme, name, config)
@@ -82,7 +85,7 @@ class Bucket:
         return f"{self.scheme}://{self.name}/{key}"
 
     def pages(self, prefix: str, after: str = "") -> Iterator[pa.RecordBatch]:
-        """All objects below a prefix, in the order of keys, from behind `after` on.
+        """All objects below a prefix, in the order that the store has, from behind `after` on.
 
         Columns: path (the key), last_modified, size, e_tag, version. A prefix ends where a part of
         the key ends: `a/b` lists `a/b/c` and not `a/bc`.
@@ -118,7 +121,8 @@ class Bucket:
                 chunk_size=_PAGE,
                 return_arrow=True,
             )
-            yield from map(pa.record_batch, found)
+            for page in map(pa.record_batch, found):
+                yield page if self.lists_in_order or not after else _behind(page, after)
 
     def _is_end(self, prefix: str, last: str) -> bool:
         if not self._lists_with_boto:
@@ -271,7 +275,8 @@ class Bucket:
         """Remove the object of exactly this key; nothing happens if it is gone."""
         import obstore
 
-        with as_os_errors(self.url(key)):
+        # S3 says nothing of one that is gone, Google and Azure do.
+        with suppress(FileNotFoundError), as_os_errors(self.url(key)):
             obstore.delete(self._store, [key])
 
     def copy(self, key: str, target: str) -> None:
@@ -289,10 +294,18 @@ class Bucket:
         """Remove an object and all that lies below it; nothing happens if it is gone."""
         import obstore
 
+        try:
+            # The key itself is last: it may be a directory that has to be empty.
+            with as_os_errors(self.url(key)):
+                obstore.delete(self._store, [*self._below(key), key])
+        except FileNotFoundError:
+            # Google and Azure tell of one that is gone, and may have left what comes behind it.
+            for left in self._below(key):
+                self.delete_one(left)
+
+    def _below(self, key: str) -> list[str]:
         # What is left of an incomplete listing is below a name that is still there.
-        keys = [path for page in self._pages(key) for path in page.column("path").to_pylist()]
-        with as_os_errors(self.url(key)):
-            obstore.delete(self._store, [key, *keys])
+        return [path for page in self._pages(key) for path in page.column("path").to_pylist()]
 
 
 def open_bucket(url: str, storage_options: Mapping[str, Any]) -> tuple[Bucket, str] | None:
@@ -354,6 +367,12 @@ def _client(scheme: str, name: str, config: ClientConfig) -> S3Store | GCSStore 
         given["credential_provider"] = shared_credentials(config)
     made: S3Store | GCSStore | AzureStore = getattr(store, provider.client)(name, **given)
     return made
+
+
+def _behind(page: pa.RecordBatch, after: str) -> pa.RecordBatch:
+    import pyarrow.compute as pc
+
+    return page.filter(pc.greater(page.column("path"), after))
 
 
 def _part(data: bytes, meta: Any) -> Part:

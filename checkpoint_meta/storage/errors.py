@@ -14,6 +14,7 @@ from typing import Final
 _STATUS = re.compile(r"non-2xx status code: (\d+ [^:]*)")
 _CODE = re.compile(r"<Code>([^<]*)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_BULK = re.compile(r"request failed for key .* \(code: (\w+)\)")
 _RETRIES = re.compile(r", after \d+ retries")
 _SHOWN = 400
 
@@ -38,12 +39,18 @@ class RefusedRequest(OSError):
 _PASSING: Final = {"408", "409", "425", "429"}
 """Answers below 500 that another try may not get."""
 
-_REDIRECTED: Final = "Received redirect without LOCATION"
-"""What the client says of a bucket in another region."""
+_SAID: Final[Mapping[str, tuple[type[OSError], int]]] = {
+    # A bucket in another region.
+    "Received redirect without LOCATION": (RefusedRequest, errno.EINVAL),
+    # The store has answered with nothing, in place of 416.
+    "Wanted range starting at": (BeyondTheEnd, errno.EINVAL),
+}
+"""What the client says by itself."""
 
 _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "401": (PermissionError, errno.EACCES),
     "403": (PermissionError, errno.EACCES),
+    "AccessDenied": (PermissionError, errno.EACCES),
     "404": (FileNotFoundError, errno.ENOENT),
     "416": (BeyondTheEnd, errno.EINVAL),
 }
@@ -83,9 +90,13 @@ def as_os_errors(where: str) -> Iterator[None]:
 
 
 def _kind(text: str) -> tuple[type[OSError], int]:
-    status, code = _STATUS.search(text), _CODE.search(text)
+    status, code, bulk = _STATUS.search(text), _CODE.search(text), _BULK.search(text)
+    if bulk is not None:
+        # One of several deletions: S3 tells a code, Azure a status.
+        return _KINDS.get(bulk.group(1), (OSError, errno.EIO))
     if status is None:
-        return (RefusedRequest, errno.EINVAL) if _REDIRECTED in text else (OSError, errno.EIO)
+        found = (kind for said, kind in _SAID.items() if said in text)
+        return next(found, (OSError, errno.EIO))
     number = status.group(1)[:3]
     # S3 answers 400 where a client was too slow.
     passing = number in _PASSING or (code is not None and code.group(1) == "RequestTimeout")
@@ -106,7 +117,8 @@ def _cut(error: BaseException) -> str:
 def said_in(body: str) -> str:
     """Code and message of an answer that reports an error; empty if it has neither."""
     found = (_CODE.search(body), _MESSAGE.search(body))
-    return ": ".join(each.group(1).strip() for each in found if each is not None)
+    # Azure's messages have lines of their own for the request's number and time.
+    return ": ".join(" ".join(each.group(1).split()) for each in found if each is not None)
 
 
 def _told(error: BaseException) -> str:

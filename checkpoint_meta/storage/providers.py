@@ -79,6 +79,9 @@ class Provider:
     has_bare_endpoint: bool = False
     """True if that may be a host without a scheme."""
 
+    lists_in_order: bool = True
+    """True if listings have the order of the keys' bytes, and start where they are asked to."""
+
     lists_with_boto: bool = False
     """True if listings need boto3's care: errors that come with status 200, starts within a key."""
 
@@ -169,6 +172,9 @@ AZURE: Final = Provider(
     renamed={"sas_token": "sas_key", "anon": "skip_signature", "account_host": "endpoint"},
     special={"connection_string": _connection_string},
     has_bare_endpoint=True,
+    # It orders by UTF-16, its hierarchical namespaces by parts of the key; and a listing starts at
+    # a name only since a version of the service that the client does not ask for.
+    lists_in_order=False,
 )
 
 PROVIDERS: Final = (S3, GOOGLE, AZURE)

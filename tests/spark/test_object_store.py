@@ -1,4 +1,4 @@
-"""A real S3 API on loopback: data and state both in a bucket, on good days and on bad ones."""
+"""Object stores on loopback: data and state both in a bucket, on good days and on bad ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import itertools
 import json
 import time
 from collections import Counter
+from urllib.parse import parse_qs, quote
 
 import pytest
 
@@ -20,15 +21,29 @@ MARK = "MARKED/secret+of=the&test"
 SHOWN_AS = (MARK, "MARKED", "secret+of", "secret%2Bof")
 
 
+def secrets_of(options):
+    """What nobody may read of the options that a server gives."""
+    shown = set(SHOWN_AS)
+    if "token" in options:
+        shown |= set(options["token"]["private_key"].splitlines()[1:-1])
+    if "sas_token" in options:
+        (signature,) = parse_qs(options["sas_token"])["sig"]
+        shown |= {signature, quote(signature, safe="")}
+    return shown
+
+
 class Bucket:
     """Lands rows in a bucket, and drains them into a lake."""
 
     def __init__(self, server, bucket, lake, state=None):
         self.server, self.name, self.lake = server, bucket, lake
-        self.options = {**server.options, "secret": MARK}
+        self.options = server.options
+        if "secret" in self.options:
+            # moto takes any.
+            self.options["secret"] = MARK
         self.usual = {
             "fileFormat": "json",
-            "stateLocation": state or f"s3a://{bucket}/state",
+            "stateLocation": state or f"{server.scheme}://{bucket}/state",
             "storageOptions": as_json(self.options),
             "checkpointLocation": str(lake.checkpoint),
             "discoveryInterval": "1000",
@@ -37,13 +52,15 @@ class Bucket:
     def put(self, name, ids):
         lines = "".join(json.dumps({"id": i, "text": f"row {i}"}) + "\n" for i in ids)
         key = f"in/{name}"
-        self.server.client().put_object(Bucket=self.name, Key=key, Body=lines.encode())
+        self.server.put(self.name, key, lines.encode())
         self.lake.landed.update(ids)
         return key
 
     def frame(self, **options):
         reader = self.lake.spark.readStream.format("sluice").schema("id long, text string")
-        return reader.options(**{**self.usual, **options}).load(f"s3a://{self.name}/in")
+        return reader.options(**{**self.usual, **options}).load(
+            f"{self.server.scheme}://{self.name}/in"
+        )
 
     def start(self, trigger, **options):
         writer = self.frame(**options).writeStream.format("parquet").trigger(**trigger)
@@ -56,18 +73,18 @@ class Bucket:
         return query
 
     def objects(self, prefix):
-        client = self.server.client()
-        found = client.list_objects_v2(Bucket=self.name, Prefix=prefix).get("Contents", ())
-        return {
-            one["Key"]: client.get_object(Bucket=self.name, Key=one["Key"])["Body"].read()
-            for one in found
-        }
+        return {key: self.server.get(self.name, key) for key in self.server.keys(self.name, prefix)}
 
 
 def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(
-    server, bucket, lake, capfd
+    any_server, any_bucket, lake, capfd
 ):
-    on = Bucket(server, bucket, lake)
+    server = any_server
+    if server.scheme == "abfss":
+        # With a signature for its credential: Spark shows options in plans unless it finds a word
+        # such as token in them, and those with an account key have none.
+        server.most_keys = 5000
+    on = Bucket(server, any_bucket, lake)
     for name, ids in {"a/0": range(10), "a/1": range(10, 20), "b/2": range(20, 30)}.items():
         on.put(f"{name}.json", ids)
     on.put("b/_hidden.json", range(0))
@@ -101,8 +118,7 @@ def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(
     lake.check_exactly_once()
 
     # What fails says what, and no secret.
-    client = server.client()
-    client.put_object(Bucket=bucket, Key="in/d/broken.json", Body=b'{"id": ')
+    server.put(any_bucket, "in/d/broken.json", b'{"id": ')
     for options in ({}, {"storageOptions": as_json({**on.options, "sekret": MARK})}):
         query = on.start({"availableNow": True}, **options)
         with pytest.raises(Exception, match=r"broken\.json|sekret") as caught:
@@ -116,8 +132,9 @@ def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(
     ]
     told += list(capfd.readouterr())
     assert len(told) > 20
+    secrets = secrets_of(on.options)
     for text in told:
-        assert not any(mark in text for mark in SHOWN_AS), text[:2000]
+        assert not any(secret in text for secret in secrets), text[:2000]
 
 
 def test_requests_of_a_trigger_are_few(server, bucket, lake, until):

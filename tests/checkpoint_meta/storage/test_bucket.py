@@ -173,6 +173,22 @@ def test_who_may_not_is_told_at_once(server, bucket, lake):
         patiently(lambda: lake.part("in/a"))
 
 
+@pytest.mark.parametrize(
+    ("code", "error"), [("AccessDenied", PermissionError), ("OperationAborted", OSError)]
+)
+def test_a_deletion_that_is_refused_within_an_answer_is_an_error(server, bucket, lake, code, error):
+    def refused(environ, respond):
+        respond("200 OK", [("Content-Type", "application/xml")])
+        told = f"<Key>in/a</Key><Code>{code}</Code><Message>said</Message>"
+        return [f"<DeleteResult><Error>{told}</Error></DeleteResult>".encode()]
+
+    lake.create("in/a", b"x")
+    server.fail_next(refused, times=99, kind="POST")
+    with pytest.raises(OSError, match=rf"said.*{code}") as caught:
+        lake.delete_one("in/a")
+    assert type(caught.value) is error
+
+
 def test_a_missing_bucket_is_no_empty_one(server, bucket):
     lake, _ = _open("s3://nowhere/in", server.options)
     with pytest.raises(FileNotFoundError, match="NoSuchBucket"):

@@ -129,18 +129,17 @@ class TestObjectStateStore(StateStoreSuite):
 
 class TestBucketStateStore(StateStoreSuite):
     @pytest.fixture(autouse=True)
-    def _on(self, server, bucket):
-        self.server, self.bucket = server, bucket
+    def _on(self, any_server, any_bucket):
+        self.server, self.bucket = any_server, any_bucket
 
     def make(self, tmp_path):
-        url = f"s3://{self.bucket}/state"
+        url = f"{self.server.scheme}://{self.bucket}/state"
         opened = open_bucket(url, self.server.options)
         assert opened is not None
         return BucketStateStore(url, *opened)
 
     def raw(self, store, name):
-        found = self.server.client().get_object(Bucket=self.bucket, Key=f"state/{name}")
-        return found["Body"].read()
+        return self.server.get(self.bucket, f"state/{name}")
 
 
 class TestMemoryStateStore(StateStoreSuite):

@@ -13,8 +13,8 @@ NAME = "day=1/file.parquet"
 
 
 @pytest.fixture
-def place(server, bucket):
-    return place_of(f"s3://{bucket}/table", server.options)
+def place(any_server, any_bucket):
+    return place_of(f"{any_server.scheme}://{any_bucket}/table", any_server.options)
 
 
 def published(place, data):
@@ -24,15 +24,22 @@ def published(place, data):
 
 
 @pytest.mark.parametrize("fault", ["slow_down", "lose_answer"])
-def test_a_file_is_there_once_and_whole_after_faults_of_the_store(place, server, bucket, fault):
-    server.fail_next(getattr(server, fault), times=2, kind="PUT")
+def test_a_file_is_there_once_and_whole_after_faults_of_the_store(
+    place, any_server, any_bucket, fault
+):
+    any_server.fail_next(getattr(any_server, fault), times=2, kind="PUT")
     data = os.urandom(20_000_000)
     url, written = published(place, data)
-    assert url == f"s3://{bucket}/table/{NAME}"
+    assert url == f"{any_server.path_scheme}://{any_bucket}/table/{NAME}"
     assert list(place.files()) == [url]
-    found = server.client().get_object(Bucket=bucket, Key=f"table/{NAME}")["Body"].read()
-    assert found == data
+    assert any_server.get(any_bucket, f"table/{NAME}") == data
     assert not written.exists()
+
+
+def test_no_upload_is_left_half_done(server, bucket):
+    place = place_of(f"s3://{bucket}/table", server.options)
+    server.fail_next(server.lose_answer, times=2, kind="PUT")
+    published(place, os.urandom(20_000_000))
     assert server.client().list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
 
 

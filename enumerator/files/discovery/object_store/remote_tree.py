@@ -276,13 +276,19 @@ class BucketPages(Pages):
         offset = max(after, before(prefix)) if start else after
         for page in self._bucket.pages(folder, offset):
             last = page.column("path")[-1].as_py() if page.num_rows else ""
-            is_last = bool(until and last > until)
-            is_last = is_last or bool(start and last > prefix and not last.startswith(prefix))
+            is_last = bool(until and self._is_behind(last, until))
+            is_last |= bool(start and self._is_behind(last, prefix) and not last.startswith(prefix))
             is_whole = not (start or after or is_last)
             found = page if is_whole else _within(page, prefix if start else "", after, until)
             yield self._page(found, prefix)
             if is_last:
                 return
+
+    def _is_behind(self, key: str, limit: str) -> bool:
+        """True if a listing comes to `key` after `limit`, in whichever order the store lists."""
+        if self._bucket.lists_in_order:
+            return key > limit
+        return all(one > other for one, other in zip(_orders(key), _orders(limit), strict=True))
 
     @override
     def forget(self) -> None:
@@ -329,6 +335,13 @@ def before(prefix: str) -> str:
     last = chr(ord(prefix[-1]) - 1)
     # The tilde sorts after all other characters of names.
     return prefix[:-1] + (f"{last}~" if last.isalnum() or last in "-_.,=" else "")
+
+
+def _orders(key: str) -> Iterator[bytes]:
+    # Azure orders by UTF-16; its hierarchical namespaces list what is in a directory before the
+    # directory's siblings, as if a slash came before all other characters.
+    for text in (key, key.replace("/", "\0")):
+        yield from (text.encode(), text.encode("utf-16-be"))
 
 
 def _within(found: pa.RecordBatch, prefix: str, after: str, until: str) -> pa.RecordBatch:

@@ -184,11 +184,12 @@ def test_packages_that_places_and_options_need_are_looked_for():
     assert in_a_process("hdfs://host/ck")["state from the driver"]["verdict"] == "ill"
 
 
-def test_a_bucket_is_tried_like_a_directory(server, bucket, capsys):
-    server.client().put_object(Bucket=bucket, Key="in/a.json", Body=b"{}")
-    options = ["--storage-options", json.dumps(server.options)]
-    found = looked(capsys, f"s3://{bucket}/ck", "--path", f"s3://{bucket}/in", *options)
-    looks = ("client for s3://", "state from the driver", "create only once, from the driver")
+def test_a_bucket_is_tried_like_a_directory(any_server, any_bucket, capsys):
+    any_server.put(any_bucket, "in/a.json", b"{}")
+    options = ["--storage-options", json.dumps(any_server.options)]
+    url = f"{any_server.scheme}://{any_bucket}"
+    found = looked(capsys, f"{url}/ck", "--path", f"{url}/in", *options)
+    client = f"client for {any_server.path_scheme}://"
+    looks = (client, "state from the driver", "create only once, from the driver")
     assert [found[what]["verdict"] for what in (*looks, "files of the path")] == ["well"] * 4
-    left = server.client().list_objects_v2(Bucket=bucket)["Contents"]
-    assert [each["Key"] for each in left] == ["in/a.json"]
+    assert any_server.keys(any_bucket) == ["in/a.json"]

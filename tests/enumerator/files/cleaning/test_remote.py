@@ -69,3 +69,32 @@ def test_what_was_read_goes_and_what_has_changed_or_is_in_the_way_stays(store, m
             "taken": b"TEXT OF taken",
         }
     files.rm(f"{root}/in", recursive=True)
+
+
+@pytest.mark.parametrize("mode", ["delete", "archive"])
+def test_on_each_store_what_was_read_goes_and_its_answers_may_be_lost(any_server, any_bucket, mode):
+    root = f"{any_server.scheme}://{any_bucket}"
+    for name in ("a", "day=1/b", "changed", "taken"):
+        any_server.put(any_bucket, f"in/{name}", b"text of " + name.encode())
+    place = remote_place(root, any_server.options)
+    read = [
+        place.present(FileVersion(f"{any_server.path_scheme}://{any_bucket}/in/{name}", 0, -1))
+        for name in ("a", "day=1/b", "changed", "taken")
+    ]
+    any_server.put(any_bucket, "in/changed", b"text of CHANGED")
+    if mode == "archive":
+        any_server.put(any_bucket, "old/taken", b"text of TAKEN")
+    archive = f"{root}/old" if mode == "archive" else ""
+    policy = CleaningPolicy(mode, loaded_paths(f"{root}/in"), archive)
+    cleaner = FileCleaner(policy, any_server.options)
+    cleaner.take_in((FileSplit(file, 0, file.size), None) for file in read if file is not None)
+    deletion = "DELETE" if any_server.scheme == "gs" else "POST"
+    any_server.fail_next(any_server.lose_answer, kind=deletion)
+    cleaner.clean(lambda: None)
+    any_server.fault = None
+    taken = ["in/taken"] if mode == "archive" else []
+    assert any_server.keys(any_bucket, "in/") == ["in/changed", *taken]
+    if mode == "archive":
+        assert any_server.keys(any_bucket, "old/") == ["old/a", "old/day=1/b", "old/taken"]
+        assert any_server.get(any_bucket, "old/a") == b"text of a"
+        assert any_server.get(any_bucket, "old/taken") == b"text of TAKEN"

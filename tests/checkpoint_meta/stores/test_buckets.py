@@ -1,8 +1,9 @@
-"""State in a real S3 API on loopback: lost answers, and two coordinators at once."""
+"""State in the object stores on loopback: lost answers, and two coordinators at once."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import threading
@@ -18,11 +19,12 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import (
     LocalStateStore,
     ObjectStateStore,
     RetryingStateStore,
+    StateStore,
     open_store,
 )
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.errors import FencedError
-from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
+from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import FaultyServer
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import NumberSource
 
@@ -108,58 +110,70 @@ def _end(connection: socket.socket) -> None:
         return
 
 
-@pytest.fixture(scope="module")
-def proxy(server: S3Server) -> Iterator[DroppingProxy]:
-    """In front of a server with one bucket."""
-    server.fault = None
-    made = DroppingProxy(server.port)
-    import fsspec
+class Kept:
+    """A bucket behind a proxy that loses answers."""
 
-    fsspec.filesystem("s3", **_options(made)).call_s3("create_bucket", Bucket="kept")
-    yield made
-    made.close()
+    def __init__(self, server: FaultyServer, bucket: str, proxy: DroppingProxy) -> None:
+        self._server, self._bucket, self.proxy = server, bucket, proxy
+
+    def url(self, name: str) -> str:
+        return f"{self._server.scheme}://{self._bucket}/{name}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of the server, at the proxy's address."""
+        text = json.dumps(self._server.options)
+        options: dict[str, Any] = json.loads(
+            text.replace(f":{self._server.port}", f":{self.proxy.port}")
+        )
+        return options
+
+    def open(self, name: str) -> StateStore:
+        return open_store(self.url(name), self.options)
 
 
-def _options(proxy: DroppingProxy) -> dict[str, Any]:
-    return {
-        "key": "test",
-        "secret": "test",
-        "client_kwargs": {"endpoint_url": f"http://127.0.0.1:{proxy.port}"},
-    }
+@pytest.fixture
+def kept(any_server: FaultyServer, any_bucket: str) -> Iterator[Kept]:
+    """On each of the stores."""
+    proxy = DroppingProxy(any_server.port)
+    yield Kept(any_server, any_bucket, proxy)
+    proxy.close()
 
 
-def test_a_put_whose_answer_was_lost_is_our_own_success(proxy):
-    store = open_store("s3://kept/lost", _options(proxy))
-    before = proxy.puts
-    proxy.arm()
+def test_a_put_whose_answer_was_lost_is_our_own_success(kept):
+    store = kept.open("lost")
+    before = kept.proxy.puts
+    kept.proxy.arm()
     store.publish("readers/1/00000.json", b"mine")
-    assert proxy.dropped == 1
-    assert proxy.puts - before >= 2, "the client did not repeat the request"
+    assert kept.proxy.dropped == 1
+    assert kept.proxy.puts - before >= 2, "the client did not repeat the request"
     assert store.read("readers/1/00000.json") == b"mine"
     with pytest.raises(FileExistsError):
         store.publish("readers/1/00000.json", b"theirs")
 
 
-def test_the_client_repeats_in_silence_and_calls_our_own_object_another_s(proxy):
-    """What the test above relies on: without a comparison this would be a lost race."""
-    store = ObjectStateStore("s3://kept/silence", _options(proxy))
+def test_fsspec_s_client_of_s3_repeats_in_silence_and_calls_our_own_object_another_s(
+    server, bucket
+):
+    """What the test above stands on: without a comparison this would be a lost race."""
+    proxy = DroppingProxy(server.port)
+    store = ObjectStateStore(f"s3://{bucket}/silence", Kept(server, bucket, proxy).options)
     proxy.arm()
     with pytest.raises(FileExistsError):
         store.publish("1", b"mine")
+    proxy.close()
 
 
-def test_a_claim_whose_answer_was_lost_is_not_claimed_again(proxy):
-    store = open_store("s3://kept/claims", _options(proxy))
-    proxy.arm()
+def test_a_claim_whose_answer_was_lost_is_not_claimed_again(kept):
+    store = kept.open("claims")
+    kept.proxy.arm()
     assert claim_epoch(store) == 1
     assert store.list("epochs") == ["0000000001.json"]
 
 
-@pytest.fixture(params=["local", "local without hard links", "s3"])
-def make_store(request, proxy, tmp_path, monkeypatch):
+@pytest.fixture(params=["local", "local without hard links"])
+def make_local(request, tmp_path, monkeypatch):
     """A new handle on one state directory, as another driver would open it."""
-    if request.param == "s3":
-        return lambda: open_store(f"s3://kept/{tmp_path.name}", _options(proxy))
     if "without" in request.param:
 
         def link(source, target):
@@ -169,7 +183,15 @@ def make_store(request, proxy, tmp_path, monkeypatch):
     return lambda: RetryingStateStore(LocalStateStore(str(tmp_path / "state")))
 
 
-def test_of_two_coordinators_that_start_at_once_one_stops(make_store):
+def test_of_two_coordinators_that_start_at_once_one_stops(make_local):
+    _of_two_coordinators_one_stops(make_local)
+
+
+def test_of_two_coordinators_that_start_at_once_on_a_bucket_one_stops(kept):
+    _of_two_coordinators_one_stops(lambda: kept.open("two"))
+
+
+def _of_two_coordinators_one_stops(make_store):
     coordinators = [
         Coordinator(
             NumberSource([0, 1]),
@@ -200,7 +222,15 @@ def test_of_two_coordinators_that_start_at_once_one_stops(make_store):
     newer.close()
 
 
-def test_ten_claims_at_once_are_ten_epochs(make_store):
+def test_ten_claims_at_once_are_ten_epochs(make_local):
+    _ten_claims_are_ten_epochs(make_local)
+
+
+def test_ten_claims_at_once_on_a_bucket_are_ten_epochs(kept):
+    _ten_claims_are_ten_epochs(lambda: kept.open("ten"))
+
+
+def _ten_claims_are_ten_epochs(make_store):
     with ThreadPoolExecutor(10) as pool:
         claimed = list(pool.map(lambda _: claim_epoch(make_store()), range(10)))
     assert sorted(claimed) == list(range(1, 11))

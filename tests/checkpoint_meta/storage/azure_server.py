@@ -1,0 +1,184 @@
+"""Azurite, Microsoft's emulator of Azure Blob Storage, behind a server that misbehaves on demand.
+
+Not here: faults (`faulty_server.py`), and where Azurite comes from (`tools/azurite.py`).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from pyspark_sluice.tests.test_packaging import ROOT
+
+from .faulty_server import FaultyServer, body_of
+
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""Of the one account that every Azurite has; they are in its documentation."""
+
+START_SECONDS = 60.0
+
+
+class Azurite:
+    """The emulator, in a process of its own, with everything in its memory."""
+
+    def __init__(self, command: list[str], home: Path) -> None:
+        for port in random.sample(range(10_000, 32_000), 5):
+            self.port = port
+            self._process = subprocess.Popen(
+                [
+                    *command, "--inMemoryPersistence", "--skipApiVersionCheck", "--silent",
+                    "--disableTelemetry", "--blobHost", "127.0.0.1", "--blobPort", str(port),
+                ],
+                cwd=home, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            if self._listens():
+                return
+            self.close()
+        raise OSError(f"Azurite does not start: {command}")
+
+    def _listens(self) -> bool:
+        deadline = time.monotonic() + START_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1.0).close()
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return True
+        return False
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def azurite_command() -> list[str]:
+    """How Azurite is started.
+
+    Raises:
+        LookupError: why it is not here.
+    """
+    asked = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "azurite.py")],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    if asked.returncode:
+        raise LookupError(asked.stderr.strip().splitlines()[-1])
+    command: list[str] = json.loads(asked.stdout)
+    return command
+
+
+class AzureServer(FaultyServer):
+    """One account of Azurite."""
+
+    scheme = "abfss"
+    path_scheme = "abfs"
+    throttling = ("503 Server Busy", "ServerBusy")
+
+    def __init__(self, azurite: Azurite) -> None:
+        self._azurite = azurite
+        super().__init__()
+
+    @property
+    @override
+    def options(self) -> dict[str, Any]:
+        made = {"account_name": ACCOUNT, "account_host": f"{self.url}/{ACCOUNT}"}
+        # Pages are made by a parameter more, which this signature leaves out and a key's has.
+        return {**made, **({"sas_token": _sas()} if self.most_keys else {"account_key": KEY})}
+
+    def _service(self) -> Any:
+        """Microsoft's client: it does not use the code under test, and is not counted."""
+        from azure.storage.blob import BlobServiceClient
+
+        return BlobServiceClient(f"http://127.0.0.1:{self._azurite.port}/{ACCOUNT}", KEY)
+
+    @override
+    def make_bucket(self, bucket: str) -> None:
+        with self._service() as service:
+            service.create_container(bucket)
+
+    @override
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        with self._service() as service:
+            service.get_blob_client(bucket, key).upload_blob(data, overwrite=True)
+
+    @override
+    def get(self, bucket: str, key: str) -> bytes:
+        with self._service() as service:
+            data: bytes = service.get_blob_client(bucket, key).download_blob().readall()
+        return data
+
+    @override
+    def remove(self, bucket: str, key: str) -> None:
+        with self._service() as service:
+            service.get_blob_client(bucket, key).delete_blob()
+
+    @override
+    def keys(self, bucket: str, prefix: str = "") -> list[str]:
+        with self._service() as service:
+            container = service.get_container_client(bucket)
+            return list(container.list_blob_names(name_starts_with=prefix))
+
+    @staticmethod
+    @override
+    def kind_of(environ: dict[str, Any]) -> str:
+        listing = "comp=list" in environ.get("QUERY_STRING", "")
+        return "LIST" if listing else str(environ["REQUEST_METHOD"])
+
+    @override
+    def _prepare(self, kind: str, environ: dict[str, Any]) -> None:
+        if self.most_keys and kind == "LIST":
+            environ["REQUEST_URI"] += f"&maxresults={self.most_keys}"
+
+    @override
+    def _served(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+        names = {name: name[5:] for name in environ if name.startswith("HTTP_")}
+        names |= {name: name for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if name in environ}
+        sent = {shown.replace("_", "-"): str(environ[name]) for name, shown in names.items()}
+        sent["CONNECTION"] = "close"
+        body = body_of(environ)
+        connection = http.client.HTTPConnection("127.0.0.1", self._azurite.port)
+        try:
+            connection.request(environ["REQUEST_METHOD"], environ["REQUEST_URI"], body, sent)
+            answer = connection.getresponse()
+            data = answer.read()
+        finally:
+            connection.close()
+        own = ("connection", "keep-alive", "transfer-encoding", "date", "server")
+        headers = [(k, v) for k, v in answer.getheaders() if k.lower() not in own]
+        if environ["REQUEST_METHOD"] != "HEAD":
+            headers = [(k, v) for k, v in headers if k.lower() != "content-length"]
+            headers.append(("Content-Length", str(len(data))))
+        respond(f"{answer.status} {answer.reason}", headers)
+        return [data]
+
+
+def _sas() -> str:
+    from azure.storage.blob import (
+        AccountSasPermissions,
+        ResourceTypes,
+        generate_account_sas,
+    )
+
+    signature: str = generate_account_sas(
+        ACCOUNT,
+        KEY,
+        ResourceTypes(service=True, container=True, object=True),
+        AccountSasPermissions(read=True, write=True, delete=True, list=True, create=True),
+        datetime.now(UTC) + timedelta(days=1),
+        protocol="https,http",
+    )
+    return signature

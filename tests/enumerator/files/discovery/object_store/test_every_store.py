@@ -1,0 +1,137 @@
+"""Listings of S3, Google Cloud Storage and Azure: each finds the same files."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.storage import bucket as buckets
+from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
+from pyspark_sluice.enumerator.files.discovery.object_store.remote_tree import BucketPages
+from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, make_discovery
+
+pytestmark = pytest.mark.slow
+
+DAYS = [f"day={day:02}" for day in range(1, 13)]
+KEYS = sorted(
+    [
+        *(f"in/{day}/{n}.json" for day in DAYS for n in range(5)),
+        *("in/day=03-late/x", "in/day=03.5/x", "in/ä", "in/deep/" + "/".join("abcdefgh") + "/z"),
+    ]
+)
+
+
+class River:
+    """A bucket that holds `KEYS`, and others beside them; pages are of ten keys."""
+
+    def __init__(self, server, bucket):
+        for key in [*KEYS, "in-other/x", "in/_tmp/y", "in/day=01/.z", "one.json"]:
+            server.put(bucket, key, b"x")
+        server.most_keys = 10
+        self.server, self.bucket, self.options = server, bucket, server.options
+        self._begin = f"{server.path_scheme}://{bucket}/"
+
+    def discovery(self, path, **options):
+        return make_discovery(
+            f"{self.server.scheme}://{self.bucket}/{path}", self.options, **options
+        )
+
+    def keys(self, paths):
+        return [path.removeprefix(self._begin) for path in paths]
+
+
+@pytest.fixture
+def river(any_server, any_bucket, monkeypatch):
+    monkeypatch.setattr(buckets, "_PAGE", 10)
+    yield River(any_server, any_bucket)
+    any_server.most_keys = 0
+
+
+def test_a_long_listing_brings_each_file_once_and_again_nothing(river):
+    discovery, ledger = river.discovery("in"), Ledger()
+    assert river.keys(ledger.take(discovery)) == KEYS
+    assert discovery.skipped.counts == {"ignoredNamesRegex": 2}
+    assert ledger.take(discovery) == []
+
+
+@pytest.mark.parametrize("incremental", [False, True])
+def test_what_is_new_is_found_by_either_mode(river, incremental):
+    discovery, ledger = river.discovery("in", incremental=incremental), Ledger()
+    assert len(ledger.take(discovery)) == len(KEYS)
+    river.server.put(river.bucket, "in/ä1", b"x")
+    assert river.keys(ledger.take(discovery)) == ["in/ä1"]
+    assert ledger.take(discovery) == []
+
+
+def test_only_azure_lists_everything_again_where_others_begin_behind_the_greatest_name(river):
+    discovery, ledger = river.discovery("in", incremental=True), Ledger()
+    ledger.take(discovery)
+    counted = river.server.counted(lambda: ledger.take(discovery))
+    # Six full pages and what is left: the client's parameter is of a later version of the service.
+    assert counted == {"LIST": 7 if river.server.scheme == "abfss" else 1}
+
+
+def test_wildcards_names_and_markers_choose_alike(river):
+    assert river.keys(Ledger().take(river.discovery("in/day=0[12]*/[3-4].json"))) == [
+        f"in/day=0{d}/{n}.json" for d in (1, 2) for n in (3, 4)
+    ]
+    assert river.keys(Ledger().take(river.discovery("one.json"))) == ["one.json"]
+    for key in ("a/1", "a/1.done", "a/2", "b/_SUCCESS", "b/a", "c/a"):
+        river.server.put(river.bucket, f"marked/{key}", b"x")
+    beside = river.discovery("marked/a", ready_marker="<name>.done")
+    assert river.keys(Ledger().take(beside)) == ["marked/a/1"]
+    whole = river.discovery("marked", ready_marker="_SUCCESS")
+    assert river.keys(Ledger().take(whole)) == ["marked/b/a"]
+    with pytest.raises(Exception, match="/one; found nothing"):
+        Ledger().take(river.discovery("one"))
+
+
+def test_stretches_of_a_listing_are_exact(river):
+    opened = open_bucket(f"{river.server.scheme}://{river.bucket}", river.options)
+    assert opened is not None
+    pages, begin = BucketPages(opened[0]), f"{river.bucket}/"
+    prefixes = ("in/", "in/d", "in/day=03", "in/day=03/", "zz")
+    afters = ("", "in/day=03", "in/day=11/2.json", "in/e")
+    for prefix, after, until in product(prefixes, afters, ("", "in/day=05/", "in/day=05/2")):
+        limits = [begin + text if text else "" for text in (after, until)]
+        found = [
+            name
+            for page in pages.pages(begin + prefix, after=limits[0], until=limits[1])
+            for name in page.names
+        ]
+        assert found == [
+            begin + key
+            for key in sorted([*KEYS, "in/_tmp/y", "in/day=01/.z"])
+            if key.startswith(prefix) and key > after and (not until or key <= until)
+        ], (prefix, after, until)
+
+
+class Ordered:
+    """A bucket that lists in an order which no server on loopback has."""
+
+    name = "lake"
+    lists_in_order = False
+
+    def __init__(self, keys, order):
+        self._keys = sorted(keys, key=order)
+
+    def pages(self, prefix, after=""):
+        for key in self._keys:
+            if key.startswith(f"{prefix}/"):
+                columns = {"path": [key], "size": [1], "e_tag": ["1"]}
+                columns["last_modified"] = pa.array([0], pa.timestamp("us", "UTC"))
+                yield pa.record_batch(columns)
+
+
+@pytest.mark.parametrize("order", [lambda key: key.split("/"), lambda key: key.encode("utf-16-be")])
+@pytest.mark.parametrize("start", ["in/a-x", "in/a-", "in/a", "in/a.b/c", "in/\uff41"])
+def test_a_listing_in_azure_s_orders_is_not_ended_too_early(start, order):
+    keys = ["in/a/z", "in/a-x/1", "in/a-x/2", "in/a.b/c1", "in/a.b/d", "in/b/1", "in/Z"]
+    keys += ["in/\uff41/1", "in/\U0001f600/1"]
+    bucket: Any = Ordered(keys, order)
+    pages = BucketPages(bucket).pages(f"lake/{start}")
+    found = [name for page in pages for name in page.names]
+    assert sorted(found) == sorted(f"lake/{key}" for key in keys if key.startswith(start))

@@ -1,0 +1,112 @@
+"""Files of S3, Google Cloud Storage and Azure: each is read in the version that was found."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import make_file_lister
+from pyspark_sluice.errors import FileChangedError, FileVanishedError
+from pyspark_sluice.reader.files.io.source_file import (
+    open_file,
+    open_native,
+    present_version,
+    read_each,
+    read_whole,
+)
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
+
+pytestmark = pytest.mark.slow
+
+
+class Bucket:
+    """Of one of the stores."""
+
+    def __init__(self, server, name):
+        self.server, self.name, self.options = server, name, server.options
+
+    def put(self, key, data):
+        self.server.put(self.name, key, data)
+
+    def found(self, path="in"):
+        url = f"{self.server.scheme}://{self.name}/{path}"
+        given = {"path": url, "storageOptions": as_json(self.options)}
+        return make_file_lister(parse_options(given, streaming=False))(())
+
+
+@pytest.fixture
+def bucket(any_server, any_bucket):
+    return Bucket(any_server, any_bucket)
+
+
+def test_hidden_names_directories_and_empty_objects_are_told_apart(bucket):
+    for key in ("in/_hidden", "in/.x/y", "in/day=1/b", "in/a", "in2/c"):
+        bucket.put(key, b"abc")
+    bucket.put("in/empty", b"")
+    begin = f"{bucket.server.path_scheme}://{bucket.name}/"
+    found = bucket.found()
+    assert [file.path for file in found] == [f"{begin}in/a", f"{begin}in/day=1/b"]
+    assert all(file.size == 3 and file.etag for file in found)
+    assert read_each(found, bucket.options) == [b"abc", b"abc"]
+    (one,) = bucket.found("in/_hidden")
+    assert one.path == f"{begin}in/_hidden"
+
+
+def test_a_small_file_is_one_request(bucket):
+    bucket.put("in/a", b"abc")
+    (file,) = bucket.found()
+    counted = bucket.server.counted(lambda: read_whole(file, bucket.options))
+    assert counted == {"GET": 1}
+
+
+def test_a_file_is_read_in_stretches_and_anywhere(bucket):
+    data = bytes(range(251)) * 80_000
+    bucket.put("in/large", data)
+    (file,) = bucket.found()
+    with open_file(file, bucket.options) as opened:
+        for position, count in ((0, 10), (10, 9_000_000), (15_000_000, 100), (20_079_990, 99)):
+            assert opened.read_at(position, count) == data[position : position + count]
+        assert opened.read_at(len(data), 5) == b""
+    assert read_whole(file, bucket.options) == data
+
+
+def test_parquet_is_read_and_another_version_is_named_within(bucket):
+    table = pa.table({"id": range(1000)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    bucket.put("in/a.parquet", sink.getvalue().to_pybytes())
+    (file,) = bucket.found()
+    with open_native(file, bucket.options) as opened:
+        assert pq.read_table(opened).equals(table)
+    bucket.put("in/a.parquet", b"x" * file.size)
+    with (
+        pytest.raises(FileChangedError, match="ETag"),
+        open_native(file, bucket.options) as opened,
+    ):
+        pq.read_table(opened)
+
+
+@pytest.mark.parametrize("now", [b"xyz", b"longer", b"x", b""])
+def test_a_file_in_another_version_is_refused(bucket, now):
+    bucket.put("in/a", b"abc")
+    (file,) = bucket.found()
+    bucket.put("in/a", now)
+    found = "ETag" if len(now) == 3 else f"{len(now)} bytes"
+    for version in (file, FileVersion(file.path, 3, file.modified)):
+        if version.etag or len(now) != 3:
+            with pytest.raises(FileChangedError, match=f"in/a; found {found}"):
+                read_whole(version, bucket.options)
+    if now:
+        assert present_version(file, bucket.options).size == len(now)
+
+
+def test_a_file_that_is_gone_is_named(bucket):
+    bucket.put("in/a", b"abc")
+    (file,) = bucket.found()
+    bucket.server.remove(bucket.name, "in/a")
+    for action in (read_whole, present_version):
+        with pytest.raises(FileVanishedError, match="in/a"):
+            action(file, bucket.options)
