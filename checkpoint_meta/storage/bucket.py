@@ -65,7 +65,7 @@ class Bucket:
         self.name = name
         provider = BY_SCHEME[scheme]
         self.scheme: str = provider.path_scheme
-        """As it stands in URLs."""
+        """As written in URLs."""
         self.lists_in_order = provider.lists_in_order
         """True if keys come in the order of their bytes."""
         self._lists_with_boto = provider.lists_with_boto

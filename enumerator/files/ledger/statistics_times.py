@@ -37,7 +37,7 @@ class StatisticsTimes(FileTimes):
     def __init__(self, of: str, read: ReadTimes) -> None:
         """`of` names what `read` reads: what was remembered of something else is not used.
 
-        What `read` raises comes out of whatever needs the time.
+        What `read` raises comes out of what needs the time.
         """
         self._of = of
         self._read = read

@@ -118,7 +118,7 @@ class S3Server(FaultyServer):
     def _served(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] != "PUT" or "CONTENT_LENGTH" not in environ:
             return self._app(environ, respond)
-        # Whoever sends slowly, or dies, holds up nobody.
+        # A client that sends slowly, or dies, does not delay others.
         give(environ, body_of(environ))
         with _ONE_WRITE:
             return self._app(environ, respond)

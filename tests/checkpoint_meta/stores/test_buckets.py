@@ -155,7 +155,7 @@ def test_a_put_whose_answer_was_lost_is_our_own_success(kept):
 def test_fsspec_s_client_of_s3_repeats_in_silence_and_calls_our_own_object_another_s(
     server, bucket
 ):
-    """What the test above stands on: without a comparison this would be a lost race."""
+    """What the test above relies on: without a comparison this would be a lost race."""
     proxy = DroppingProxy(server.port)
     store = ObjectStateStore(f"s3://{bucket}/silence", Kept(server, bucket, proxy).options)
     proxy.arm()

@@ -167,7 +167,7 @@ def test_what_was_remembered_of_another_column_is_not_used(tmp_path, footers):
     assert query.run(batches=1) == [[0]]
     query.given |= {"eventTimeColumn": "id", "eventTimeUnit": "s"}
     assert query.run() == [[1], [2], [3]]
-    # Of the three that were pending, once more each.
+    # Of the three that were pending, one more each.
     assert len(footers) == 7
 
 

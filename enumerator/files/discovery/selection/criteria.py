@@ -55,7 +55,7 @@ class PlaceBounds:
         return "startAt" if is_before else "endAt" if is_after else ""
 
     def names_below(self, base: str) -> tuple[str, str]:
-        """The start and the end as names below `base`, empty where they are none.
+        """The start and the end as names below `base`, empty without one.
 
         Only where names below `base`, as paths of files begin, are what is compared.
         """

@@ -43,7 +43,7 @@ class Marks:
             self._closing = quotes & ~self.within
 
     def cut(self, end: int) -> None:
-        """Forget what stands from `end` on, where `end_of_last` says that a record begins."""
+        """Forget what is from `end` on, where `end_of_last` says that a record begins."""
         self._data, self._raw = self._data[:end], self._raw[:end]
         last, bit = divmod(end, _WORD)
         for name, bits in list(vars(self).items()):

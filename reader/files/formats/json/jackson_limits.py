@@ -75,7 +75,7 @@ def _is_deep(data: bytes, raw: np.ndarray, ends: np.ndarray, longest: int) -> bo
     places = np.flatnonzero(opened)
     if len(places) <= MAX_DEPTH:
         return False
-    # As many as are allowed take more than a line has, wherever one begins to count.
+    # As many as are allowed take more than a line has, from any place on.
     if int((places[MAX_DEPTH:] - places[:-MAX_DEPTH]).min()) >= longest:
         return False
     begins = np.concatenate(([0], ends[ends < len(raw) - 1] + 1))

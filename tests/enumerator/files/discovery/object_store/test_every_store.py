@@ -25,7 +25,7 @@ KEYS = sorted(
 
 
 class River:
-    """A bucket that holds `KEYS`, and others beside them; pages are of ten keys."""
+    """A bucket that holds `KEYS`, and others; pages are of ten keys."""
 
     def __init__(self, server, bucket):
         for key in [*KEYS, "in-other/x", "in/_tmp/y", "in/day=01/.z", "one.json"]:
