@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from ....checkpoint_meta.storage.units import ByteSize
 from ..evolution.evolution_options import SchemaOptions
+from .bad_records import BadRecordsOptions
 from .format_name import FormatName
 from .values import (
     AmericanEnglish,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
 
-class CommonOptions(SchemaOptions):
+class CommonOptions(SchemaOptions, BadRecordsOptions):
     """What is read, what a bad record or file does, and what ends a line."""
 
     model_config = ConfigDict(

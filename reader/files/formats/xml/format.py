@@ -17,7 +17,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...options import ReaderOptions
 from ...values.rows import Row
-from ..api import Block, Decoded, FileFormat, Splittability
+from ..api import BadRecord, Block, Decoded, FileFormat, Splittability
 from ..blocks import contiguous
 from ..record_format import BLOCK_BYTES, asks_row_index, data_schema
 from .elements import Names, parsed
@@ -80,19 +80,22 @@ class XmlFormat(FileFormat):
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """The records that begin in `split`; see `FileFormat.decode`."""
-        rows, size, dropped = list[Row](), 0, 0
+        rows, bad, size, dropped = list[Row](), list[BadRecord](), 0, 0
         for at, record in records(split, self.options):
             row = self._rows.of_record(record, _place(split.file, at))
-            if row is None:
-                dropped += 1
-            else:
+            if not isinstance(row, str):
                 rows.append(row)
+            else:
+                dropped += 1
+                if self.options.bad_records_path:
+                    text = record.decode("utf-8", "replace")
+                    bad.append(BadRecord(split.file.path, f"byte {at}", text, row))
             size += len(record)
             if size >= self._block_bytes:
-                yield Decoded(self._rows.batch(rows), dropped)
-                rows, size, dropped = [], 0, 0
+                yield Decoded(self._rows.batch(rows), dropped, bad)
+                rows, bad, size, dropped = [], [], 0, 0
         if rows or dropped:
-            yield Decoded(self._rows.batch(rows), dropped)
+            yield Decoded(self._rows.batch(rows), dropped, bad)
 
 
 def _place(file: FileVersion, at: int) -> Callable[[], str]:
