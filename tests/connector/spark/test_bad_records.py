@@ -7,6 +7,7 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -50,7 +51,7 @@ class Stream:
         }
         self.reader = SluiceStreamReader({k.lower(): v for k, v in given.items()}, SCHEMA)
         self.at = self.reader.initialOffset()
-        self.parts: list[object] = []
+        self.parts: list[Any] = []
 
     def plan(self) -> None:
         """The next batch."""
