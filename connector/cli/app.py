@@ -55,8 +55,8 @@ def status(
 ) -> None:
     """Backlog, rate, age of the oldest pending file, owner, quarantine."""
     with plainly():
+        from ..views.owner import owner_of
         from .commands.status import status_lines, status_of
-        from .owner import owner_of
 
         store = find_state(state, source_name, storage_options)
         found = status_of(store)

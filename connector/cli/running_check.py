@@ -10,7 +10,7 @@ import socket
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import FencedError
-from .owner import owner_of
+from ..views.owner import owner_of
 
 
 def refuse_if_held(store: StateStore, *, force: bool) -> None:

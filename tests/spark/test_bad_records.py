@@ -78,7 +78,8 @@ def test_a_kill_loses_and_doubles_no_bad_record_and_no_row(spark, tmp_path, file
         driver.kill()
     everything = range(FILES * ROWS)
     if sink == "delta":
-        found = DeltaTable(str(tmp_path / "sink")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+        table = DeltaTable(str(tmp_path / "sink"))
+        found = table.to_pyarrow_table(columns=["id"])["id"].to_pylist()
     else:
         found = [row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect()]
     assert Counter(found) == Counter(n for n in everything if not is_bad(n))
