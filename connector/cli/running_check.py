@@ -1,6 +1,6 @@
 """Before a command changes what a query will do: is somebody at work on its state?
 
-Not here: who holds a state (`owner.py`), and the changes.
+Not here: who holds a state (`views/owner.py`), and the changes.
 """
 
 from __future__ import annotations
