@@ -151,7 +151,7 @@ def _batch(
 ) -> Batch:
     ends = [r["processed"] for r in readers if r["processed"] is not None]
     end = max(ends) if len(ends) == len(readers) and ends else row["committed"]
-    work = [(r["microseconds"] or 0) / 1e6 for r in readers if r["state"] == "read"]
+    work = [r["microseconds"] or 0 for r in readers if r["state"] == "read"]
     files, size = backlog.at(round(row["planned"].timestamp() * 1_000_000))
     return Batch(
         row["checkpoint"],
@@ -161,6 +161,7 @@ def _batch(
         row["bytes"] or 0,
         files,
         size,
-        max(work, default=0.0),
-        sum(work) / len(work) if work else 0.0,
+        max(work, default=0) / 1e6,
+        # Divided once, so that the mean of equal ones is not larger than they are.
+        sum(work) / len(work) / 1e6 if work else 0.0,
     )
