@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -66,7 +66,20 @@ class ReaderEvent:
     """Any JSON value."""
 
 
-Report = SplitFinished | SplitUnfinished[Any] | SplitReturned | ReaderEvent
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Input that configuration leaves out of the rows, to be recorded with the reader commit."""
+
+    kind: Literal["bad_records", "bad_files"]
+    batch: pa.RecordBatch
+    """Of `SCHEMA_LEFT_OUT`."""
+
+
+SCHEMA_LEFT_OUT = pa.schema(
+    [(name, pa.string()) for name in ("path", "position", "record", "reason")]
+)
+
+Report = SplitFinished | SplitUnfinished[Any] | SplitReturned | ReaderEvent | LeftOut
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,35 +13,21 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol
+from dataclasses import dataclass
+from typing import Any, Generic
 
 import pyarrow as pa
 
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.continuation import Continuation
-from ..checkpoint_meta.documents.landed_file import LandedFile
-from ..checkpoint_meta.documents.reader_commit import (
-    Abandonment,
-    ReaderCommit,
-    ReaderCommits,
-    ReturnedSplit,
-    UnfinishedSplit,
-)
+from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ProtocolError, SluiceError
-from .api import (
-    ReaderContext,
-    ReaderEvent,
-    Report,
-    SplitFinished,
-    SplitReader,
-    SplitReturned,
-    SplitT,
-    SplitUnfinished,
-)
+from .api import LeftOut, ReaderContext, ReaderEvent, Report, SplitReader, SplitT
 from .landing.file_rows import SCHEMA, rows_about
+from .outcome import Outcome
 from .replay_errors import cannot_repeat, other_way, too_late
+from .written_files import Landing, Recording
 
 
 @dataclass(frozen=True)
@@ -75,42 +61,6 @@ class Attempt:
     query_id: str = ""
 
 
-@dataclass
-class _Outcome:
-    """What the reader reported so far, by index of the split."""
-
-    rows: list[int]
-    bytes: list[int]
-    microseconds: list[int]
-    unfinished: list[UnfinishedSplit] = field(default_factory=list)
-    returned: list[ReturnedSplit] = field(default_factory=list)
-    dropped: dict[int, int] = field(default_factory=dict)
-    skipped: dict[int, str] = field(default_factory=dict)
-    events: list[tuple[str, Any]] = field(default_factory=list)
-
-    def give_up(self, indexes: Sequence[int], earlier: ReaderCommit | None) -> None:
-        """Nothing is read of some splits; the verdict of an earlier attempt on them stays."""
-        if earlier is None:
-            self.skipped |= dict.fromkeys(indexes, _WAIVED)
-            return
-        for index in indexes:
-            self.rows[index] = earlier.rows[index]
-        self.unfinished += [part for part in earlier.unfinished if part.index in indexes]
-
-
-class Landing(Protocol):
-    """Takes the rows of one assignment instead of Spark, which gets a row for each data file."""
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Take some rows, in order."""
-
-    def finish(self) -> Sequence[LandedFile]:
-        """The files that hold all rows, complete and durable."""
-
-    def discard(self) -> None:
-        """Remove what was written, as far as possible. Not called after a kill."""
-
-
 @dataclass(frozen=True)
 class Lander(Generic[SplitT]):
     """How rows go into data files instead of Spark."""
@@ -123,7 +73,7 @@ class Lander(Generic[SplitT]):
 class ReaderTask(Generic[SplitT]):
     """Reads assignments of one source and acknowledges each of them once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that differs between sources and queries
         self,
         make_reader: Callable[[ReaderContext], SplitReader[SplitT]],
         serializer: VersionedSerializer[Sequence[SplitT]],
@@ -132,11 +82,14 @@ class ReaderTask(Generic[SplitT]):
         may_return: bool,
         shape: Mapping[str, Any] | None = None,
         lander: Lander[SplitT] | None = None,
+        recorder: Callable[[Assignment[SplitT]], Recording] | None = None,
     ) -> None:
         """`shape` is what shapes rows now: written into commits, and never a secret.
 
-        `lander` is given where rows go into data files.
+        `lander` is given where rows go into data files, `recorder` where what is left out of the
+        rows is recorded.
         """
+        self._recorder = recorder
         self._lander = lander
         self._make_reader = make_reader
         self._serializer = serializer
@@ -164,10 +117,15 @@ class ReaderTask(Generic[SplitT]):
             return  # Spark completed the checkpoint without this reader.
         if earlier is not None and (earlier.landed is None) != (self._lander is None):
             raise other_way(assignment.place, was_landed=earlier.landed is not None)
+        # What an earlier attempt has acknowledged it has recorded, too.
+        recording = self._recorder(assignment) if self._recorder and earlier is None else None
+        steps = self._steps(assignment, attempt, earlier, recording)
         if self._lander is None:
-            yield from self._read(assignment, attempt, earlier)
+            yield from self._read(assignment, steps, earlier, recording)
             return
-        counted = earlier or self._landed(assignment, attempt, self._lander.begin(assignment))
+        counted = earlier or self._landed(
+            assignment, steps, self._lander.begin(assignment), recording
+        )
         yield from rows_about(
             counted.landed or (),
             assignment.ref,
@@ -177,9 +135,12 @@ class ReaderTask(Generic[SplitT]):
         )
 
     def _landed(
-        self, assignment: Assignment[SplitT], attempt: Attempt, landing: Landing
+        self,
+        assignment: Assignment[SplitT],
+        steps: Generator[pa.RecordBatch, None, ReaderCommit],
+        landing: Landing,
+        recording: Recording | None,
     ) -> ReaderCommit:
-        steps = self._steps(assignment, attempt, None)
         mine: ReaderCommit | None = None
         try:
             while mine is None:
@@ -195,32 +156,65 @@ class ReaderTask(Generic[SplitT]):
             files = landing.finish()
         except BaseException:
             landing.discard()
+            if recording is not None:
+                recording.discard()
             raise
         # If this fails, the commit may have been published, so its files have to stay.
-        counted = self._commits.publish(mine.model_copy(update={"landed": files}))
+        counted = self._publish(mine.model_copy(update={"landed": files}), recording)
         if {file.path for file in files}.isdisjoint(file.path for file in counted.landed or ()):
             landing.discard()
         if counted.abandoned:
             raise too_late(assignment.place)
         return counted
 
+    def _publish(self, mine: ReaderCommit, recording: Recording | None) -> ReaderCommit:
+        """The commit that counts; what was recorded under it is durable, and there once."""
+        counted = self._commits.publish(mine)
+        if recording is not None:
+            recording.settle(counted.written)
+        return counted
+
     def _read(
-        self, assignment: Assignment[SplitT], attempt: Attempt, earlier: ReaderCommit | None
+        self,
+        assignment: Assignment[SplitT],
+        steps: Generator[pa.RecordBatch, None, ReaderCommit],
+        earlier: ReaderCommit | None,
+        recording: Recording | None,
     ) -> Iterator[pa.RecordBatch]:
-        mine = yield from self._steps(assignment, attempt, earlier)
-        self._acknowledge(assignment, mine, earlier)
+        mine = yield from steps
+        self._acknowledge(assignment, mine, earlier, recording)
 
     def _steps(
-        self, assignment: Assignment[SplitT], attempt: Attempt, earlier: ReaderCommit | None
+        self,
+        assignment: Assignment[SplitT],
+        attempt: Attempt,
+        earlier: ReaderCommit | None,
+        recording: Recording | None,
     ) -> Generator[pa.RecordBatch, None, ReaderCommit]:
         """The rows, and then what this attempt has to say of them."""
+        try:
+            mine = yield from self._all_steps(assignment, attempt, earlier, recording)
+            files = recording.finish() if recording else ()
+        except BaseException:
+            if recording is not None:
+                recording.discard()
+            raise
+        return mine.model_copy(update={"bad_records": files}) if files else mine
+
+    def _all_steps(
+        self,
+        assignment: Assignment[SplitT],
+        attempt: Attempt,
+        earlier: ReaderCommit | None,
+        recording: Recording | None,
+    ) -> Generator[pa.RecordBatch, None, ReaderCommit]:
         part = self._part(assignment)
         context = self._context(assignment, part, attempt, earlier)
         given_up = [i for i, s in enumerate(part) if s and s.split_id in assignment.waived]
         left = {*given_up, *(earlier.returned_indexes if earlier else ())}
         indexes = {s.split_id: i for i, s in enumerate(part) if s is not None}
         splits = [s for i, s in enumerate(part) if s is not None and i not in left]
-        outcome = _empty(len(part))
+        outcome = Outcome.of(len(part))
         outcome.returned.extend(earlier.returned if earlier else ())
         outcome.give_up(given_up, earlier)
         open_ids = {split.split_id for split in splits}
@@ -230,7 +224,9 @@ class ReaderTask(Generic[SplitT]):
                 for item in reader.read(splits):
                     if isinstance(item, pa.RecordBatch):
                         yield item
-                    else:
+                    elif isinstance(item, LeftOut) and recording is not None:
+                        recording.write(item)
+                    elif not (isinstance(item, LeftOut) and earlier is not None):
                         self._note(item, outcome, indexes, open_ids)
         except GeneratorExit:
             if earlier is None:
@@ -308,17 +304,17 @@ class ReaderTask(Generic[SplitT]):
         )
 
     def _note(
-        self, report: Report, outcome: _Outcome, indexes: dict[str, int], open_ids: set[str]
+        self, report: Report, outcome: Outcome, indexes: dict[str, int], open_ids: set[str]
     ) -> None:
+        if isinstance(report, LeftOut):
+            raise ProtocolError(
+                "the reader leaves records out of the rows, and nothing is to record them",
+                "",
+                report.kind,
+                "rows and reports only, without badRecordsPath",
+            )
         if isinstance(report, ReaderEvent):
-            if report.type not in self._event_types:
-                raise ProtocolError(
-                    "the reader sent an event of a type that is not registered",
-                    "",
-                    repr(report.type),
-                    f"one of {sorted(self._event_types)}",
-                )
-            outcome.events.append((report.type, report.value))
+            outcome.note_event(report, self._event_types)
             return
         if report.split_id not in open_ids:
             raise ProtocolError(
@@ -328,24 +324,10 @@ class ReaderTask(Generic[SplitT]):
                 "one report for each split of the assignment",
             )
         open_ids.discard(report.split_id)
-        index = indexes[report.split_id]
-        if isinstance(report, SplitFinished):
-            outcome.rows[index] = report.rows
-            outcome.bytes[index] = report.bytes
-            outcome.microseconds[index] = int(report.seconds * 1_000_000)
-            if report.dropped_records:
-                outcome.dropped[index] = report.dropped_records
-            if report.skipped:
-                outcome.skipped[index] = report.skipped
-        elif isinstance(report, SplitUnfinished):
-            outcome.rows[index] = report.rows
-            columns = self._serializer.serialize([report.remainder]).to_pydict()
-            outcome.unfinished.append(UnfinishedSplit(index=index, remainder=columns))
-        elif isinstance(report, SplitReturned):
-            outcome.returned.append(ReturnedSplit(index=index, reason=report.reason))
+        outcome.note(report, indexes[report.split_id], self._serializer)
 
     def _commit(
-        self, assignment: Assignment[SplitT], attempt: Attempt, outcome: _Outcome
+        self, assignment: Assignment[SplitT], attempt: Attempt, outcome: Outcome
     ) -> ReaderCommit:
         return ReaderCommit(
             checkpoint=assignment.ref.checkpoint,
@@ -367,9 +349,13 @@ class ReaderTask(Generic[SplitT]):
         )
 
     def _acknowledge(
-        self, assignment: Assignment[SplitT], mine: ReaderCommit, earlier: ReaderCommit | None
+        self,
+        assignment: Assignment[SplitT],
+        mine: ReaderCommit,
+        earlier: ReaderCommit | None,
+        recording: Recording | None,
     ) -> None:
-        counted = earlier or self._commits.publish(mine)
+        counted = earlier or self._publish(mine, recording)
         if counted.abandoned:
             raise too_late(assignment.place)
         index = mine.first_difference(counted)
@@ -386,10 +372,3 @@ class ReaderTask(Generic[SplitT]):
         # Options are read as they were recorded; the schema is Spark's, and its plan is made.
         recorded = earlier.shape.get("schema")
         return "" if recorded in (None, self._shape.get("schema")) else "schema"
-
-
-_WAIVED = "given up by an order"
-
-
-def _empty(splits: int) -> _Outcome:
-    return _Outcome([0] * splits, [0] * splits, [0] * splits)

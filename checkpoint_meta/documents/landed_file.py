@@ -1,4 +1,4 @@
-"""A data file that a reader has written instead of handing its rows to Spark.
+"""Files that a reader has written: rows that do not go to Spark, and bad records.
 
 Its name says whose it is, so that a file nobody refers to can be distinguished from one that is
 still being written: lineage of the query, checkpoint, epoch, reader, a token of the attempt, a
@@ -19,9 +19,10 @@ from pydantic import BaseModel, ConfigDict
 from .checkpoint_ref import CheckpointRef
 
 SUFFIX: Final = ".parquet"
+BAD_RECORDS_SUFFIX: Final = ".json"
 _NAME = re.compile(
     r"(?P<lineage>[0-9a-f]{16})-(?P<checkpoint>\d{10})-(?P<epoch>\d{10})-(?P<reader>\d{6})"
-    r"-(?P<token>[0-9a-f]{12})-(?P<number>\d{6})" + re.escape(SUFFIX) + r"\Z"
+    r"-(?P<token>[0-9a-f]{12})-(?P<number>\d{6})(?P<suffix>\.parquet|\.json)\Z"
 )
 
 
@@ -42,9 +43,21 @@ class LandedFile(BaseModel):
     """JSON as in an add action of Delta: numRecords, minValues, maxValues, nullCount."""
 
 
+class BadRecordsFile(BaseModel):
+    """One file of bad records or bad files, complete and durable, as a reader commit lists it."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    path: str
+    """Absolute path or URL."""
+
+    records: int
+    """Its lines."""
+
+
 @dataclass(frozen=True)
 class FileName:
-    """What the name of a landed file says."""
+    """What the name of such a file says."""
 
     lineage: str
     ref: CheckpointRef
@@ -53,12 +66,13 @@ class FileName:
     """Of one attempt: attempt numbers repeat."""
 
     number: int = 0
+    suffix: str = SUFFIX
 
     def __str__(self) -> str:
         ref = self.ref
         return (
             f"{self.lineage}-{ref.checkpoint:010d}-{ref.epoch:010d}-{self.reader:06d}"
-            f"-{self.token}-{self.number:06d}{SUFFIX}"
+            f"-{self.token}-{self.number:06d}{self.suffix}"
         )
 
     @classmethod
@@ -69,5 +83,10 @@ class FileName:
             return None
         ref = CheckpointRef(int(found["checkpoint"]), int(found["epoch"]))
         return cls(
-            found["lineage"], ref, int(found["reader"]), found["token"], int(found["number"])
+            found["lineage"],
+            ref,
+            int(found["reader"]),
+            found["token"],
+            int(found["number"]),
+            found["suffix"],
         )

@@ -21,7 +21,7 @@ from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef, refs_in
 from .checksummed_json import parsed, sealed
-from .landed_file import LandedFile
+from .landed_file import BadRecordsFile, LandedFile
 from .layout import READERS, abandoned_directory, abandoned_object, reader_directory, reader_object
 from .visibility_check import VISIBILITY_PAUSES
 
@@ -102,6 +102,9 @@ class ReaderCommit(_OfAttempt):
     landed: Sequence[LandedFile] | None = None
     """Data files that hold the rows, where they are not handed to Spark; else None."""
 
+    bad_records: Sequence[BadRecordsFile] = ()
+    """Files of records and files that were left out of the rows, where those are recorded."""
+
     abandoned: bool = False
     """True if Spark completed the checkpoint without this reader, which says the driver. Bounded
     splits count as read; unbounded ones are unfinished at their old start."""
@@ -137,6 +140,11 @@ class ReaderCommit(_OfAttempt):
             return None
         pairs = range(max(len(self.rows), len(other.rows)))
         return next((i for i in pairs if self.verdict(i) != other.verdict(i)), None)
+
+    @property
+    def written(self) -> Sequence[str]:
+        """The paths of all files that the attempt wrote besides this commit."""
+        return [f.path for f in self.landed or ()] + [f.path for f in self.bad_records]
 
     @property
     def returned_indexes(self) -> Sequence[int]:

@@ -49,8 +49,8 @@ def sluice(
 def status(given: Looking) -> None:
     """Backlog, rate, age of the oldest pending file, owner, quarantine."""
     with plainly():
+        from ..views.owner import owner_of
         from .commands.status import status_lines, status_of
-        from .owner import owner_of
 
         store = given.opened()
         found = status_of(store)

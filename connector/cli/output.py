@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any, Final, Literal
 
@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ...errors import FencedError, OptionError, SluiceError, StateError, without_history
+from ..views.amounts import said_bytes
 
 
 class Exit(IntEnum):
@@ -140,29 +141,6 @@ def said(value: Any, name: str = "") -> str:
     if isinstance(value, int | float):
         return f"{value:,}"
     return _escaped(str(value))
-
-
-def said_bytes(count: float) -> str:
-    """Bytes with a unit, powers of 1024."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(count) < 1024 or unit == "TiB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError
-
-
-def said_duration(seconds: float | None) -> str:
-    """Two units at most."""
-    if seconds is None:
-        return "-"
-    left = timedelta(seconds=max(0, round(seconds)))
-    days, rest = left.days, left.seconds
-    hours, minutes, rest = rest // 3600, rest // 60 % 60, rest % 60
-    if days:
-        return f"{days} d {hours} h"
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 Render = Callable[[], None]

@@ -231,11 +231,6 @@ AUTO_LOADER: tuple[KnownName, ...] = (
         )
     ),
     KnownName("databricks.serviceCredential", note=_CREDENTIALS),
-    KnownName(
-        "badRecordsPath",
-        note="Use mode=PERMISSIVE with columnNameOfCorruptRecord, and write those rows separately: "
-        "docs/from-auto-loader.md shows how.",
-    ),
     KnownName("readerCaseSensitive", note=_CASE, happens_anyway=("false",)),
     KnownName("parserCaseSensitive", note=_CASE, happens_anyway=("false",)),
 )

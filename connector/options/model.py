@@ -29,13 +29,13 @@ from ...enumerator.files.ledger.changes import OnOverwrite
 from ...enumerator.files.options import EnumeratorOptions
 from ...errors import OptionError
 from ...reader.files.formats.option_support import counts_rows, own_options, refused
-from ...reader.files.options import FileFormatName, ReaderOptions
+from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import json_or_none
 from ...reader.landing.options import LandingOptions
 from .aliases import in_our_names
 from .cleanup_validation import cleaning_problems
 from .event_time_validation import event_time_problems
-from .landing_validation import landing_problems
+from .landing_validation import bad_records_problems, landing_problems
 from .modification_times import instant
 from .problems import near_name, problem_of
 from .queue_validation import queue_problems
@@ -228,7 +228,7 @@ def parse_options(
         options = options.model_copy(update={"path": path, "paths": []})
     if options is not None and options.source == "files":
         problems.extend(_file_problems(options, path_follows=path_follows))
-        options = _with_interval(options) if not problems else options
+        options = _dropping(_with_interval(options)) if not problems else options
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
             "checkpointLocation: found nothing; expected the same path as in "
@@ -258,6 +258,13 @@ def _own_options(given: Mapping[str, str]) -> dict[str, str]:
             # The model says of the name what is wrong with it, or `_file_problems` of the class.
             return {}
     return {}
+
+
+def _dropping(options: SluiceOptions) -> SluiceOptions:
+    """Malformed records that are recorded are not in the rows."""
+    if not options.bad_records_path:
+        return options
+    return options.model_copy(update={"mode": ParseMode.DROPMALFORMED})
 
 
 def _with_interval(options: SluiceOptions) -> SluiceOptions:
@@ -293,6 +300,7 @@ def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[st
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
     yield from landing_problems(options, options.path)
+    yield from bad_records_problems(options, options.path)
     yield from _in_place_problems(options)
 
 

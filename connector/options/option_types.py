@@ -33,6 +33,8 @@ class OptionTypes(TypedDict, total=False):
     allow_unread_first_batch: bool
     attributePrefix: str
     attribute_prefix: str
+    badRecordsPath: str
+    bad_records_path: str
     basePath: str
     base_path: str
     batchBytes: int | str

@@ -11,15 +11,23 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import OptionError
 from .figures import Batch, Figures
+from .time_axis import TimeAxis
 
-_MOST_LABELS: Final = 8
 _SCRIPT: Final = re.compile(r"<script\b.*?</script>", re.DOTALL)
 _MIB: Final = 1024 * 1024
+_GAP: Final = 0.05
+"""Of the time that is drawn: a query that is idle for longer than that interrupts a line."""
+
+_LABEL: Final = 9
+"""Characters of each label of a vertical axis, so that all plots begin at the same place."""
+
+_NAME: Final = 16
+"""The same for states of files, of which the longest is quarantined."""
 
 
 def charts_of(figures: Figures) -> Mapping[str, str]:
@@ -29,41 +37,77 @@ def charts_of(figures: Figures) -> Mapping[str, str]:
         OptionError: the plotting library is not installed.
     """
     batches = figures.batches
+    if not batches:
+        axis = None
+    else:
+        axis = TimeAxis.of(
+            batches[0].planned.timestamp(),
+            max(b.planned.timestamp() + (b.seconds or 0.0) for b in batches),
+        )
     through = [batch for batch in batches if batch.seconds is not None]
     found = {}
-    if through:
+    if through and axis:
         rate = [batch.rows / max(batch.seconds or 0.0, 0.001) for batch in through]
         size = [batch.bytes / _MIB / max(batch.seconds or 0.0, 0.001) for batch in through]
-        found["Throughput: rows per second"] = _line(through, {"rows per second": rate})
-        found["Throughput: MiB per second"] = _line(through, {"MiB per second": size})
+        found["Throughput: rows per second"] = _line(axis, through, {"rows per second": rate})
+        found["Throughput: MiB per second"] = _line(axis, through, {"MiB per second": size})
         seconds = [batch.seconds or 0.0 for batch in through]
         found["Batch durations: seconds from cut to last reader"] = _line(
-            through, {"seconds": seconds}
+            axis, through, {"seconds": seconds}
         )
         found["Skew: seconds of work of the slowest and the mean reader"] = _line(
-            through, {"slowest": [b.slowest for b in through], "mean": [b.mean for b in through]}
+            axis,
+            through,
+            {"slowest": [b.slowest for b in through], "mean": [b.mean for b in through]},
         )
-    if batches:
+    if axis:
         files = [float(batch.backlog_files) for batch in batches]
-        found["Backlog: files found and in no batch yet"] = _line(batches, {"files": files})
+        found["Backlog: files found and in no batch yet"] = _line(axis, batches, {"files": files})
     if figures.files:
         found["Files by state"] = _bars({s: count for s, (count, _) in figures.files.items()})
     return found
 
 
-def _line(batches: Sequence[Batch], series: Mapping[str, Iterable[float]]) -> str:
-    chart = _pygal().Line(**_looks(), show_legend=len(series) > 1, include_x_axis=True)
-    chart.x_labels = [f"{batch.planned:%H:%M:%S} ({batch.checkpoint})" for batch in batches]
-    step = max(1, -(-len(batches) // _MOST_LABELS))
-    chart.x_labels_major = chart.x_labels[::step]
+def _line(axis: TimeAxis, batches: Sequence[Batch], series: Mapping[str, Iterable[float]]) -> str:
+    chart = _pygal().XY(
+        **_looks(),
+        show_legend=len(series) > 1,
+        include_x_axis=True,
+        allow_interruptions=True,
+        xrange=(axis.begin, axis.end),
+        x_value_formatter=axis.said,
+        value_formatter=_padded,
+        max_scale=5,
+        margin_right=50,
+    )
+    chart.x_labels = axis.ticks
     for name, values in series.items():
-        chart.add(name, [round(value, 3) for value in values])
+        chart.add(name, list(_points(axis, batches, values)))
     return _svg(chart)
+
+
+def _points(
+    axis: TimeAxis, batches: Sequence[Batch], values: Iterable[float]
+) -> Iterator[tuple[float, float | None]]:
+    """A value at the cut of each batch, and none where the query was idle."""
+    idle = _GAP * (axis.end - axis.begin)
+    ended: float | None = None
+    for batch, value in zip(batches, values, strict=True):
+        cut = batch.planned.timestamp()
+        if ended is not None and cut - ended > idle:
+            yield ended, None
+        yield cut, round(value, 3)
+        ended = cut + (batch.seconds or 0.0)
+
+
+def _padded(value: float) -> str:
+    # No-break spaces: others would be drawn as one.
+    return f"{value:,.6g}".rjust(_LABEL, "\u00a0")
 
 
 def _bars(counts: Mapping[str, int]) -> str:
     chart = _pygal().HorizontalBar(**_looks(), show_legend=False, print_values=True)
-    chart.x_labels = list(counts)
+    chart.x_labels = [name.rjust(_NAME, "\u00a0") for name in counts]
     chart.add("files", list(counts.values()))
     return _svg(chart)
 
@@ -85,17 +129,21 @@ def _looks() -> dict[str, Any]:
         major_guide_stroke_color="var(--faint)",
         colors=("var(--first)", "var(--second)"),
         font_family="system-ui, sans-serif",
+        label_font_size=13,
+        major_label_font_size=13,
+        legend_font_size=13,
+        value_font_size=13,
         value_colors=("var(--ink)", "var(--ink)"),
     )
     return {
         "style": style,
         "js": (),
         "width": 900,
-        "height": 260,
+        "height": 240,
         "disable_xml_declaration": True,
-        "show_minor_x_labels": False,
         "truncate_label": -1,
-        "dots_size": 2,
+        "dots_size": 3,
+        "stroke_style": {"width": 1.5},
         "margin": 10,
         "legend_at_bottom": True,
         "no_data_text": "nothing yet",

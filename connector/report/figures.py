@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.stores.contract import StateStore
 from ..views.catalog import table_of
 from ..views.checkpoints_in_flight import checkpoints_in_flight
+from ..views.owner import Owner, owner_of
 from ..views.state_view import StateView, consistent
 
 _WAITING: Final = ("pending", "assigned", "unfinished", "returned")
@@ -57,8 +58,17 @@ class Figures:
     """State -> files and bytes."""
 
     quarantine: Sequence[Mapping[str, Any]]
-    in_flight: Sequence[Mapping[str, Any]] = ()
+    in_flight: Sequence[Mapping[str, Any]]
     """See `checkpoints_in_flight`."""
+
+    owner: Owner
+    query_id: str = ""
+    """Spark's id of the query that has read the newest batch."""
+
+    @property
+    def is_through(self) -> bool:
+        """True if every reader of every batch has committed."""
+        return all(reader["committed"] for link in self.in_flight for reader in link["readers"])
 
 
 def figures_of(store: StateStore) -> Figures:
@@ -70,10 +80,27 @@ def figures_of(store: StateStore) -> Figures:
     """
     files = table_of(store, "files")
     checkpoints = table_of(store, "checkpoints")
-    batches = _batches(checkpoints, table_of(store, "readers"), _Backlog(files))
+    readers = table_of(store, "readers")
+    batches = _batches(checkpoints, readers, _Backlog(files))
     quarantine = table_of(store, "quarantine").to_pylist()
     in_flight = consistent(lambda: checkpoints_in_flight(StateView(store).chain()))
-    return Figures(store.location, batches, _by_state(files), quarantine, in_flight)
+    return Figures(
+        store.location,
+        batches,
+        _by_state(files),
+        quarantine,
+        in_flight,
+        owner_of(store),
+        _query_id(readers),
+    )
+
+
+def _query_id(readers: pa.Table) -> str:
+    rows = [
+        row for row in readers.select(["checkpoint", "query_id"]).to_pylist() if row["query_id"]
+    ]
+    newest: str = max(rows, key=lambda row: row["checkpoint"])["query_id"] if rows else ""
+    return newest
 
 
 def _by_state(files: pa.Table) -> Mapping[str, tuple[int, int]]:
@@ -124,7 +151,7 @@ def _batch(
 ) -> Batch:
     ends = [r["processed"] for r in readers if r["processed"] is not None]
     end = max(ends) if len(ends) == len(readers) and ends else row["committed"]
-    work = [(r["microseconds"] or 0) / 1e6 for r in readers if r["state"] == "read"]
+    work = [r["microseconds"] or 0 for r in readers if r["state"] == "read"]
     files, size = backlog.at(round(row["planned"].timestamp() * 1_000_000))
     return Batch(
         row["checkpoint"],
@@ -134,6 +161,7 @@ def _batch(
         row["bytes"] or 0,
         files,
         size,
-        max(work, default=0.0),
-        sum(work) / len(work) if work else 0.0,
+        max(work, default=0) / 1e6,
+        # Divided once, so that the mean of equal ones is not larger than they are.
+        sum(work) / len(work) / 1e6 if work else 0.0,
     )

@@ -13,8 +13,10 @@ from typing import Final
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ...masking import masked
+from ..views.amounts import counted, said_bytes
 from .charts import charts_of
 from .figures import Figures, figures_of
+from .verdict import verdict_of
 
 
 def write_report(state: StateStore, target: str | Path) -> Path:
@@ -39,20 +41,29 @@ _MOST_ROWS: Final = 500
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --faint: #8a94a3;
-  --line: #d9dee5; --first: #0b63c5; --second: #b8500b; }
-@media (prefers-color-scheme: dark) { :root { --paper: #12161c; --ink: #e4e9f0; --faint: #8792a2;
-  --line: #2c3440; --first: #6cb2ff; --second: #ffab66; } }
+  --line: #d9dee5; --first: #0b63c5; --second: #b8500b; --good: #1a7f37; --watch: #9a6700;
+  --bad: #cf222e; }
+@media (prefers-color-scheme: dark) { :root { --paper: #12161c; --ink: #e4e9f0; --faint: #9aa5b4;
+  --line: #2c3440; --first: #6cb2ff; --second: #ffab66; --good: #3fb950; --watch: #d29922;
+  --bad: #ff7b72; } }
 body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif;
   max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.5rem; }
 dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
-figure { margin: 0; } figure svg { width: 100%; height: auto; }
+.verdict { border-left: .4rem solid; padding: .3rem 1rem; font-size: 1.15rem; }
+.verdict.good { border-color: var(--good); } .verdict.watch { border-color: var(--watch); }
+.verdict.bad { border-color: var(--bad); }
+figure { margin: 0; } figure svg { display: block; width: 100%; height: auto; }
+.scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
   overflow-wrap: anywhere; vertical-align: top; }
-th { white-space: nowrap; }
+th { white-space: nowrap; overflow-wrap: normal; }
 td.number, th.number { text-align: right; white-space: nowrap; }
+@media (max-width: 40rem) { body { margin: 1rem auto; } dl { grid-template-columns: 1fr; gap: 0; }
+  dd { margin-bottom: .5rem; } th { white-space: normal; }
+  figure svg text { font-size: 21px !important; } }
 """
 
 
@@ -69,24 +80,34 @@ def page_of(figures: Figures, charts: Mapping[str, str], now: datetime | None = 
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n{_summary(figures, made)}{drawings}{_in_flight(figures)}"
+        f"<h1>{title}</h1>\n{_verdict(figures)}{_summary(figures, made)}{drawings}"
+        f"{_in_flight(figures)}"
         f"{_files(figures)}{_quarantine(figures)}</body>\n</html>\n"
     )
 
 
+def _verdict(figures: Figures) -> str:
+    found = verdict_of(figures)
+    return f'<p class="verdict {found.level}">{escape(" ".join(found.sentences))}</p>\n'
+
+
 def _summary(figures: Figures, made: datetime) -> str:
     batches = figures.batches
-    pairs = [("made", f"{made:%Y-%m-%d %H:%M:%S} UTC")]
+    pairs = [
+        ("query", figures.query_id or "no reader has named one yet"),
+        ("owner", masked(str(figures.owner))),
+        ("made", f"{made:%Y-%m-%d %H:%M:%S} UTC"),
+    ]
     if batches:
         first, last = batches[0], batches[-1]
         pairs += [
             ("checkpoints", f"{first.checkpoint} to {last.checkpoint}, which are retained"),
             ("from", f"{first.planned:%Y-%m-%d %H:%M:%S} to {last.planned:%Y-%m-%d %H:%M:%S} UTC"),
             ("rows in them", f"{sum(batch.rows for batch in batches):,}"),
-            ("bytes in them", f"{sum(batch.bytes for batch in batches):,}"),
-            ("backlog", f"{last.backlog_files:,} files, {last.backlog_bytes:,} bytes"),
+            ("read in them", said_bytes(sum(batch.bytes for batch in batches))),
+            ("backlog", f"{last.backlog_files:,} files, {said_bytes(last.backlog_bytes)}"),
         ]
-    pairs.append(("quarantined", f"{len(figures.quarantine):,} splits"))
+    pairs.append(("quarantined", counted(len(figures.quarantine), "split")))
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
     return f"<dl>{listed}</dl>\n"
 
@@ -110,8 +131,8 @@ def _in_flight(figures: Figures) -> str:
 
 
 def _files(figures: Figures) -> str:
-    rows = [(s, f"{count:,}", f"{size:,}") for s, (count, size) in figures.files.items()]
-    return _table("Files", ("state", "files", "bytes"), rows, numbers=(1, 2))
+    rows = [(s, f"{count:,}", said_bytes(size)) for s, (count, size) in figures.files.items()]
+    return _table("Files", ("state", "files", "size"), rows, numbers=(1, 2))
 
 
 def _quarantine(figures: Figures) -> str:
@@ -142,4 +163,5 @@ def _table(
 
     body = "".join(f"<tr>{cells('td', row)}</tr>\n" for row in rows)
     head = f"<thead><tr>{cells('th', heads)}</tr></thead>"
-    return f"<h2>{escape(title)}</h2>\n<table>{head}<tbody>\n{body}</tbody></table>\n"
+    table = f"<table>{head}<tbody>\n{body}</tbody></table>"
+    return f'<h2>{escape(title)}</h2>\n<div class="scroll">{table}</div>\n'

@@ -1,4 +1,4 @@
-"""Where rows are landed: the schema of what is read, and what writes it in a task.
+"""Where rows are landed, and bad records: the schema of what is read, what writes it in a task.
 
 Not here: writing (`reader/landing`), and what Spark sees of it (`reader/landing/file_rows.py`).
 """
@@ -6,24 +6,26 @@ Not here: writing (`reader/landing`), and what Spark sees of it (`reader/landing
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ...checkpoint_meta.documents.landed_file import FileName
+from ...checkpoint_meta.documents.landed_file import BAD_RECORDS_SUFFIX, SUFFIX, FileName
 from ...checkpoint_meta.storage.urls import absolute
 from ...errors import OptionError
 from ...reader.files.formats.record_format import METADATA
 from ...reader.files.schemas.hints import parse_hints
 from ...reader.files.values.variant.shredded_variants import is_variant
+from ...reader.landing.bad_records import BadRecordsWriter
 from ...reader.landing.file_rows import rows_schema
 from ...reader.landing.in_place import FilesInPlace
-from ...reader.landing.place import place_of
+from ...reader.landing.place import Place, place_of
 from ...reader.landing.writer import DataFileWriter, Transform
-from ...reader.task import Assignment, Lander, Landing
+from ...reader.task import Assignment, Lander
+from ...reader.written_files import Landing, Recording
 from ..options.model import SluiceOptions
 from .loading import attribute_of
 
@@ -91,11 +93,44 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
         )
 
     def land(assignment: Assignment[Any]) -> Landing:
-        token = secrets.token_hex(6)
-        name = FileName(assignment.lineage, assignment.ref, assignment.reader, token)
-        return DataFileWriter(place, name, schema, options, transform)
+        return DataFileWriter(place, _name(assignment, SUFFIX), schema, options, transform)
 
     return Lander(land)
+
+
+def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:
+    """What records bad records and files; None where they are only counted.
+
+    Raises:
+        OptionError: nothing can be written there.
+    """
+    if not options.bad_records_path:
+        return None
+    place = bad_records_place(options)
+
+    def record(assignment: Assignment[Any]) -> Recording:
+        return BadRecordsWriter(place, _name(assignment, BAD_RECORDS_SUFFIX))
+
+    return record
+
+
+def bad_records_place(options: SluiceOptions) -> Place:
+    """What `badRecordsPath` names."""
+    url = absolute(options.bad_records_path)
+    return place_of(url, options.storage_options, "badRecordsPath")
+
+
+def written_places(options: SluiceOptions) -> Iterator[Place]:
+    """Where tasks write files that their commits name."""
+    if options.land_at and options.land_copy == "always":
+        yield place_of(absolute(options.land_at), options.storage_options)
+    if options.bad_records_path:
+        yield bad_records_place(options)
+
+
+def _name(assignment: Assignment[Any], suffix: str) -> FileName:
+    token = secrets.token_hex(6)
+    return FileName(assignment.lineage, assignment.ref, assignment.reader, token, suffix=suffix)
 
 
 def _holds_variant(kind: pa.DataType) -> bool:

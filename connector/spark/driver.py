@@ -21,7 +21,6 @@ from pyspark.sql.types import StructType
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.storage.urls import absolute
 from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.commit_search import CommitSearch
@@ -29,7 +28,6 @@ from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
 from ...errors import StateError, StateMissingError
 from ...reader.files.io.compressed.cut_places import take_over
-from ...reader.landing.place import place_of
 from ...reader.landing.sweep import sweep
 from ..options.model import SluiceOptions, parse_options
 from ..session.error_display import is_process_of_spark
@@ -37,6 +35,7 @@ from ..session.logs import configure_logging
 from ..session.without_pandas import leave_pandas_out
 from ..source.arrow_schema import arrow_schema
 from ..source.file_source import driver_cores
+from ..source.landing import written_places
 from ..source.loading import load_source
 from ..source.schemas import resolved
 from ..source.spark_batches import SparkBatches
@@ -84,9 +83,8 @@ class StreamDriver:
         )
 
     def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
-        """Data files of attempts that lost go before the commits that tell them from others."""
-        if self._options.land_at and self._options.land_copy == "always":
-            place = place_of(absolute(self._options.land_at), self._options.storage_options)
+        """Files of attempts that lost go before the commits that tell them from others."""
+        for place in written_places(self._options):
             sweep(place, self._store, refs, delete=True)
         return refs
 

@@ -24,7 +24,7 @@ from ...reader.files.options.schema_options import SchemaOptions
 from ...reader.task import Assignment, ReaderTask
 from ..options.model import SluiceOptions, parse_options
 from ..source.arrow_schema import arrow_schema
-from ..source.landing import lander_of
+from ..source.landing import lander_of, recorder_of
 from ..source.loading import load_source
 from ..source.schemas import resolved
 from ..source.state_location import check_query_id
@@ -62,6 +62,7 @@ def read_partition(
         may_return=options.on_split_error == "return",
         shape=shape_of(options, expected),
         lander=lander_of(options, expected),
+        recorder=recorder_of(options),
     )
     attempt = current_attempt()
     check_query_id(attempt.query_id, partition.query_id, partition.state)
@@ -83,8 +84,9 @@ def read_partition(
         yield from task.read(assignment, attempt)
 
 
-_NOT_SHAPING = {"storage_options", "batch_bytes"}
-"""Secrets are never written down; how much is decoded at a time changes no row."""
+_NOT_SHAPING = {"storage_options", "batch_bytes", "bad_records_path"}
+"""Secrets are never written down; how much is decoded at a time changes no row, nor does where
+malformed records go, once `mode` says that they are dropped."""
 
 _OF_THE_SCHEMA = set(SchemaOptions.model_fields) - {"schema_evolution_mode"}
 """They say how the schema comes about, which has a digest of its own."""

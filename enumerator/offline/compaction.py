@@ -75,9 +75,13 @@ class Compaction:
         retention.prune(newest, retained, younger_than)
 
     def _without_landed(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
-        """Those whose commits name no data files: only the query knows where to sweep first."""
+        """Those whose commits name no other files: only the query knows where to sweep first."""
         commits = ReaderCommits(self._store)
-        return [r for r in refs if not any(c.landed is not None for c in commits.of(r))]
+        return [
+            ref
+            for ref in refs
+            if not any(c.landed is not None or c.bad_records for c in commits.of(ref))
+        ]
 
     def _may_write(self, ref: CheckpointRef) -> bool:
         """True if the base of `ref` is not there, or can be done without for a moment."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from ..api import Report
+from ..api import LeftOut, Report
 
 _ENOUGH_ROWS = 32_768
 _ENOUGH_BYTES = 1024 * 1024
@@ -39,7 +39,9 @@ def merged(
         rows = size = 0
 
     for item in items:
-        if not isinstance(item, pa.RecordBatch):
+        if isinstance(item, LeftOut):
+            yield item  # Reports may wait, records are too large for that.
+        elif not isinstance(item, pa.RecordBatch):
             reports.append(item)
         elif item.num_rows:
             length = item.nbytes

@@ -31,9 +31,18 @@ from ...errors import (
     SluiceError,
     SplitReadError,
 )
-from ..api import ReaderContext, ReaderEvent, Report, SplitFinished, SplitReader, SplitReturned
+from ..api import (
+    SCHEMA_LEFT_OUT,
+    LeftOut,
+    ReaderContext,
+    ReaderEvent,
+    Report,
+    SplitFinished,
+    SplitReader,
+    SplitReturned,
+)
 from .batch_merging import merged
-from .formats.api import FileFormat, FormatContext, Parsed
+from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA
 from .formats.registry import make_format
 from .io.compressed.cut_places import Points
@@ -161,7 +170,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             reports.append(
                 SplitFinished(split.split_id, count, split.length, share * split.length, bad)
             )
-        return [batch, *reports]
+        return [*_left_out(parsed.bad), batch, *reports]
 
     def _placed(
         self, parsed: Parsed, splits: Sequence[FileSplit], predicate: Predicate
@@ -183,18 +192,23 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def _held_back(self, split: FileSplit) -> Iterator[Item]:
         """No row before the whole split is known to be good, so that it can be returned."""
-        with Spool(4 * self._options.batch_bytes) as spool:
+        most = 4 * self._options.batch_bytes
+        with Spool(most) as spool, Spool(most) as left_out:
             reports = list[Report]()
             try:
                 for item in self._decoded(split):
                     if isinstance(item, pa.RecordBatch):
                         spool.put(item)
+                    elif isinstance(item, LeftOut) and item.kind == "bad_records":
+                        left_out.put(item.batch)
                     else:
                         reports.append(item)
             except SplitReadError as err:
                 yield SplitReturned(split.split_id, str(err))
                 return
             yield from spool.batches()
+            for batch in left_out.batches():
+                yield LeftOut("bad_records", batch)
             yield from reports
 
     def _decoded(self, split: FileSplit) -> Iterator[Item]:
@@ -221,11 +235,14 @@ class FileSplitReader(SplitReader[FileSplit]):
             seconds += time.perf_counter() - began
             if step is None:
                 break
-            batch, bad = step
+            batch, decoded = step
             rows += batch.num_rows
-            dropped += bad
+            dropped += decoded.dropped_records
+            yield from _left_out(decoded.bad)
             if batch.num_rows:
                 yield batch
+        if skipped and self._options.bad_records_path:
+            yield _bad_file((present or split).file, skipped)
         length = (present or split).length
         yield SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
 
@@ -251,7 +268,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         file = SourceFile(split.file, self._options.storage_options).present_version()
         return FileSplit(file, 0, file.size)
 
-    def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
         path = split.file.path
         if not self._pruning.may_match(split.file):
             return
@@ -265,7 +282,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             for decoded in file_format.decode(split):
                 batch = self._columns.add(decoded.batch, [split], [decoded.batch.num_rows], row)
                 row += decoded.batch.num_rows
-                yield self._fitter.fit(way.rows.keep(batch), path), decoded.dropped_records
+                yield self._fitter.fit(way.rows.keep(batch), path), decoded
         except SluiceError:
             raise
         except (pa.ArrowException, ValueError, OverflowError, RecursionError) as err:
@@ -276,6 +293,18 @@ class FileSplitReader(SplitReader[FileSplit]):
                 f"{self._options.file_format} data that fits the schema",
                 "Repair the file, or set ignoreCorruptFiles to skip and count it.",
             ) from err
+
+
+def _left_out(records: Sequence[BadRecord]) -> Iterator[LeftOut]:
+    if records:
+        columns = [[getattr(r, name) for r in records] for name in SCHEMA_LEFT_OUT.names]
+        arrays = [pa.array(column, pa.string()) for column in columns]
+        yield LeftOut("bad_records", pa.RecordBatch.from_arrays(arrays, schema=SCHEMA_LEFT_OUT))
+
+
+def _bad_file(file: FileVersion, reason: str) -> LeftOut:
+    row = {"path": file.path, "reason": reason}
+    return LeftOut("bad_files", pa.RecordBatch.from_pylist([row], schema=SCHEMA_LEFT_OUT))
 
 
 def _told_of(found: FileVersion, split: FileSplit) -> Iterator[Item]:

@@ -17,6 +17,7 @@ from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.landed_file import LandedFile
 from ...errors import SchemaMismatchError
 from ..api import Report, SplitFinished
+from ..files.formats.api import Decoded
 from ..files.formats.parquet import int96
 from ..files.formats.parquet.format import rebasing
 from ..files.io.source_file import SourceFile
@@ -43,7 +44,7 @@ class InPlaceReader(FileSplitReader):
             yield replace(item, rows=rows) if isinstance(item, SplitFinished) else item
 
     @override
-    def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
         path = split.file.path
         way = self._way_of(split)
         self._watch.format_for(split.file, way.file_format, way.data)
@@ -72,7 +73,8 @@ class InPlaceReader(FileSplitReader):
             # Whether floats are not-a-number is only in the rows.
             statistics=statistics_of(parquet.metadata, found, float_paths(found)),
         )
-        yield pa.record_batch({"file": [file.model_dump_json()]}), 0
+        batch = pa.record_batch({"file": [file.model_dump_json()]})
+        yield batch, Decoded(batch)
 
 
 class FilesInPlace:

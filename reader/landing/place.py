@@ -43,12 +43,15 @@ class Place(ABC):
         """Remove a file by the path that `publish` or `files` gave; nothing happens if gone."""
 
     @abstractmethod
-    def files(self) -> Iterator[str]:
-        """The paths of all files below, those that were never published included."""
+    def files(self, below: str = "") -> Iterator[str]:
+        """The paths of all files, those that were never published included.
+
+        Of a directory, if `below` is the beginning of paths that `publish` gave, up to a slash.
+        """
 
 
-def place_of(url: str, storage_options: Mapping[str, Any]) -> Place:
-    """The place that `landAt` names; touches nothing.
+def place_of(url: str, storage_options: Mapping[str, Any], option: str = "landAt") -> Place:
+    """The place that `landAt`, or another option, names; touches nothing.
 
     Raises:
         OptionError: a file system on which no file can be created whole or not at all.
@@ -60,7 +63,7 @@ def place_of(url: str, storage_options: Mapping[str, Any]) -> Place:
     if opened is None:
         known = ", ".join(f"{scheme}://" for provider in PROVIDERS for scheme in provider.schemes)
         raise OptionError(
-            "landAt: data files cannot be written there",
+            f"{option}: data files cannot be written there",
             url,
             "a file system that can leave partly written files",
             f"a local path, or one of {known}",
@@ -93,8 +96,8 @@ class LocalPlace(Place):
         Path(path).unlink(missing_ok=True)
 
     @override
-    def files(self) -> Iterator[str]:
-        for folder, _, names in os.walk(self._root):
+    def files(self, below: str = "") -> Iterator[str]:
+        for folder, _, names in os.walk(below or self._root):
             yield from (os.path.join(folder, name) for name in names)
 
 
@@ -136,6 +139,7 @@ class BucketPlace(Place):
         patiently(lambda: self._bucket.delete_one(path.removeprefix(self._bucket.url(""))))
 
     @override
-    def files(self) -> Iterator[str]:
-        for page in self._bucket.pages(self._prefix):
+    def files(self, below: str = "") -> Iterator[str]:
+        prefix = below.removeprefix(self._bucket.url("")).rstrip("/") or self._prefix
+        for page in self._bucket.pages(prefix):
             yield from (self._bucket.url(key) for key in page.column("path").to_pylist())

@@ -1,4 +1,4 @@
-"""Deletes data files of attempts that lost: written, and named by no reader commit.
+"""Deletes files of attempts that lost, data or bad records: named by no reader commit.
 
 A file may go only where its reader's commit exists and names others: from then on nothing can name
 it any more. Not here: when that happens (the query's upkeep, and `sluice sweep`).
@@ -42,7 +42,7 @@ def sweep(
     """Look at all files of one query, or of some of its checkpoints.
 
     Args:
-        place: what `landAt` names.
+        place: what `landAt` or `badRecordsPath` names.
         store: the query's state.
         refs: of which checkpoints; None for all.
         delete: whether files of attempts that lost are deleted.
@@ -58,7 +58,7 @@ def sweep(
     @cache
     def named(ref: CheckpointRef, reader: int) -> Collection[str] | None:
         commit = commits.find(ref, reader)
-        return None if commit is None else {file.path for file in commit.landed or ()}
+        return None if commit is None else set(commit.written)
 
     found = Swept()
     for path in place.files():

@@ -31,7 +31,7 @@ from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.offline.bootstrap_checkpoint import StandingState, plant
 from ....errors import OptionError
-from ..owner import who_and_where
+from ..running_check import who_and_where
 from .continued_query import SPARKS_OWN, ContinuedQuery
 
 _OURS: Final = "sluice"

@@ -37,7 +37,7 @@ def compact(
     """Write bases now, merge the index, and delete what no retained checkpoint needs."""
     with plainly():
         from ...views.state_view import consistent
-        from ..owner import refuse_if_held
+        from ..running_check import refuse_if_held
         from .compact_plan import compact_lines, compact_plan
 
         seconds = _seconds(retain_for)

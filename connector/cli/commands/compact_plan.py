@@ -34,8 +34,8 @@ from ....enumerator.files.offline_source import StandingFiles
 from ....enumerator.offline.compaction import Compaction
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
+from ...views.amounts import said_bytes
 from ...views.state_view import StateView, in_parallel
-from ..output import said_bytes
 
 _NESTED: Final = (READERS, ABANDONED)
 _FLAT: Final = (EPOCHS, HEARTBEATS, CHECKPOINTS, BASES, INDEX, CLEANED, FOLDER, "schemas", "orders")

@@ -19,11 +19,11 @@ from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.event_time_batches import said_event_time
 from ....enumerator.files.ledger.state_files import FilesAsOf
+from ...views.amounts import counted, said_bytes, said_duration
 from ...views.checkpoints_in_flight import checkpoints_in_flight
+from ...views.owner import owner_of
 from ...views.quarantine import quarantined_splits
 from ...views.state_view import CheckpointView, StateView, consistent
-from ..output import said_bytes, said_duration
-from ..owner import owner_of
 
 _RECENT: Final = 10
 """Checkpoints of which the rate is taken."""
@@ -219,7 +219,7 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
         )
         if pending is not None and pending["bytes"] and not is_dead(status):
             lines.append(("backlog read in", said_duration(time_left(status))))
-    lines.append(("quarantined", f"{status['quarantined']:,} splits"))
+    lines.append(("quarantined", counted(status["quarantined"], "split")))
     if status["orders_waiting"]:
         lines.append(("orders", f"{status['orders_waiting']:,} are done at the next start"))
     return lines

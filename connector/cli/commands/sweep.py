@@ -1,4 +1,4 @@
-"""The command that finds data files of a landing stream that nothing refers to."""
+"""The command that finds files of tasks, data or bad records, that nothing refers to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_commands(app: typer.Typer) -> None:
 def sweep(
     given: Looking,
     land_at: Annotated[
-        str, typer.Argument(metavar="LAND_AT", help="The query's landAt: where its data files are.")
+        str, typer.Argument(metavar="LAND_AT", help="The query's landAt, or its badRecordsPath.")
     ],
     table: Annotated[
         list[str],
@@ -31,7 +31,7 @@ def sweep(
     ] = [],  # noqa: B006 - typer wants a list
     yes: Yes = False,
 ) -> None:
-    """Find data files of attempts that lost, and delete them; the query may be running."""
+    """Find files of attempts that lost, and delete them; the query may be running."""
     with plainly():
         import json
 

@@ -18,8 +18,9 @@ from rich.text import Text
 
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import StateMissingError
-from ..output import OUT, print_json, said_bytes, said_duration
-from ..owner import owner_of
+from ...views.amounts import said_bytes, said_duration
+from ...views.owner import owner_of
+from ..output import OUT, print_json
 from .status import is_dead, status_lines, status_of, time_left
 
 _LOOKS: Final = 31

@@ -18,9 +18,11 @@ from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.documents.serializer import FileSplitSerializer
 from ....checkpoint_meta.stores.contract import StateStore
+from ...views.amounts import said_bytes
+from ...views.owner import owner_of
 from ...views.state_view import StateView, consistent
-from ..output import Ended, Exit, print_json, print_table, said_bytes
-from ..owner import owner_of, refuse_if_held, who_and_where
+from ..output import Ended, Exit, print_json, print_table
+from ..running_check import refuse_if_held, who_and_where
 from ..spark_offset_log import newest_in_spark
 from ..state_argument import parsed_storage_options
 from .file_check import as_present

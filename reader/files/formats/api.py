@@ -75,12 +75,28 @@ class TimeSpan(NamedTuple):
     last: int
 
 
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A malformed record that is dropped."""
+
+    path: str
+    position: str
+    """Where it begins, as errors say it: byte 17."""
+
+    record: str
+    """Its text."""
+
+    reason: str
+
+
 @dataclass(slots=True)
 class Decoded:
     """One batch in the target schema's data columns, and the records dropped on the way to it."""
 
     batch: pa.RecordBatch
     dropped_records: int = 0
+    bad: Sequence[BadRecord] = ()
+    """The dropped records, if the option `badRecordsPath` is set."""
 
 
 @dataclass
@@ -93,6 +109,7 @@ class Parsed:
     """Rows of each file of the source; None for one file, whose rows they all are."""
 
     dropped_of: list[int] = field(default_factory=list)
+    bad: Sequence[BadRecord] = ()
 
 
 @dataclass(frozen=True)

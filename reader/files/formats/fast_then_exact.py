@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from ..io.whole_records import overlaps_itself
 from ..values.rows import Row, Rows
-from .api import Parsed
+from .api import BadRecord, Parsed
 from .record_format import RecordFormat, Source
 
 __all__ = ["PIECE", "TwoPathFormat", "records_of"]
@@ -43,8 +43,8 @@ class TwoPathFormat(RecordFormat):
         return records_of(data, self.options.line_sep.encode())
 
     @abstractmethod
-    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
-        """The rows of one record by the exact parser, and how many records were dropped.
+    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], str]:
+        """The rows of one record by the exact parser, and why it is dropped; empty if it is not.
 
         Raises:
             SplitReadError: the record does not fit, and `mode` lets none pass.
@@ -88,14 +88,17 @@ class TwoPathFormat(RecordFormat):
     def _exact(self, data: bytes, source: Source) -> Parsed:
         rows, packed = list[Row](), len(source.files) > 1
         rows_of, dropped_of = [0] * len(source.files), [0] * len(source.files)
+        bad = list[BadRecord]()
         for offset, record in self.records(data):
             index = source.locate(offset)[0] if packed else 0
-            found, dropped = self.rows_of(record, _place(source, offset))
+            found, reason = self.rows_of(record, _place(source, offset))
             rows.extend(found)
             rows_of[index] += len(found)
-            dropped_of[index] += dropped
+            dropped_of[index] += bool(reason)
+            if reason and self.options.bad_records_path:
+                bad.append(source.bad_record(offset, record.decode("utf-8", "replace"), reason))
         of_files = rows_of if packed else None
-        return Parsed(self._rows.batch(rows), sum(dropped_of), of_files, dropped_of)
+        return Parsed(self._rows.batch(rows), sum(dropped_of), of_files, dropped_of, bad)
 
 
 def _end_of_record(data: bytes, at: int, separator: bytes) -> int:
@@ -105,7 +108,8 @@ def _end_of_record(data: bytes, at: int, separator: bytes) -> int:
 
 def _joined(parts: Sequence[Parsed]) -> Parsed:
     batch = pa.concat_batches([part.batch for part in parts])
-    return Parsed(batch, sum(part.dropped for part in parts))
+    bad = [record for part in parts for record in part.bad]
+    return Parsed(batch, sum(part.dropped for part in parts), bad=bad)
 
 
 def records_of(data: bytes, separator: bytes) -> Iterator[tuple[int, bytes]]:

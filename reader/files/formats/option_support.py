@@ -30,8 +30,8 @@ _MANY_ROWS = tuple(f for f in _EVERY if f is not FileFormatName.BINARY_FILE)
 _NAMED = tuple(f for f in _EVERY if f not in (FileFormatName.TEXT, FileFormatName.BINARY_FILE))
 
 _KNOWN: dict[tuple[FileFormatName, ...], str] = {
-    _EVERY: "file_format ignore_corrupt_files ignore_missing_files batch_bytes storage_options "
-    "base_path recursive_file_lookup filter time_zone",
+    _EVERY: "file_format ignore_corrupt_files ignore_missing_files bad_records_path batch_bytes "
+    "storage_options base_path recursive_file_lookup filter time_zone",
     _MANY_ROWS: "max_record_bytes",
     (*_LINES, *_XML): "compression encoding",
     _LINES: "line_sep",

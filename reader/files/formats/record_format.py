@@ -33,6 +33,7 @@ from ..io.whole_records import overlaps_itself
 from ..options import Compression, ParseMode, ReaderOptions
 from .api import (
     NO_CONTEXT,
+    BadRecord,
     Block,
     Decoded,
     FileFormat,
@@ -67,9 +68,18 @@ class Source:
 
     def locate(self, offset: int) -> tuple[int, str]:
         """Index of the file and text for an error for a position in the parsed bytes."""
+        index, place = self._position(offset)
+        return index, f"{self.files[index].path}, {place}"
+
+    def bad_record(self, offset: int, record: str, reason: str) -> BadRecord:
+        """The record that begins at a position in the parsed bytes, as one that is dropped."""
+        index, place = self._position(offset)
+        return BadRecord(self.files[index].path, place, record, reason)
+
+    def _position(self, offset: int) -> tuple[int, str]:
         index = max(0, bisect_right(self.starts, offset) - 1)
         within = offset - self.starts[index] + (self.position if index == 0 else 0)
-        return index, f"{self.files[index].path}, {place_of_byte(within, self.since)}"
+        return index, place_of_byte(within, self.since)
 
     def moved(self, by: int) -> Source:
         """The same without the first bytes of the parse."""
@@ -146,7 +156,7 @@ class RecordFormat(FileFormat):
                 parsed = self.parse(block.data, source_of(block))
             except NewColumnsSeen as seen:
                 raise self.all_new_columns(seen, chain([block], blocks)) from None
-            yield Decoded(parsed.batch, parsed.dropped)
+            yield Decoded(parsed.batch, parsed.dropped, parsed.bad)
 
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
         """Rows of several small files from one parse, with the number of rows of each file.

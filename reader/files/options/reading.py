@@ -10,6 +10,7 @@ from pydantic import AliasChoices, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from ....checkpoint_meta.storage.units import ByteSize
+from .bad_records import BadRecordsOptions
 from .schema_options import SchemaOptions
 from .values import (
     AmericanEnglish,
@@ -30,7 +31,7 @@ from .values import (
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
 
-class CommonOptions(SchemaOptions):
+class CommonOptions(SchemaOptions, BadRecordsOptions):
     """What is read, what a bad record or file does, and what ends a line."""
 
     model_config = ConfigDict(

@@ -95,7 +95,8 @@ class _KeepingFormat(FileFormat):
             batch = self._fitter.fit(decoded.batch, split.file.path)
             index = batch.schema.get_field_index(self._rescued)
             rescued = pa.array(texts, pa.string())
-            yield Decoded(batch.set_column(index, self._rescued, rescued), decoded.dropped_records)
+            whole = batch.set_column(index, self._rescued, rescued)
+            yield Decoded(whole, decoded.dropped_records, decoded.bad)
 
 
 def _text(part: Any) -> str | None:

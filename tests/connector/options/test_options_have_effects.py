@@ -34,6 +34,9 @@ ELSEWHERE = {
             "onMissingEventTime"
         ],
     },
+    "connector/spark/test_bad_records.py": {
+        "test_each_bad_record_is_recorded_once_with_its_place_and_reason": ["badRecordsPath"],
+    },
     "enumerator/files/discovery/queue/test_queue_discovery.py": {
         "test_a_malformed_message_goes_to_the_dead_letters_or_stays": ["deadLetterQueueUrl"],
     },

@@ -44,8 +44,8 @@ class CsvRows(Rows):
 
     def of_record(
         self, tokens: Sequence[Token], names: Sequence[str], text: str, where: Callable[[], str]
-    ) -> Row | None:
-        """The row of a record with a field for each of `names`; None if it is dropped.
+    ) -> Row | str:
+        """The row of a record with a field for each of `names`; if it is dropped, why.
 
         Raises:
             MalformedDataError: the record does not fit, under `FAILFAST`.
@@ -97,11 +97,11 @@ class CsvRows(Rows):
         if wider(kind, found) not in (None, kind):
             raise NewColumnsSeen(where(), pa.struct([(name, found)]))
 
-    def _bad(self, row: Row, text: str, problem: str, where: Callable[[], str]) -> Row | None:
+    def _bad(self, row: Row, text: str, problem: str, where: Callable[[], str]) -> Row | str:
         if self._mode is ParseMode.FAILFAST:
             raise malformed(where(), problem, "a record that fits the schema")
         if self._mode is ParseMode.DROPMALFORMED:
-            return None
+            return problem
         return {**row, self._corrupt: text} if self._corrupt else row
 
 

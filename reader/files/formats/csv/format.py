@@ -92,7 +92,7 @@ class CsvFormat(TwoPathFormat):
             else self._by_lines(split)
         )
         for parsed in parts:
-            yield Decoded(parsed.batch, parsed.dropped)
+            yield Decoded(parsed.batch, parsed.dropped, parsed.bad)
 
     def _by_lines(self, split: FileSplit) -> Iterator[Parsed]:
         self._names = self._data.names
@@ -146,13 +146,13 @@ class CsvFormat(TwoPathFormat):
         return Parsed(self._rows.of_columns(columns), rows_of=rows_of if packed else None)
 
     @override
-    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
+    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], str]:
         text = record.decode("utf-8", "replace")
         tokens = self._tokens.line(text)
         if tokens is None:
-            return (), 0
+            return (), ""
         row = self._rows.of_record(tokens, self._names, shown(text), where)
-        return ((), 1) if row is None else ((row,), 0)
+        return ((), row) if isinstance(row, str) else ((row,), "")
 
     @property
     def _begins_later(self) -> bool:

@@ -15,7 +15,7 @@ from ...io.lines import LineBlock, line_blocks
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.rows import Row
-from ..api import Parsed
+from ..api import BadRecord, Parsed
 from ..fast_then_exact import PIECE
 from ..record_format import Source
 from .exact_rows import CsvRows
@@ -152,7 +152,7 @@ class CsvDocuments:
         self, data: bytes, document: _Document, *, is_last: bool
     ) -> tuple[Parsed | None, int]:
         text = data.decode("utf-8", "surrogateescape")
-        rows, dropped, used = list[Row](), 0, 0
+        rows, dropped, used, bad = list[Row](), 0, 0, list[BadRecord]()
         source = Source((document.file,), (0,), document.position)
         for record in self._tokens.records(text, document.line_break, is_end=is_last):
             used = record.end
@@ -162,11 +162,13 @@ class CsvDocuments:
             tokens = [None if token is None else _mended(token) for token in record.tokens]
             where = _locate(source, text, record.start)
             row = self._rows.of_record(tokens, document.names, written, where)
-            if row is None:
-                dropped += 1
-            else:
+            if not isinstance(row, str):
                 rows.append(row)
-        parsed = Parsed(self._rows.batch(rows), dropped) if rows or dropped else None
+                continue
+            dropped += 1
+            if self._options.bad_records_path:
+                bad.append(source.bad_record(_size(text[: record.start]), written, row))
+        parsed = Parsed(self._rows.batch(rows), dropped, bad=bad) if rows or dropped else None
         return parsed, len(data) if used == len(text) else _size(text[:used])
 
 

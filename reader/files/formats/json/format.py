@@ -83,7 +83,7 @@ class JsonFormat(TwoPathFormat):
             yield from super().decode(split)
             return
         for parsed in self._documents.read(split.file):
-            yield Decoded(parsed.batch, parsed.dropped)
+            yield Decoded(parsed.batch, parsed.dropped, parsed.bad)
 
     @override
     def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[LineBlock]) -> NewColumnsSeen:
@@ -120,7 +120,7 @@ class JsonFormat(TwoPathFormat):
         return (each for each in super().records(data) if each[1] and not each[1].isspace())
 
     @override
-    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], int]:
+    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], str]:
         return self._rows.of_record(record, where)
 
 

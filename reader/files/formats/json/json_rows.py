@@ -58,8 +58,8 @@ class JsonRows(Rows):
         """True if the schema has a column for the text of malformed records."""
         return bool(self._corrupt)
 
-    def of_record(self, record: bytes, where: Callable[[], str]) -> tuple[list[Row], int]:
-        """The rows of one record, and how many records were dropped.
+    def of_record(self, record: bytes, where: Callable[[], str]) -> tuple[list[Row], str]:
+        """The rows of one record, and why it is dropped; empty if it is not.
 
         Raises:
             MalformedDataError: the record does not parse or fit, under `FAILFAST`.
@@ -67,11 +67,11 @@ class JsonRows(Rows):
         """
         self.news.look(record, where)
         try:
-            return self._plain(record), 0
+            return self._plain(record), ""
         except stdlib_parser.REFUSALS:
             pass
         try:
-            return self._read(record), 0
+            return self._read(record), ""
         except Partial as err:
             return self._bad(err.value, record, str(err), where)
         except ValueError as err:
@@ -184,12 +184,12 @@ class JsonRows(Rows):
 
     def _bad(
         self, rows: list[Row], record: bytes, problem: str, where: Callable[[], str]
-    ) -> tuple[list[Row], int]:
+    ) -> tuple[list[Row], str]:
         if self._mode is ParseMode.FAILFAST:
             raise malformed(where(), problem, "a JSON object that fits the schema")
         if self._mode is ParseMode.DROPMALFORMED:
-            return [], 1
+            return [], problem or "malformed"
         if self._corrupt:
             text = record.decode("utf-8", "replace")
             rows = [{**row, self._corrupt: text} for row in rows]
-        return rows, 0
+        return rows, ""

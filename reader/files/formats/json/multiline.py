@@ -18,7 +18,7 @@ from ...io.memory_bounds import too_long
 from ...io.spool import Spool
 from ...io.whole_records import Limit
 from ...options import ParseMode, ReaderOptions
-from ..api import Parsed
+from ..api import BadRecord, Parsed
 from ..record_format import BLOCK_BYTES, Source, malformed
 from .array_elements import Elements, Odd, elements
 from .encodings import is_wide
@@ -72,7 +72,7 @@ class Documents:
                 problem = problem or found
                 spool.put(batch)
             if problem and self._options.mode is ParseMode.DROPMALFORMED:
-                yield Parsed(self._rows.batch([]), dropped=1)
+                yield self._dropped(file, problem)
                 return
             text = self._text(file) if problem and self._rows.keeps_text else None
             for batch in spool.batches():
@@ -110,10 +110,18 @@ class Documents:
     def _at_once(self, file: FileVersion, done: int) -> Iterator[Parsed]:
         """All of a document as one record, but for the rows that are out already."""
         data = whole_content(file, self._options)
-        rows, dropped = self._rows.of_record(data, lambda: f"{file.path}, byte 0")
+        rows, reason = self._rows.of_record(data, lambda: f"{file.path}, byte 0")
+        if reason:
+            yield self._dropped(file, reason)
+            return
         for start in range(done, max(len(rows), done + 1), _ROWS):
-            yield Parsed(self._rows.batch(rows[start : start + _ROWS]), dropped)
-            dropped = 0
+            yield Parsed(self._rows.batch(rows[start : start + _ROWS]))
+
+    def _dropped(self, file: FileVersion, reason: str) -> Parsed:
+        bad = list[BadRecord]()
+        if self._options.bad_records_path:
+            bad.append(BadRecord(file.path, "byte 0", self._text(file), reason))
+        return Parsed(self._rows.batch([]), dropped=1, bad=bad)
 
     def _text(self, file: FileVersion) -> str:
         return whole_content(file, self._options).decode("utf-8", "replace")

@@ -118,10 +118,10 @@ class _Converters:
                 found = [item for item in contents(element) if not _is_gap(item)]
                 if len(found) > 1 or (found and not isinstance(found[0], str)):
                     raise Misfit(f"elements, or parts of a text, where {kind} is expected")
-                whole = str(found[0]) if found else ""
+                whole = str(found[0]) if found else None
             else:
-                whole = element.text or ""
-            if is_blank(whole):
+                whole = element.text
+            if whole is None or is_blank(whole):
                 return None
             text = trimmed(whole)
             return None if text is None else convert(text)
@@ -190,12 +190,14 @@ class _Map:
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Field:
     name: str
     convert: Convert
     of_text: Callable[[str | None], Any]
     repeats: bool
+    is_nested: bool
+    """True if something within its elements may find no place."""
 
 
 class _Struct:
@@ -218,7 +220,8 @@ class _Struct:
             raise TypeError(f"the wildcard column {one.name} has to be a string or array of them")
         whole = not repeats or _types.is_struct(kind)
         convert = self._converters.of(kind, attributes=whole)
-        return _Field(one.name, convert, self._converters.of_text(kind), repeats)
+        of_text = self._converters.of_text(kind)
+        return _Field(one.name, convert, of_text, repeats, _types.is_nested(kind))
 
     def _find(self, name: str) -> _Field | None:
         return self._exact.get(name) or self._folded.get(name.lower())
@@ -245,15 +248,18 @@ class _Struct:
         row: dict[str, Any] = {}
         of_attributes: dict[str, Any] = {}
         problems = list[str]()
-        if attributes:
+        if attributes and element.items():
             self._take_attributes(element, of_attributes, extra, problems)
         if elements_win:
             row.update(of_attributes)
-        for item in contents(element):
-            if not isinstance(item, str):
-                self._take(item, row, extra, problems)
-            elif not is_blank(item):
-                self._take_text(item, row, extra, problems)
+        # As `contents` has them; most of the time of reading goes by here.
+        if element.text and not is_blank(element.text):
+            self._take_text(element.text, row, extra, problems)
+        for child in element:
+            if isinstance(child.tag, str):
+                self._take(child, row, extra, problems)
+            if child.tail and not is_blank(child.tail):
+                self._take_text(child.tail, row, extra, problems)
         if not elements_win:
             row.update(of_attributes)
         if problems:
@@ -291,13 +297,13 @@ class _Struct:
 
     def _take(self, child: Element, row: dict[str, Any], extra: Extra, problems: list[str]) -> None:
         name = self._names.name(child.tag)
-        found = self._find(name)
+        found = self._exact.get(name) or self._find(name)
         if found is None:
             if self._wildcard is None:
                 extra.new(name, self._names.value(child))
                 return
             found = self._wildcard
-        within = Extra()
+        within = Extra() if found.is_nested else extra
         try:
             _set(row, found, found.convert(child, within))
         except Partial as err:
@@ -306,9 +312,11 @@ class _Struct:
         except Misfit as err:
             problems.append(f"{name}: {err}")
             _set(row, found, None)
+            if found.is_nested:
+                within.lost.clear()
             put(extra.lost, name, self._names.value(child))
-            within.lost.clear()
-        extra.inner(name, within)
+        if found.is_nested:
+            extra.inner(name, within)
 
 
 def _set(row: dict[str, Any], found: _Field, value: Any) -> None:

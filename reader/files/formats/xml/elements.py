@@ -14,7 +14,6 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from ...options import ReaderOptions
-from ...values.rows import without_collection
 from ...values.strings import BLANKS
 
 __all__ = ["DEEPEST", "Names", "as_text", "contents", "is_blank", "parsed", "put", "size_of_tree"]
@@ -51,12 +50,11 @@ def parsed(record: bytes) -> Element:
     parser.ProcessingInstructionHandler = builder.pi
     if record.count(b"<") > DEEPEST:
         _watch_levels(parser, builder)
-    with without_collection():
-        try:
-            parser.Parse(record, True)
-        except expat.ExpatError as err:
-            raise ValueError(f"XML that is not well-formed: {err}") from err
-        root: Element = builder.close()
+    try:
+        parser.Parse(record, True)
+    except expat.ExpatError as err:
+        raise ValueError(f"XML that is not well-formed: {err}") from err
+    root: Element = builder.close()
     return root
 
 

@@ -9,6 +9,7 @@ of which those that are not well-formed say nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 
 import pyarrow as pa
 from typing_extensions import override
@@ -16,8 +17,17 @@ from typing_extensions import override
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...options import ReaderOptions
-from ...values.rows import Row
-from ..api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability, contiguous
+from ...values.rows import Row, without_collection
+from ..api import (
+    NO_CONTEXT,
+    BadRecord,
+    Block,
+    Decoded,
+    FileFormat,
+    FormatContext,
+    Splittability,
+    contiguous,
+)
 from ..record_format import BLOCK_BYTES, asks_row_index, data_schema
 from .elements import Names, parsed
 from .records import beginning, is_read_in_place, records, starts
@@ -82,19 +92,32 @@ class XmlFormat(FileFormat):
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """The records that begin in `split`; see `FileFormat.decode`."""
-        rows, size, dropped = list[Row](), 0, 0
-        for at, record in records(split, self.options):
-            row = self._rows.of_record(record, _place(split.file, at))
-            if row is None:
-                dropped += 1
-            else:
+        with closing(records(split, self.options)) as found:
+            while True:
+                with without_collection():
+                    decoded = self._block(split.file, found)
+                if decoded is None:
+                    return
+                yield decoded
+
+    def _block(self, file: FileVersion, found: Iterator[tuple[int, bytes]]) -> Decoded | None:
+        """The next records of about one block; None if there are no more."""
+        rows, bad, size, dropped = list[Row](), list[BadRecord](), 0, 0
+        for at, record in found:
+            row = self._rows.of_record(record, _place(file, at))
+            if not isinstance(row, str):
                 rows.append(row)
+            else:
+                dropped += 1
+                if self.options.bad_records_path:
+                    text = record.decode("utf-8", "replace")
+                    bad.append(BadRecord(file.path, f"byte {at}", text, row))
             size += len(record)
             if size >= self._block_bytes:
-                yield Decoded(self._rows.batch(rows), dropped)
-                rows, size, dropped = [], 0, 0
-        if rows or dropped:
-            yield Decoded(self._rows.batch(rows), dropped)
+                break
+        if not rows and not dropped:
+            return None
+        return Decoded(self._rows.batch(rows), dropped, bad)
 
 
 def _place(file: FileVersion, at: int) -> Callable[[], str]:

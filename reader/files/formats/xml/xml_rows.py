@@ -54,8 +54,8 @@ class XmlRows(Rows):
         self._rescued = self._string_column(options.rescued_data_column)
         self._made_here = known - set(data.names)
 
-    def of_record(self, record: bytes, where: Callable[[], str]) -> Row | None:
-        """The row of a record; None if it is dropped.
+    def of_record(self, record: bytes, where: Callable[[], str]) -> Row | str:
+        """The row of a record; if it is dropped, why.
 
         Raises:
             MalformedDataError: it is not well-formed, not valid or does not fit, under `FAILFAST`.
@@ -102,12 +102,12 @@ class XmlRows(Rows):
             shape.add(news)
             raise NewColumnsSeen(where(), shape.type())
 
-    def _bad(self, row: Row, record: bytes, problem: str, where: Callable[[], str]) -> Row | None:
+    def _bad(self, row: Row, record: bytes, problem: str, where: Callable[[], str]) -> Row | str:
         if self._mode is ParseMode.FAILFAST:
             expected = f"a well-formed element {self._options.row_tag} that fits the schema"
             raise malformed(where(), problem, expected)
         if self._mode is ParseMode.DROPMALFORMED:
-            return None
+            return problem
         return {**row, self._corrupt: record.decode("utf-8", "replace")} if self._corrupt else row
 
 

@@ -1,0 +1,113 @@
+"""Bad records and bad files as JSON lines, in files that only one attempt writes.
+
+The directory of a checkpoint is that of Databricks: `bad_records` and `bad_files` below it. Records
+are in memory one batch at a time, and a file is closed at a size that one upload takes.
+
+Not here: what is bad (`reader/files/formats`), and when a file counts (the reader commit).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Final
+
+from ...checkpoint_meta.documents.landed_file import BadRecordsFile, FileName
+from ..api import LeftOut
+from .place import Place
+
+_FILE_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass
+class _OpenFile:
+    name: str
+    path: Path
+    sink: IO[bytes]
+    lines: int = 0
+
+
+class BadRecordsWriter:
+    """Writes what one attempt leaves out of the rows of one assignment; used once.
+
+    A crash before the reader commit leaves files that no commit names. The attempt that commits
+    deletes them, or else the query's upkeep does.
+    """
+
+    def __init__(self, place: Place, name: FileName) -> None:
+        """`place` is what `badRecordsPath` names."""
+        self._place = place
+        self._name = name
+        self._open: dict[str, _OpenFile] = {}
+        self._written: list[BadRecordsFile] = []
+        self._begun = 0
+
+    def write(self, left_out: LeftOut) -> None:
+        """Take some records or files.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        for row in left_out.batch.to_pylist():
+            found = {key: value for key, value in row.items() if value is not None}
+            line = json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
+            file = self._file(left_out.kind)
+            file.sink.write(line.encode("utf-8", "replace"))
+            file.lines += 1
+            if file.sink.tell() >= _FILE_BYTES:
+                self._close(left_out.kind)
+
+    def finish(self) -> Sequence[BadRecordsFile]:
+        """Everything is written and durable."""
+        for kind in list(self._open):
+            self._close(kind)
+        return self._written
+
+    def settle(self, named: Collection[str]) -> None:
+        """The commit that counts names these files: delete those of all other attempts."""
+        mine = [file.path for file in self._written]
+        if not set(mine) <= set(named):
+            self.discard()
+            return
+        for path in {path.rsplit("/", 1)[0] + "/" for path in mine}:
+            for other in self._place.files(path):
+                if self._is_of_another_attempt(other):
+                    with contextlib.suppress(OSError):  # The query's upkeep tries again.
+                        self._place.delete(other)
+
+    def discard(self) -> None:
+        """Remove what was written, as far as possible: no commit will name it."""
+        for file in self._open.values():
+            with contextlib.suppress(OSError):
+                file.sink.close()
+            file.path.unlink(missing_ok=True)
+        self._open.clear()
+        for written in self._written:
+            with contextlib.suppress(OSError):
+                self._place.delete(written.path)
+
+    def _is_of_another_attempt(self, path: str) -> bool:
+        name, own = FileName.parse(path), self._name
+        if name is None or name.token == own.token:
+            return False
+        return (name.lineage, name.ref, name.reader) == (own.lineage, own.ref, own.reader)
+
+    def _file(self, kind: str) -> _OpenFile:
+        if kind not in self._open:
+            own = self._name
+            checkpoint = f"{own.lineage}-{own.ref.checkpoint:010d}-{own.ref.epoch:010d}"
+            name = f"{checkpoint}/{kind}/{replace(own, number=self._begun)}"
+            path = self._place.local_file(name)
+            self._open[kind] = _OpenFile(name, path, path.open("wb"))
+            self._begun += 1
+        return self._open[kind]
+
+    def _close(self, kind: str) -> None:
+        file = self._open[kind]
+        file.sink.close()
+        published = self._place.publish(file.name, file.path)
+        self._written.append(BadRecordsFile(path=published, records=file.lines))
+        del self._open[kind]

@@ -1,0 +1,367 @@
+"""`badRecordsPath`: each malformed record is in its files exactly once, and in no row."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadMaxFiles
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.landed_file import BAD_RECORDS_SUFFIX, FileName
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.spark.batch_reader import SluiceBatchReader
+from pyspark_sluice.connector.spark.stream_reader import SluiceStreamReader
+from pyspark_sluice.errors import OptionError
+from pyspark_sluice.reader.api import SCHEMA_LEFT_OUT, LeftOut
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.landing import bad_records
+from pyspark_sluice.reader.landing.place import place_of
+from pyspark_sluice.reader.landing.sweep import sweep
+from pyspark_sluice.tests.checkpoint_meta.test_history import chain
+from pyspark_sluice.tests.patience import wait_until
+from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = StructType([StructField("id", LongType()), StructField("text", StringType())])
+
+
+class Stream:
+    """A stream over `<root>/in` that records what is bad, run by the calls that Spark makes."""
+
+    def __init__(self, root: Path, **options: str) -> None:
+        (root / "in").mkdir(exist_ok=True)
+        given = {
+            "path": str(root / "in"),
+            "stateLocation": str(root / "state"),
+            "discoveryInterval": "20ms",
+            "badRecordsPath": str(root / "bad"),
+            **options,
+        }
+        self.reader = SluiceStreamReader({k.lower(): v for k, v in given.items()}, SCHEMA)
+        self.at = self.reader.initialOffset()
+        self.parts: list[Any] = []
+
+    def plan(self) -> None:
+        """The next batch."""
+
+        def planned():
+            end = self.reader.latestOffset(self.at, ReadMaxFiles(1))
+            self.parts = [] if end == self.at else list(self.reader.partitions(self.at, end))
+            if self.parts:
+                self.at = end
+            return self.parts
+
+        wait_until(planned)
+
+    def read(self) -> list[int]:
+        """Its rows; may be asked again, as Spark may."""
+        batches = [batch for part in self.parts for batch in self.reader.read(part)]
+        return [row for batch in batches for row in batch.column("id").to_pylist()]
+
+
+@pytest.fixture
+def begin(tmp_path):
+    begun = []
+
+    def made(**options):
+        begun.append(Stream(tmp_path, **options))
+        return begun[-1]
+
+    yield made
+    for stream in begun:
+        stream.reader.stop()
+
+
+def recorded(place, kind="bad_records"):
+    """Lines of files that are visible, hidden ones left out as Spark does."""
+    paths = [Path(path) for path in place.rglob("*.json") if path.name[0] != "."]
+    texts = [path.read_text() for path in sorted(paths) if path.parent.name == kind]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
+def good(file_format, number):
+    if file_format == "csv":
+        return f"{number},row\n"
+    if file_format == "xml":
+        return f"<ROW><id>{number}</id><text>row</text></ROW>\n"
+    return json.dumps({"id": number, "text": "row"}) + "\n"
+
+
+def bad(file_format, number):
+    if file_format == "csv":
+        return f"bad{number},row\n"
+    if file_format == "xml":
+        return f"<ROW><id>bad{number}</id></ROW>\n"
+    return f'{{"id": bad{number}}}\n'
+
+
+def content(file_format, numbers):
+    """Every fifth record is bad."""
+    return "".join((good if n % 5 else bad)(file_format, n) for n in numbers)
+
+
+@pytest.mark.parametrize("file_format", ["json", "csv", "xml"])
+@pytest.mark.parametrize("place", ["local", "bucket"])
+def test_each_bad_record_is_recorded_once_with_its_place_and_reason(
+    begin, tmp_path, request, place, file_format
+):
+    options = {"fileFormat": file_format, "maxSplitBytes": "1m", "maxFilesPerTrigger": "100"}
+    if place == "bucket":
+        server, bucket = (request.getfixturevalue(name) for name in ("server", "bucket"))
+        options |= {
+            "badRecordsPath": f"s3://{bucket}/bad",
+            "storageOptions": json.dumps(server.options),
+        }
+    stream = begin(**options)
+    # Packed small files, and a file that is cut.
+    for name, numbers in [("a", range(10)), ("b", range(10, 40)), ("c", range(40, 60_000))]:
+        (tmp_path / "in" / f"{name}.data").write_text(content(file_format, numbers))
+    stream.plan()
+    rows = stream.read()
+    if place == "bucket":
+        client = server.client()
+        for found in client.list_objects_v2(Bucket=bucket)["Contents"]:
+            path = tmp_path / found["Key"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(client.get_object(Bucket=bucket, Key=found["Key"])["Body"].read())
+    assert Counter(rows) == Counter(n for n in range(60_000) if n % 5)
+    found = recorded(tmp_path / "bad")
+    expected = Counter(bad(file_format, n).strip() for n in range(0, 60_000, 5))
+    assert Counter(line["record"].strip() for line in found) == expected
+    for line in found[:: len(found) // 50]:
+        assert line.keys() == {"path", "position", "record", "reason"}
+        data = Path(line["path"]).read_bytes()
+        at = int(line["position"].removeprefix("byte "))
+        assert data[at:].startswith(line["record"].strip().encode())
+        assert line["reason"]
+    assert recorded(tmp_path / "bad", "bad_files") == []
+
+
+@pytest.mark.parametrize("file_format", ["json", "csv"])
+def test_a_bad_record_that_spans_lines_is_recorded_whole(begin, tmp_path, file_format):
+    texts = {"json": '[{"id": 1},\n {"id": "x"}]', "csv": '1,"a\nb"\nx,"a\nb"\n2,b\n'}
+    stream = begin(fileFormat=file_format, multiLine="true")
+    (tmp_path / "in" / "a.data").write_text(texts[file_format])
+    stream.plan()
+    assert stream.read() == ([1, 2] if file_format == "csv" else [])
+    (line,) = recorded(tmp_path / "bad")
+    expected = {"json": texts["json"], "csv": 'x,"a\nb"'}
+    assert line["record"].strip() == expected[file_format]
+    assert line["position"] == {"json": "byte 0", "csv": "byte 8"}[file_format]
+
+
+def test_a_batch_that_is_read_again_records_nothing_again(begin, tmp_path):
+    stream = begin()
+    (tmp_path / "in" / "a.json").write_text(content("json", range(100)))
+    stream.plan()
+    once = stream.read()
+    assert stream.read() == once
+    assert len(recorded(tmp_path / "bad")) == 20
+    (part,) = stream.parts
+    commits = ReaderCommits(open_store(str(tmp_path / "state")))
+    commit = commits.find(part.parts[0].checkpoint.ref, part.reader)
+    assert commit is not None
+    assert [(Path(f.path).is_file(), f.records) for f in commit.bad_records] == [(True, 20)]
+
+
+def test_what_an_attempt_wrote_that_died_before_its_commit_is_deleted_by_the_next(
+    begin, tmp_path, monkeypatch
+):
+    stream = begin()
+    (tmp_path / "in" / "a.json").write_text(content("json", range(100)))
+    stream.plan()
+
+    def dies(self, commit):
+        message = "killed"
+        raise OSError(message)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ReaderCommits, "publish", dies)
+        with pytest.raises(Exception, match="killed"):
+            stream.read()
+    assert len(recorded(tmp_path / "bad")) == 20
+    assert len(stream.read()) == 80
+    assert len(recorded(tmp_path / "bad")) == 20
+
+
+def test_of_two_attempts_at_once_only_what_the_first_to_commit_wrote_stays(
+    begin, tmp_path, monkeypatch
+):
+    stream = begin()
+    (tmp_path / "in" / "a.json").write_text(content("json", range(100)))
+    stream.plan()
+    publish = ReaderCommits.publish
+    overtakes = [True]
+
+    def overtaken(self, commit):
+        if overtakes:
+            overtakes.clear()
+            assert len(stream.read()) == 80
+        return publish(self, commit)
+
+    monkeypatch.setattr(ReaderCommits, "publish", overtaken)
+    assert len(stream.read()) == 80
+    assert len(recorded(tmp_path / "bad")) == 20
+
+
+def test_an_attempt_that_is_abandoned_leaves_no_file(begin, tmp_path):
+    stream = begin()
+    (tmp_path / "in" / "a.json").write_text(content("json", range(200_000)))
+    stream.plan()
+    rows = stream.reader.read(stream.parts[0])
+    next(rows)
+    rows.close()
+    assert [path for path in (tmp_path / "bad").rglob("*") if path.is_file()] == []
+
+
+def test_bad_records_of_a_file_that_is_sent_back_are_not_recorded(begin, tmp_path):
+    stream = begin(onSplitError="return")
+    whole_file = gzip.compress(content("json", range(100)).encode())
+    (tmp_path / "in" / "a.json.gz").write_bytes(whole_file[:-20])
+    (tmp_path / "in" / "b.json").write_text(content("json", range(100, 200)))
+    stream.plan()
+    assert len(stream.read()) == 80
+    assert {Path(line["path"]).name for line in recorded(tmp_path / "bad")} == {"b.json"}
+    assert len(recorded(tmp_path / "bad")) == 20
+
+
+def test_files_that_are_skipped_are_recorded_as_bad_files(begin, tmp_path):
+    stream = begin(ignoreCorruptFiles="true", ignoreMissingFiles="true")
+    corrupt, gone = (tmp_path / "in" / name for name in ("a.json.gz", "b.json"))
+    corrupt.write_bytes(b"no gzip at all")
+    gone.write_text(good("json", 1))
+    (tmp_path / "in" / "c.json").write_text(good("json", 2))
+    stream.plan()
+    gone.unlink()
+    assert stream.read() == [2]
+    assert stream.read() == [2]
+    found = recorded(tmp_path / "bad", "bad_files")
+    assert {line["path"] for line in found} == {str(corrupt), str(gone)}
+    assert all(line.keys() == {"path", "reason"} and line["reason"] for line in found)
+    assert recorded(tmp_path / "bad") == []
+
+
+def test_without_the_option_nothing_is_written_and_a_bad_record_fails_the_query(begin, tmp_path):
+    stream = begin(badRecordsPath="")
+    (tmp_path / "in" / "a.json").write_text(content("json", range(10)))
+    stream.plan()
+    with pytest.raises(Exception, match="malformed record"):
+        stream.read()
+    assert not (tmp_path / "bad").exists()
+
+
+def test_a_batch_is_read_as_it_was_when_the_option_comes_or_goes(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text(content("json", range(10)))
+    first = Stream(tmp_path)
+    first.plan()
+    rows = first.read()
+    first.reader.stop()
+    later = Stream(tmp_path, badRecordsPath="")
+    later.parts = list(later.reader.partitions(later.at, first.at))
+    assert later.read() == rows
+    later.reader.stop()
+    assert len(recorded(tmp_path / "bad")) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"mode": "FAILFAST"}, "found with mode=FAILFAST; expected no mode, or DROPMALFORMED"),
+        ({"mode": "PERMISSIVE"}, "found with mode=PERMISSIVE"),
+        ({"columnNameOfCorruptRecord": "bad"}, "found with columnNameOfCorruptRecord"),
+        ({"badRecordsPath": "/data/in/bad"}, "badRecordsPath: found '/data/in/bad'"),
+    ],
+)
+def test_options_that_contradict_it_are_refused(options, expected):
+    given = {"path": "/data/in", "badRecordsPath": "/data/bad", "stateLocation": "/s", **options}
+    with pytest.raises(OptionError, match=expected):
+        parse_options(given, streaming=True)
+
+
+def test_a_place_that_cannot_take_files_is_refused_with_the_option_named(begin, tmp_path):
+    stream = begin(badRecordsPath="hdfs://host/bad")
+    (tmp_path / "in" / "a.json").write_text(good("json", 1))
+    stream.plan()
+    with pytest.raises(Exception, match="badRecordsPath: data files cannot be written there"):
+        stream.read()
+
+
+def test_a_batch_read_refuses_it_by_name():
+    options = {"path": "/in", "badRecordsPath": "/bad", "fileFormat": "json"}
+    with pytest.raises(OptionError, match="badRecordsPath: found /bad in a batch read"):
+        SluiceBatchReader(options, SCHEMA).partitions()
+
+
+def test_upkeep_deletes_files_of_attempts_that_lost_and_no_others(tmp_path):
+    store = open_store(str(tmp_path / "state"))
+    chain(store, 1)
+    left_out = LeftOut("bad_records", _batch("x"))
+    place = place_of(str(tmp_path / "bad"), {})
+    paths = []
+    for reader, token in [(0, "a" * 12), (0, "b" * 12), (1, "c" * 12)]:
+        ref = CheckpointRef(1, 1)
+        name = FileName("0123456789abcdef", ref, reader, token, suffix=BAD_RECORDS_SUFFIX)
+        writer = bad_records.BadRecordsWriter(place, name)
+        writer.write(left_out)
+        paths.append(writer.finish())
+    ReaderCommits(store).publish(
+        ReaderCommit(
+            checkpoint=1, epoch=1, reader=0, attempt=0, rows=[], input_bytes=[], microseconds=[],
+            bad_records=paths[0],
+        )
+    )  # fmt: skip
+    found = sweep(place, store, delete=True)
+    assert found.superseded == [paths[1][0].path]
+    assert found.undecided == [paths[2][0].path]
+    assert set(place.files()) == {paths[0][0].path, paths[2][0].path}
+
+
+def _batch(*records):
+    rows = [{"path": "/in/a", "position": "byte 0", "record": r, "reason": "no"} for r in records]
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA_LEFT_OUT)
+
+
+def test_files_are_closed_at_their_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(bad_records, "_FILE_BYTES", 1000)
+    name = FileName("0" * 16, CheckpointRef(1, 1), 0, "a" * 12, suffix=BAD_RECORDS_SUFFIX)
+    writer = bad_records.BadRecordsWriter(place_of(str(tmp_path), {}), name)
+    for number in range(100):
+        writer.write(LeftOut("bad_records", _batch(f"record {number}")))
+    files = writer.finish()
+    assert len(files) > 5
+    assert sum(file.records for file in files) == 100
+    assert [line["record"] for line in recorded(tmp_path)] == [f"record {n}" for n in range(100)]
+
+
+@pytest.mark.parametrize("file_format", ["json", "csv", "xml"])
+@pytest.mark.parametrize("may_return", [False, True])
+def test_bad_records_are_handed_on_in_batches_however_many_there_are(
+    tmp_path, file_format, may_return
+):
+    path = tmp_path / "a.data"
+    path.write_text("".join(bad(file_format, n) for n in range(100_000)))
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    options = ReaderOptions(
+        fileFormat=file_format, mode="DROPMALFORMED", badRecordsPath="/bad", batchBytes="1m"
+    )
+    context = dataclasses.replace(CONTEXT, may_return=may_return)
+    count = largest = 0
+    for item in FileSplitReader(schema, options, context).read([whole(path)]):
+        if isinstance(item, LeftOut):
+            count += item.batch.num_rows
+            largest = max(largest, item.batch.nbytes)
+    assert count == 100_000
+    assert largest < 32 * 1024 * 1024
