@@ -23,7 +23,7 @@ INSTALL_SECONDS = 300.0
 
 
 def main() -> int:
-    """Print the command as a list in JSON, or say in one line why there is none."""
+    """Print the command as a list in JSON, or say in one line why it is missing."""
     on_path = shutil.which("azurite-blob")
     if on_path:
         print(json.dumps([on_path]))

@@ -143,7 +143,7 @@ class ReaderCommit(_OfAttempt):
 
     @property
     def written(self) -> Sequence[str]:
-        """The paths of all files that the attempt wrote besides this commit."""
+        """The paths of all files that the attempt wrote in addition to this commit."""
         return [f.path for f in self.landed or ()] + [f.path for f in self.bad_records]
 
     @property

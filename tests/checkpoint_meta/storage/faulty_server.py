@@ -59,7 +59,7 @@ class FaultyServer(ABC):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    # What clients are given, and the back door of the tests, which is none of them ------------
+    # What clients are given, and the back door of the tests, which clients do not see ----------
 
     @property
     @abstractmethod

@@ -74,7 +74,7 @@ def _integers(kind: pa.DataType) -> Scalar:
     bound = 1 << (kind.bit_width - 1)
 
     def convert(text: str) -> int:
-        # What every type of integer takes as it stands, in a third of the time.
+        # What every type of integer takes as written, in a third of the time.
         if len(text) < _PLAIN_DIGITS and text.isdigit() and text.isascii():
             number = int(text)
             if number < bound:
