@@ -14,7 +14,7 @@ from .model import SluiceOptions
 
 _BATCHES = (
     "max_files_per_trigger max_bytes_per_trigger max_rows_per_trigger target_batch_duration "
-    "fresh_share file_order max_event_time_skew on_late_file"
+    "fresh_share file_order max_event_time_skew on_late_file alignment_group alignment_idle_timeout"
 )
 _PROGRESS = (
     "include_existing_files on_overwrite on_split_error max_split_attempts max_pending_files"
