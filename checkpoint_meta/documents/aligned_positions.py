@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,6 +27,9 @@ _KEPT: Final = 2
 
 
 _TRIES: Final = 20
+
+_LOOKS: Final = 10
+"""Looks that it takes at least to find a source idle: a process that was paused has not watched."""
 
 
 class _Document(BaseModel):
@@ -45,8 +48,8 @@ class Peer:
     """Microseconds since the epoch: it has handed out all files before; None: all there are."""
 
     leaf: str
-    seen: float
-    """When this process saw this message first, by its own clock."""
+    unchanged: float = 0.0
+    """Seconds for which this process has watched this message, by its own clock."""
 
 
 class AlignedPositions:
@@ -57,15 +60,30 @@ class AlignedPositions:
         store: StateStore,
         group: str,
         source: str,
+        idle_after: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`store` is the directory that the state directories of all sources are in."""
+        """Touches nothing.
+
+        Args:
+            store: the directory that the state directories of all sources are in.
+            group: the name that they have in common.
+            source: the name of this one.
+            idle_after: seconds without news after which another one is idle.
+            clock: this process's own; those of others are never compared with it.
+        """
         self.group = group
+        self.idle_after = idle_after
         self.clock = clock
+        self._looked_at = clock()
         self._store = store
         self._folder = f"{ALIGNMENT}/{group}"
         self._source = source
         self._peers: dict[str, Peer] = {}
+
+    def is_idle(self, peer: Peer) -> bool:
+        """True if it has said nothing for so long that it holds nobody back."""
+        return peer.unchanged >= self.idle_after
 
     def publish(self, position: int | None) -> None:
         """Tell the others. The message before stays for who is about to read it.
@@ -96,6 +114,7 @@ class AlignedPositions:
             # Otherwise it was replaced twice since it was listed.
             with contextlib.suppress(FileNotFoundError):
                 self._peers = {name: self._peer(name, leaf) for name, leaf in newest.items()}
+                self._looked_at = self.clock()
                 return tuple(self._peers.values())
         raise StateError(
             "the position of an aligned source cannot be read",
@@ -108,7 +127,8 @@ class AlignedPositions:
     def _peer(self, name: str, leaf: str) -> Peer:
         known = self._peers.get(name)
         if known is not None and known.leaf == leaf:
-            return known
+            watched = min(self.clock() - self._looked_at, self.idle_after / _LOOKS)
+            return replace(known, unchanged=known.unchanged + watched)
         where = f"{self._folder}/{leaf}"
         data = self._store.read(where)
         document = parsed(
@@ -118,7 +138,7 @@ class AlignedPositions:
             "the position of an aligned source",
             "Delete it while no query runs: the source publishes its position when it starts.",
         )
-        return Peer(name, document.position, leaf, self.clock())
+        return Peer(name, document.position, leaf)
 
     def _leaves(self) -> Mapping[str, list[str]]:
         """Source -> its messages, oldest first."""

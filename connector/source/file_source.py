@@ -107,12 +107,13 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         options = self.options
         if not options.alignment_group:
             return None
-        store = open_store(state_root(options), options.storage_options)
-        return Alignment(
-            AlignedPositions(store, options.alignment_group, options.source_name),
+        positions = AlignedPositions(
+            open_store(state_root(options), options.storage_options),
+            options.alignment_group,
+            options.source_name,
             options.alignment_idle_timeout / 1000,
-            options.discovery_interval / 1000,
         )
+        return Alignment(positions, options.discovery_interval / 1000)
 
     def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
         from ...reader.files.io.appended_records import whole_records

@@ -45,9 +45,6 @@ class Alignment:
     """With whom a source is aligned."""
 
     positions: AlignedPositions
-    idle_after: float
-    """Seconds without news after which a source holds nobody back."""
-
     interval: float
     """Seconds between two looks at the others while a source waits for them."""
 
@@ -147,7 +144,7 @@ class AlignedBatches(EventTimeBatches):
         """A source that has a backlog is not idle, however long a batch takes."""
         assert self._told_at is not None
         age = self._positions.clock() - self._told_at
-        return self._first() is not None and age > self._alignment.idle_after / _RENEWALS
+        return self._first() is not None and age > self._positions.idle_after / _RENEWALS
 
     def _look_again(self, *_: Any) -> None:
         if self._told_at is not None and (
@@ -211,8 +208,7 @@ class AlignedBatches(EventTimeBatches):
         return min(behind, default=(0, ""))[1]
 
     def _counted(self, peer: Peer) -> int | None:
-        idle = self._positions.clock() - peer.seen > self._alignment.idle_after
-        return None if idle else peer.position
+        return None if self._positions.is_idle(peer) else peer.position
 
     @override
     def report(self) -> Mapping[str, Any]:

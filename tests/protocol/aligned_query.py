@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark_sluice.checkpoint_meta.documents.aligned_positions import AlignedPositions
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.stores.testing import (
     FaultyStateStore,
     MemoryStateStore,
@@ -22,6 +22,7 @@ from pyspark_sluice.enumerator.files.aligned_batches import AlignedBatches, Alig
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
+from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.folding import fold
 from pyspark_sluice.enumerator.files.ledger_source import FilesSource
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
@@ -36,7 +37,7 @@ QUIET = 8
 """Questions without news in a row after which nothing comes unless time passes."""
 
 
-class HoursSource(FilesSource, Source):
+class HoursSource(FilesSource, Source[FileSplit, FileState]):
     """Files that a test makes up, each of an hour, whose rows are counted."""
 
     def __init__(self, files, alignment, skew, pace):
@@ -106,8 +107,8 @@ class AlignedQuery:
         handle = FaultyStateStore(self.messages)
         handle.fault = self._fault
         self._handles.append(handle)
-        positions = AlignedPositions(handle, "group", name, lambda: self.clock)
-        alignment = Alignment(positions, IDLE, 1.0)
+        positions = AlignedPositions(handle, "group", name, IDLE, lambda: self.clock)
+        alignment = Alignment(positions, 1.0)
         return HoursSource(self.files[name], alignment, self.skew, self._pace)
 
     # What happens -----------------------------------------------------------------------------
@@ -152,17 +153,8 @@ class AlignedQuery:
     def _step(self):
         sources = self.sources.values()
         (running,) = {len(source.offsets) - len(source.sink) for source in sources}
-        if not running:
-            ends = []
-            for source in sources:
-                if not self.is_slow:
-                    source.calls.run_calls()
-                ends.append(source._latest())
-            if all(end == s._start for s, end in zip(sources, ends, strict=True)):
-                return False
-            for source, end in zip(sources, ends, strict=True):
-                source.offsets.append(end)
-                source._outcomes = {}
+        if not running and not self._ask():
+            return False
         for source in sources:
             checkpoints = source.coordinator.assignments(source._start, source.offsets[-1])
             for task in [task for of in checkpoints for task in source._tasks_of(of)]:
@@ -175,6 +167,20 @@ class AlignedQuery:
         for source in sources:
             source.coordinator.commit(source.offsets[-1])
             self._background(source)
+        return True
+
+    def _ask(self):
+        """One source after the other; if any has something new, all offsets are logged."""
+        ends = {}
+        for source in self.sources.values():
+            if not self.is_slow:
+                source.calls.run_calls()
+            ends[source] = source._latest()
+        if all(end == source._start for source, end in ends.items()):
+            return False
+        for source, end in ends.items():
+            source.offsets.append(end)
+            source._outcomes = {}
         return True
 
     def _background(self, source):
@@ -226,10 +232,11 @@ class AlignedQuery:
     def run_to_end(self):
         """Until everything is read, in the time that the protocol promises."""
         self.kill_at(None)
-        self.is_slow = False
         if self.bounded:
             # What has landed meanwhile is for the next run.
             self._restart_all()
+        else:
+            self.is_slow = False
         batches = 0
         most = 40 + 20 * sum(map(len, self.files.values()))
         quiet = 0
@@ -244,8 +251,8 @@ class AlignedQuery:
         self.check()
 
     def _pass_time(self, most):
-        for _ in range(most):
-            self.clock += IDLE / 2
+        for _ in range(10 * most):
+            self.clock += IDLE / 10
             for name in self.sources:
                 self.turn(name, 3)
             self.step()

@@ -124,7 +124,7 @@ class LooksOnce(AlignedBatches):
 )
 def test_a_planted_bug_is_caught(broken):
     @settings(
-        max_examples=500,
+        max_examples=300,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
@@ -134,5 +134,5 @@ def test_a_planted_bug_is_caught(broken):
     def search(**given):
         run(**given, pace=broken)
 
-    with pytest.raises(AssertionError, match=r"lost|ahead|does not end"):
+    with pytest.raises(AssertionError, match=r"lost|ahead|does not end|has not discovered"):
         search()

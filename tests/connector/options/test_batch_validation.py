@@ -29,8 +29,11 @@ VALUES = {
     "targetBatchDuration": "60000",
     "onLateFile": "quarantine",
     "maxEventTimeSkew": "60000",
+    "alignmentGroup": "shop",
 }
 TOGETHER = {
+    "alignmentGroup": {"fileOrder": "eventTime"},
+    "alignmentIdleTimeout": {"fileOrder": "eventTime", "alignmentGroup": "shop"},
     "maxEventTimeSkew": {"fileOrder": "eventTime"},
     "onLateFile": {"fileOrder": "eventTime"},
     "maxRowsPerTrigger": {"fileFormat": "parquet"},

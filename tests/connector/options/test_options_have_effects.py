@@ -25,6 +25,12 @@ pytestmark = pytest.mark.slow
 TESTS = Path(__file__).resolve().parent.parent.parent
 
 ELSEWHERE = {
+    "connector/source/test_aligned_sources.py": {
+        "test_a_source_waits_for_another_until_that_is_idle_and_says_so": [
+            "alignmentGroup",
+            "alignmentIdleTimeout",
+        ],
+    },
     "enumerator/files/discovery/queue/test_queue_discovery.py": {
         "test_a_malformed_message_goes_to_the_dead_letters_or_stays": ["deadLetterQueueUrl"],
     },
