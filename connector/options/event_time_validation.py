@@ -43,12 +43,17 @@ def event_time_problems(options: EnumeratorOptions, time_zone: str) -> Iterator[
         ("max_event_time_skew", "maxEventTimeSkew"),
         ("on_late_file", "onLateFile"),
         ("alignment_group", "alignmentGroup"),
+        ("alignment_idle_timeout", "alignmentIdleTimeout"),
     ):
-        is_default = getattr(options, field) == type(options).model_fields[field].default
-        if field in given and not (is_default or is_ordered):
+        if (
+            field not in given
+            or getattr(options, field) == type(options).model_fields[field].default
+        ):
+            continue
+        if not is_ordered:
             yield f"{name}: found with fileOrder={options.file_order.value}; expected eventTime"
-    if "alignment_idle_timeout" in given and not options.alignment_group:
-        yield "alignmentIdleTimeout: found without alignmentGroup; expected both"
+        elif field == "alignment_idle_timeout" and not options.alignment_group:
+            yield f"{name}: found without alignmentGroup; expected both"
     asks_time = is_ordered or any(isinstance(bound, int) for bound in bounds)
     if options.event_time_pattern and not asks_time:
         yield (

@@ -16,7 +16,11 @@ from pyspark_sluice.errors import OptionError
         ({"maxEventTimeSkew": "2h"}, "maxEventTimeSkew: found with fileOrder=mtime"),
         ({"onLateFile": "fail"}, "onLateFile: found with fileOrder=mtime"),
         ({"alignmentGroup": "shop"}, "alignmentGroup: found with fileOrder=mtime"),
-        ({"alignmentIdleTimeout": "2m"}, "alignmentIdleTimeout: found without alignmentGroup"),
+        ({"alignmentIdleTimeout": "2m"}, "alignmentIdleTimeout: found with fileOrder=mtime"),
+        (
+            {"alignmentIdleTimeout": "2m", "fileOrder": "eventTime"},
+            "alignmentIdleTimeout: found without alignmentGroup",
+        ),
         ({"eventTimePattern": "{yyyy}"}, "eventTimePattern: found, but nothing asks for a time"),
         ({"fileOrder": "eventTime", "eventTimePattern": "{MM}"}, "does not name a time"),
         ({"fileOrder": "eventTime", "freshShare": "0.5"}, "no file comes before an earlier one"),
