@@ -40,7 +40,7 @@ bench: $(READY)  ## Measure against Spark's own file source (BENCH="csv json" ch
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python -m benchmarks $(BENCH)
 
-simulate: $(READY)  ## Search for a run of the protocol that loses or doubles a row (40,000, and 6,000 of several sources)
+simulate: $(READY)  ## Search for a run of the protocol that loses or doubles a row (40,000; 6,000 of aligned and of hybrid sources)
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -o faulthandler_timeout=0 \
 		tests/protocol/test_simulation.py tests/protocol/test_alignment.py \
 		tests/connector/source/test_courses.py

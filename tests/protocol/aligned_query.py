@@ -247,11 +247,12 @@ class AlignedQuery:
         if not self.bounded:
             drained = any(map(self.is_drained, self.sources))
             assert drained, "rows are lost: each source waits for another"
-            self._pass_time(most)
+            self._pass_time()
         self.check()
 
-    def _pass_time(self, most):
-        for _ in range(10 * most):
+    def _pass_time(self):
+        # Ten looks, until an idle source is known to be one; the rest are batches.
+        for _ in range(60 + 4 * self._landed):
             self.clock += IDLE / 10
             for name in self.sources:
                 self.turn(name, 3)

@@ -63,6 +63,13 @@ def test_no_row_is_lost_or_doubled_and_no_source_runs_ahead(**course):
     run(**course)
 
 
+def test_a_process_that_was_paused_does_not_find_the_others_idle():
+    """Found by the search: s0 has a backlog, and s2 wakes up before s0 has said so again."""
+    hours = [[0, 0, 0, 0], [], [1]]
+    moves = [("step", 2, []), ("wait", 2 * IDLE, None)]
+    run(hours, moves, skew=0, files=1, bounded=False, slow=False)
+
+
 # Planted bugs ---------------------------------------------------------------------------------
 
 
