@@ -16,8 +16,9 @@ from .event_time_row import state_rows, write_hours
 from .streams import PATIENCE, Input, load
 
 DAYS = 10
-HOURS_OF_CLICKS, HOURS_OF_ORDERS = 12, 24
-"""Files in a batch of each source, of which each covers an hour."""
+KEYS = 1000
+HOURS = (8, 24)
+"""Files in a batch of clicks and in one of orders, of which each covers an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,17 @@ class Join:
 
 
 def alignment(bench: Bench) -> Iterator[Result]:
-    """State of a join of two backlogs of different lengths, aligned and not."""
+    """State of a join of two backlogs that are read at different speeds, aligned and not."""
     with tempfile.TemporaryDirectory(prefix="sluice-alignment-") as root:
         clicks, orders = Path(root, "clicks"), Path(root, "orders")
-        total = write_hours(clicks, DAYS) + write_hours(orders, DAYS // 2, first=DAYS // 2)
+        total = sum(write_hours(path, DAYS, keys=KEYS) for path in (clicks, orders))
         aligned = join(bench.spark, clicks, orders, "clicks-and-orders")
         apart = join(bench.spark, clicks, orders, "") if bench.peers else None
     if apart is not None and apart.rows != aligned.rows:
         msg = f"{aligned.rows} rows aligned, {apart.rows} not aligned"
         raise AssertionError(msg)
-    work = f"join of {total:,} rows: {DAYS} days of clicks, the last {DAYS // 2} of orders"
+    hours = "{} hours of clicks and {} hours of orders".format(*HOURS)
+    work = f"join of {total:,} rows of {DAYS} days, in batches of {hours} at most"
     for what, unit in (("state", "rows"), ("seconds", "s"), ("batches", "batches")):
         own = getattr(aligned, what)
         peer = None if apart is None else getattr(apart, what)
@@ -57,7 +59,7 @@ def join(
     clicks: Path,
     orders: Path,
     group: str,
-    limits: tuple[int, int] = (HOURS_OF_CLICKS, HOURS_OF_ORDERS),
+    hours: tuple[int, int] = HOURS,
 ) -> Join:
     """Join clicks and orders of one key and a quarter of an hour, in one AvailableNow run.
 
@@ -66,7 +68,7 @@ def join(
         clicks: as `write_hours` has made it.
         orders: the same.
         group: the alignment group; empty for none.
-        limits: files in a batch of each.
+        hours: of clicks and of orders in a batch, at most.
     """
     found = 0
 
@@ -81,7 +83,7 @@ def join(
                 "sourceName": path.name,
                 "fileOrder": "eventTime",
                 "eventTimePattern": "{yyyy}/{MM}/{dd}/{HH}",
-                "maxEventTimeSkew": f"{HOURS_OF_ORDERS - 1}h",
+                "maxEventTimeSkew": f"{hours[1] - 1}h",
                 "maxFilesPerTrigger": str(files),
                 **({"alignmentGroup": group} if group else {}),
             }
@@ -92,8 +94,8 @@ def join(
         begin = time.perf_counter()
         near = "clicks.at between orders.at - interval 15 minutes and orders.at"
         query = (
-            read(clicks, limits[0])
-            .join(read(orders, limits[1]), expr(f"clicks.key = orders.key and {near}"))
+            read(clicks, hours[0])
+            .join(read(orders, hours[1]), expr(f"clicks.key = orders.key and {near}"))
             .writeStream.foreachBatch(count)
             .option("checkpointLocation", checkpoint)
             .trigger(availableNow=True)

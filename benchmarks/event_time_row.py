@@ -70,10 +70,10 @@ def _results(work: str, own: Aggregation, peer: Aggregation | None, total: int) 
     ]
 
 
-def write_hours(root: Path, days: int, rows: int = ROWS_PER_FILE, first: int = 0) -> int:
-    """A file for each hour from day `first` on, modified in random order; how many rows in all."""
-    chance = random.Random(11 + first)
-    hours = list(range(first * 24, (first + days) * 24))
+def write_hours(root: Path, days: int, rows: int = ROWS_PER_FILE, keys: int = KEYS) -> int:
+    """A file for each hour, modified in random order; how many rows there are."""
+    chance = random.Random(11)
+    hours = list(range(days * 24))
     chance.shuffle(hours)
     for number, hour in enumerate(hours):
         begin = _BEGIN + timedelta(hours=hour)
@@ -83,7 +83,7 @@ def write_hours(root: Path, days: int, rows: int = ROWS_PER_FILE, first: int = 0
             json.dumps(
                 {
                     "at": (begin + timedelta(seconds=chance.randrange(3600))).isoformat(),
-                    "key": chance.randrange(KEYS),
+                    "key": chance.randrange(keys),
                 }
             )
             for _ in range(rows)
