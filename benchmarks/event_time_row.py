@@ -70,7 +70,7 @@ def _results(work: str, own: Aggregation, peer: Aggregation | None, total: int) 
     ]
 
 
-def write_hours(root: Path, days: int, rows: int = ROWS_PER_FILE) -> int:
+def write_hours(root: Path, days: int, rows: int = ROWS_PER_FILE, keys: int = KEYS) -> int:
     """A file for each hour, modified in random order; how many rows there are."""
     chance = random.Random(11)
     hours = list(range(days * 24))
@@ -83,7 +83,7 @@ def write_hours(root: Path, days: int, rows: int = ROWS_PER_FILE) -> int:
             json.dumps(
                 {
                     "at": (begin + timedelta(seconds=chance.randrange(3600))).isoformat(),
-                    "key": chance.randrange(KEYS),
+                    "key": chance.randrange(keys),
                 }
             )
             for _ in range(rows)
@@ -139,10 +139,11 @@ def aggregate(
             raise TimeoutError(msg)
         seconds = time.perf_counter() - begin
         progress = query.recentProgress
-    state = max(map(_state_rows, progress))
+    state = max(map(state_rows, progress))
     batches = sum(1 for one in progress if one["numInputRows"])
     return Aggregation(seconds, sum(counted.values()), state, batches)
 
 
-def _state_rows(progress: Mapping[str, Any]) -> int:
+def state_rows(progress: Mapping[str, Any]) -> int:
+    """Rows in the state of a query after one batch."""
     return sum(int(operator["numRowsTotal"]) for operator in progress["stateOperators"])

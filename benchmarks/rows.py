@@ -14,6 +14,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.tests.spark.standalone import BUCKET
 
 from .ahead_row import ahead
+from .alignment_row import alignment
 from .bench import WARM_UPS, Bench, Result, median
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
 from .discovery import discovery
@@ -266,6 +267,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "planning": planning,
     "discovery": discovery,
     "event_time": event_time,
+    "alignment": alignment,
     "scale": scale,
     "flight": flight,
     "ahead": ahead,

@@ -1,4 +1,4 @@
-"""What a task writes in addition to its reader commit: data files, and what is left out of the rows.
+"""What a task writes next to its reader commit: data files, and what is left out of the rows.
 
 Not here: how (`landing`), and when (`task.py`).
 """

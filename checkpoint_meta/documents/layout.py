@@ -19,6 +19,9 @@ CLEANED = "cleaned"
 SEED = "seed.json"
 ORDERS = "orders"
 
+ALIGNMENT = "_alignment"
+"""Next to the state directories of a query's sources, not below one. No source has such a name."""
+
 
 def epoch_object(epoch: int) -> str:
     """The claim of one coordinator incarnation."""

@@ -41,6 +41,18 @@ def event_time_problems(
             f"startAt: found {options.start_at} with endAt={options.end_at}, between which there "
             "is nothing; expected an earlier start"
         )
+    yield from _order_problems(options, file_format)
+    asks_time = any(isinstance(bound, int) for bound in bounds) or (
+        options.file_order is FileOrder.EVENT_TIME and not options.event_time_column
+    )
+    if options.event_time_pattern and not asks_time:
+        yield (
+            "eventTimePattern: found, but nothing asks for a time in paths; expected "
+            "fileOrder=eventTime without eventTimeColumn, or startAt or endAt with a time"
+        )
+
+
+def _order_problems(options: EnumeratorOptions, file_format: str) -> Iterator[str]:
     is_ordered = options.file_order is FileOrder.EVENT_TIME
     given = options.model_fields_set
     for field, name in (
@@ -48,10 +60,18 @@ def event_time_problems(
         ("on_late_file", "onLateFile"),
         ("event_time_column", "eventTimeColumn"),
         ("on_missing_event_time", "onMissingEventTime"),
+        ("alignment_group", "alignmentGroup"),
+        ("alignment_idle_timeout", "alignmentIdleTimeout"),
     ):
-        is_default = getattr(options, field) == type(options).model_fields[field].default
-        if field in given and not (is_default or is_ordered):
+        if (
+            field not in given
+            or getattr(options, field) == type(options).model_fields[field].default
+        ):
+            continue
+        if not is_ordered:
             yield f"{name}: found with fileOrder={options.file_order.value}; expected eventTime"
+        elif field == "alignment_idle_timeout" and not options.alignment_group:
+            yield f"{name}: found without alignmentGroup; expected both"
     if options.event_time_column and not has_time_statistics(file_format):
         saying = ", ".join(filter(has_time_statistics, FileFormatName))
         yield (
@@ -60,14 +80,6 @@ def event_time_problems(
         )
     if options.event_time_unit and not options.event_time_column:
         yield f"eventTimeUnit: found {options.event_time_unit} without eventTimeColumn"
-    asks_time = (is_ordered and not options.event_time_column) or any(
-        isinstance(bound, int) for bound in bounds
-    )
-    if options.event_time_pattern and not asks_time:
-        yield (
-            "eventTimePattern: found, but nothing asks for a time in paths; expected "
-            "fileOrder=eventTime without eventTimeColumn, or startAt or endAt with a time"
-        )
 
 
 def _is_empty(start: int | str | None, end: int | str | None) -> bool:

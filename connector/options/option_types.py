@@ -15,6 +15,10 @@ class OptionTypes(TypedDict, total=False):
 
     acknowledgementTimeout: int | str
     acknowledgement_timeout: int | str
+    alignmentGroup: str
+    alignmentIdleTimeout: int | str
+    alignment_group: str
+    alignment_idle_timeout: int | str
     allowBackslashEscapingAnyCharacter: bool
     allowComments: bool
     allowNonNumericNumbers: bool

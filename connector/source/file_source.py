@@ -14,12 +14,15 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from ...checkpoint_meta.documents.aligned_positions import AlignedPositions
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion, GrowingMark
 from ...checkpoint_meta.storage.input_paths import loaded_paths
+from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.cleaner_api import SourceCleaner
+from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cutting import Border, SplitCutter
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.discovery.selection.criteria import Choice, Criteria
@@ -49,6 +52,7 @@ from ..options.modification_times import instant
 from .api import Source
 from .cleanup import make_cleaner
 from .event_time import order_of, place_bounds
+from .state_location import state_root
 
 if TYPE_CHECKING:
     from ...checkpoint_meta.stores.contract import StateStore
@@ -107,6 +111,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             include_existing=options.include_existing_files,
             fresh_share=options.fresh_share,
             event_time=event_time,
+            alignment=self.alignment(),
             ledger=LedgerPolicy(
                 order,
                 options.on_overwrite,
@@ -118,6 +123,19 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
     @cached_property
     def _borders(self) -> _FormatBorders:
         return _FormatBorders(self, None)
+
+    def alignment(self) -> Alignment | None:
+        """With whom this source is aligned, and through which directory."""
+        options = self.options
+        if not options.alignment_group:
+            return None
+        positions = AlignedPositions(
+            open_store(state_root(options), options.storage_options),
+            options.alignment_group,
+            options.source_name,
+            options.alignment_idle_timeout / 1000,
+        )
+        return Alignment(positions, options.discovery_interval / 1000)
 
     def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
         from ...reader.files.io.appended_records import whole_records

@@ -23,11 +23,14 @@ def state_url(options: SluiceOptions) -> str:
     Called on the driver, whose working directory is the one that Spark resolves relative paths
     against; executors receive the outcome.
     """
+    return join(state_root(options), options.source_name)
+
+
+def state_root(options: SluiceOptions) -> str:
+    """What the state directories of all sources of the query are in."""
     if options.state_location:
-        root = absolute(options.state_location)
-    else:
-        root = join(hadoop_path(options.checkpoint_location or ""), "sluice")
-    return join(root, options.source_name)
+        return absolute(options.state_location)
+    return join(hadoop_path(options.checkpoint_location or ""), "sluice")
 
 
 def open_state(options: SluiceOptions) -> StateStore:

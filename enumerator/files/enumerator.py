@@ -22,6 +22,7 @@ from ...checkpoint_meta.storage.retries import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchRoom
+from .aligned_batches import AlignedBatches
 from .backlog import Outstanding, Passes
 from .cutting import Slice, SplitCutter, bytes_for_work, fits_whole, wanted_split_bytes
 from .discovery.api import Discovery, FoundFiles
@@ -90,6 +91,9 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._pace = BatchPace()
         if policy.event_time is not None:
             self._pace = EventTimeBatches(policy.event_time, context)
+            if policy.alignment is not None:
+                first = self.ledger.pending.first
+                self._pace = AlignedBatches(policy.event_time, context, policy.alignment, first)
         self._passes = Passes(context.journal, clock)
         self._outstanding = Outstanding(self.ledger.pending, clock)
         self._pass: Iterator[FoundFiles] | None = None
@@ -228,7 +232,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     @property
     @override
     def has_discovered(self) -> bool:
-        return self._has_discovered
+        return self._has_discovered and self._pace.is_ready
 
     # Assignment -----------------------------------------------------------------------------
 
@@ -291,6 +295,8 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def is_decided(self, room: BatchRoom) -> bool:
         """Full, or the next file in order does not fit, or nothing more comes in this run."""
+        if self._pace.is_cut_when_asked:
+            return False
         nothing_comes = self._context.bounded and self._has_discovered
         return room.is_full or len(self.ledger.pending) > 0 or nothing_comes
 
@@ -356,7 +362,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     @property
     @override
     def wants_checkpoint(self) -> bool:
-        return self._wants_checkpoint
+        return self._wants_checkpoint or self._pace.wants_checkpoint
 
     @override
     def attachments_in_use(self) -> Collection[str]:

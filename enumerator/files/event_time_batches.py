@@ -72,6 +72,21 @@ class BatchPace:
     waits = False
     """True while nothing may be planned, since something earlier may still be found."""
 
+    @property
+    def is_ready(self) -> bool:
+        """False while a question of Spark's waits for what other sources say."""
+        return True
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """True to request an empty checkpoint."""
+        return False
+
+    @property
+    def is_cut_when_asked(self) -> bool:
+        """True if no batch is decided before Spark asks for it."""
+        return False
+
     def judged(self, found: Sifted, *, ended: bool) -> Sifted:
         """Called with all that a listing finds, before it becomes pending; what of it does.
 
@@ -185,8 +200,8 @@ class EventTimeBatches(BatchPace):
     def _said(self, split: FileSplit) -> str:
         assert self._reached is not None
         return (
-            f"a file of {_shown(self._time(split))} came after files of "
-            f"{_shown(self._reached)} were taken: {split.file.path}"
+            f"a file of {shown_time(self._time(split))} came after files of "
+            f"{shown_time(self._reached)} were taken: {split.file.path}"
         )
 
     def _too_late(self, split: FileSplit) -> SourceUnavailable:
@@ -194,9 +209,9 @@ class EventTimeBatches(BatchPace):
         return SourceUnavailable(
             "a file came too late for its place in the order of event time",
             split.file.path,
-            f"a file of {_shown(self._time(split))}",
-            f"none before {_shown(self._reached - self._policy.skew)}: files of "
-            f"{_shown(self._reached)} were taken",
+            f"a file of {shown_time(self._time(split))}",
+            f"none before {shown_time(self._reached - self._policy.skew)}: files of "
+            f"{shown_time(self._reached)} were taken",
             "Move the file away, or set onLateFile to read (it comes next) or quarantine.",
         )
 
@@ -268,7 +283,7 @@ class EventTimeBatches(BatchPace):
 def said_event_time(cursors: Mapping[str, Any]) -> dict[str, Any]:
     """How far a query has come, from what its checkpoints say."""
     said: dict[str, Any] = {
-        "reached": None if cursors["reached"] is None else _shown(cursors["reached"]),
+        "reached": None if cursors["reached"] is None else shown_time(cursors["reached"]),
         "lateFiles": cursors["late"],
         "newestLateFiles": list(cursors["lateFiles"]),
     }
@@ -284,5 +299,6 @@ def _widened(span: tuple[int, int] | None, time: int) -> tuple[int, int]:
     return (time, time) if span is None else (min(span[0], time), max(span[1], time))
 
 
-def _shown(time: int) -> str:
+def shown_time(time: int) -> str:
+    """An event time for people."""
     return f"{np.datetime_as_string(np.datetime64(time, 'us'), unit='s')}Z"

@@ -65,6 +65,20 @@ class EventTimeOptions(BaseModel):
         "maxEventTimeSkew before the latest one taken: read it next, in a batch of its own time, "
         "quarantine it, or fail. Late files are counted and named in the progress.",
     )
+    alignment_group: str = Field(
+        "",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="fileOrder=eventTime: sources of one query with the same name here read in "
+        "step: none hands out a file more than maxEventTimeSkew after the earliest file that "
+        "another has not handed out. No checkpoint is cut ahead. See [Event time](event-time.md).",
+    )
+    alignment_idle_timeout: Milliseconds = Field(
+        300_000,
+        gt=0,
+        description="With alignmentGroup: a source that has nothing to read holds the others back "
+        "for so long. In an AvailableNow run it does not hold them back.",
+        json_schema_extra={"unit": "milliseconds"},
+    )
     start_at: str = Field(
         "",
         description="Read only files from here on: an event time such as 2026-01-02T03:00:00, or "

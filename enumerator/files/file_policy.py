@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .aligned_batches import Alignment
 from .discovery.api import CHUNK
 from .event_time_batches import EventTimePolicy
 from .ledger.ledger import LedgerPolicy
@@ -36,5 +37,8 @@ class FilePolicy:
 
     event_time: EventTimePolicy | None = None
     """For batches in the order of event time; `ledger` has that order, too."""
+
+    alignment: Alignment | None = None
+    """With other sources of the query; only with `event_time`."""
 
     ledger: LedgerPolicy = field(default_factory=LedgerPolicy)

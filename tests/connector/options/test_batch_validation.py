@@ -31,11 +31,14 @@ VALUES = {
     "maxEventTimeSkew": "60000",
     "onMissingEventTime": "mtime",
     "eventTimeUnit": "ms",
+    "alignmentGroup": "shop",
 }
 TOGETHER = {
     "onMissingEventTime": {"fileOrder": "eventTime"},
     "eventTimeColumn": {"fileOrder": "eventTime", "fileFormat": "parquet"},
     "eventTimeUnit": {"fileOrder": "eventTime", "fileFormat": "orc", "eventTimeColumn": "at"},
+    "alignmentGroup": {"fileOrder": "eventTime"},
+    "alignmentIdleTimeout": {"fileOrder": "eventTime", "alignmentGroup": "shop"},
     "maxEventTimeSkew": {"fileOrder": "eventTime"},
     "onLateFile": {"fileOrder": "eventTime"},
     "maxRowsPerTrigger": {"fileFormat": "parquet"},

@@ -26,6 +26,12 @@ from pyspark_sluice.errors import OptionError
             {"fileOrder": "eventTime", "eventTimeColumn": "at", "eventTimePattern": "{yyyy}"},
             "eventTimePattern: found, but nothing asks for a time in paths",
         ),
+        ({"alignmentGroup": "shop"}, "alignmentGroup: found with fileOrder=mtime"),
+        ({"alignmentIdleTimeout": "2m"}, "alignmentIdleTimeout: found with fileOrder=mtime"),
+        (
+            {"alignmentIdleTimeout": "2m", "fileOrder": "eventTime"},
+            "alignmentIdleTimeout: found without alignmentGroup",
+        ),
         ({"eventTimePattern": "{yyyy}"}, "eventTimePattern: found, but nothing asks for a time"),
         ({"fileOrder": "eventTime", "eventTimePattern": "{MM}"}, "does not name a time"),
         ({"fileOrder": "eventTime", "freshShare": "0.5"}, "no file comes before an earlier one"),

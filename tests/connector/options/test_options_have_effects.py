@@ -25,6 +25,12 @@ pytestmark = pytest.mark.slow
 TESTS = Path(__file__).resolve().parent.parent.parent
 
 ELSEWHERE = {
+    "connector/source/test_aligned_sources.py": {
+        "test_a_source_waits_for_another_until_that_is_idle_and_says_so": [
+            "alignmentGroup",
+            "alignmentIdleTimeout",
+        ],
+    },
     "connector/source/test_event_time_column.py": {
         "test_what_was_remembered_of_another_column_is_not_used": [
             "eventTimeColumn",

@@ -1,0 +1,154 @@
+"""How the sources of one query tell each other how far they are in event time.
+
+Each publishes its own position, and reads those of the others. These are messages of a run and no
+state: no source hands anything out before all sources of its run have published theirs, so what a
+dead run has left is replaced before it counts.
+
+Not here: what is decided by them (`enumerator/files/aligned_batches.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...errors import StateError
+from ..stores.contract import StateStore
+from .checksummed_json import DOCUMENT_VERSION, parsed, sealed
+from .layout import ALIGNMENT
+
+_KEPT: Final = 2
+"""Newest objects of a source that stay: who has listed one can still read it after the next."""
+
+
+_TRIES: Final = 20
+
+_LOOKS: Final = 10
+"""Looks that it takes at least to find a source idle: a process that was paused has not watched."""
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    format: int
+    position: Annotated[int | None, Field(strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another source, as far as it has said."""
+
+    name: str
+    position: int | None
+    """Microseconds since the epoch: it has handed out all files before; None: all there are."""
+
+    leaf: str
+    unchanged: float = 0.0
+    """Seconds for which this process has watched this message, by its own clock."""
+
+
+class AlignedPositions:
+    """The positions of one group; used by one source, by one thread at a time."""
+
+    def __init__(
+        self,
+        store: StateStore,
+        group: str,
+        source: str,
+        idle_after: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Touches nothing.
+
+        Args:
+            store: the directory that the state directories of all sources are in.
+            group: the name that they have in common.
+            source: the name of this one.
+            idle_after: seconds without news after which another one is idle.
+            clock: this process's own; those of others are never compared with it.
+        """
+        self.group = group
+        self.idle_after = idle_after
+        self.clock = clock
+        self._looked_at = clock()
+        self._store = store
+        self._folder = f"{ALIGNMENT}/{group}"
+        self._source = source
+        self._peers: dict[str, Peer] = {}
+
+    def is_idle(self, peer: Peer) -> bool:
+        """True if it has said nothing for so long that it holds nobody back."""
+        return peer.unchanged >= self.idle_after
+
+    def publish(self, position: int | None) -> None:
+        """Tell the others. The message before stays for who is about to read it.
+
+        A crash before it leaves the old message, one after it an old message too many, which the
+        next one deletes.
+        """
+        data = sealed({"format": DOCUMENT_VERSION, "position": position})
+        own = self._leaves().get(self._source, [])
+        number = _number_of(own[-1]) if own else 0
+        while True:
+            number += 1
+            leaf = f"{self._source}-{number:010d}.json"
+            try:
+                self._store.publish(f"{self._folder}/{leaf}", data)
+            except FileExistsError:
+                # Of an older incarnation of this source, which has not noticed yet that it is one.
+                continue
+            break
+        for old in [*own, leaf][:-_KEPT]:
+            self._store.delete(f"{self._folder}/{old}")
+
+    def look(self) -> tuple[Peer, ...]:
+        """The others of the group: one listing, and one read for each new message."""
+        for _ in range(_TRIES):
+            newest = {name: leaves[-1] for name, leaves in self._leaves().items()}
+            newest.pop(self._source, None)
+            # Otherwise it was replaced twice since it was listed.
+            with contextlib.suppress(FileNotFoundError):
+                self._peers = {name: self._peer(name, leaf) for name, leaf in newest.items()}
+                self._looked_at = self.clock()
+                return tuple(self._peers.values())
+        raise StateError(
+            "the position of an aligned source cannot be read",
+            f"{self._store.location}/{self._folder}",
+            f"objects that are listed and were not there, {_TRIES} times in a row: {newest}",
+            "a listing of what is there",
+            "Check the directory that the state is in, then restart: nothing is lost.",
+        )
+
+    def _peer(self, name: str, leaf: str) -> Peer:
+        known = self._peers.get(name)
+        if known is not None and known.leaf == leaf:
+            watched = min(self.clock() - self._looked_at, self.idle_after / _LOOKS)
+            return replace(known, unchanged=known.unchanged + watched)
+        where = f"{self._folder}/{leaf}"
+        data = self._store.read(where)
+        document = parsed(
+            _Document,
+            data,
+            f"{self._store.location}/{where}",
+            "the position of an aligned source",
+            "Delete it while no query runs: the source publishes its position when it starts.",
+        )
+        return Peer(name, document.position, leaf)
+
+    def _leaves(self) -> Mapping[str, list[str]]:
+        """Source -> its messages, oldest first."""
+        found: dict[str, list[str]] = {}
+        for leaf in sorted(self._store.list(self._folder)):
+            name, _, number = leaf.removesuffix(".json").rpartition("-")
+            if leaf.endswith(".json") and name and number.isdecimal():
+                found.setdefault(name, []).append(leaf)
+        return found
+
+
+def _number_of(leaf: str) -> int:
+    return int(leaf.removesuffix(".json").rpartition("-")[2])
