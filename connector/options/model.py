@@ -223,12 +223,12 @@ def parse_options(
         options = SluiceOptions.model_validate(known)
     except ValidationError as error:
         problems.extend(map(problem_of, error.errors()))
-    if options is not None and options.paths:
-        path = ",".join(filter(None, [options.path, joined(options.paths)]))
-        options = options.model_copy(update={"path": path, "paths": []})
+    if options is not None:
+        options = _with_one_path(options)
+        problems.extend(bad_records_problems(options, options.path))
     if options is not None and options.source == "files":
         problems.extend(_file_problems(options, path_follows=path_follows))
-        options = _dropping(_with_interval(options)) if not problems else options
+        options = _with_interval(options) if not problems else options
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
             "checkpointLocation: found nothing; expected the same path as in "
@@ -237,13 +237,21 @@ def parse_options(
         )
     if problems or options is None:
         raise OptionError(listed(problems))
-    return options
+    # Malformed records that are recorded are not in the rows.
+    update = {"mode": ParseMode.DROPMALFORMED} if options.bad_records_path else {}
+    return options.model_copy(update=update)
 
 
 def listed(problems: Iterable[str]) -> str:
     """The text of the one error that has all of them."""
     lines = "".join(f"\n  - {problem}" for problem in problems)
     return f'the options of format("sluice") do not fit:{lines}\n'
+
+
+def _with_one_path(options: SluiceOptions) -> SluiceOptions:
+    """All paths in one text, which is all that the rest has to know."""
+    path = ",".join(filter(None, [options.path, joined(options.paths)]))
+    return options.model_copy(update={"path": path, "paths": []} if options.paths else {})
 
 
 def _own_options(given: Mapping[str, str]) -> dict[str, str]:
@@ -258,13 +266,6 @@ def _own_options(given: Mapping[str, str]) -> dict[str, str]:
             # The model says of the name what is wrong with it, or `_file_problems` of the class.
             return {}
     return {}
-
-
-def _dropping(options: SluiceOptions) -> SluiceOptions:
-    """Malformed records that are recorded are not in the rows."""
-    if not options.bad_records_path:
-        return options
-    return options.model_copy(update={"mode": ParseMode.DROPMALFORMED})
 
 
 def _with_interval(options: SluiceOptions) -> SluiceOptions:
@@ -300,7 +301,6 @@ def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[st
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
     yield from landing_problems(options, options.path)
-    yield from bad_records_problems(options, options.path)
     yield from _in_place_problems(options)
 
 

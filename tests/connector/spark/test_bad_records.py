@@ -23,7 +23,7 @@ from pyspark_sluice.connector.spark.batch_reader import SluiceBatchReader
 from pyspark_sluice.connector.spark.stream_reader import SluiceStreamReader
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.api import SCHEMA_LEFT_OUT, LeftOut
-from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.landing import bad_records
 from pyspark_sluice.reader.landing.place import place_of
@@ -170,7 +170,7 @@ def test_a_batch_that_is_read_again_records_nothing_again(begin, tmp_path):
     assert stream.read() == once
     assert len(recorded(tmp_path / "bad")) == 20
     (part,) = stream.parts
-    commits = ReaderCommits(open_store(str(tmp_path / "state")))
+    commits = ReaderCommits(open_store(part.state))
     commit = commits.find(part.parts[0].checkpoint.ref, part.reader)
     assert commit is not None
     assert [(Path(f.path).is_file(), f.records) for f in commit.bad_records] == [(True, 20)]
@@ -289,6 +289,19 @@ def test_options_that_contradict_it_are_refused(options, expected):
     given = {"path": "/data/in", "badRecordsPath": "/data/bad", "stateLocation": "/s", **options}
     with pytest.raises(OptionError, match=expected):
         parse_options(given, streaming=True)
+
+
+def test_a_source_of_the_user_s_gets_the_mode_that_the_option_sets():
+    given = {"source": "own:Source", "badRecordsPath": "/bad", "stateLocation": "/s"}
+    assert parse_options(given, streaming=True).mode == "DROPMALFORMED"
+    with pytest.raises(OptionError, match="found with mode=PERMISSIVE"):
+        parse_options({**given, "mode": "PERMISSIVE"}, streaming=True)
+
+
+def test_a_format_without_malformed_records_takes_it_for_bad_files():
+    given = {"path": "/in", "badRecordsPath": "/bad", "stateLocation": "/s"}
+    for name in FileFormatName:
+        parse_options({**given, "fileFormat": name.value}, streaming=True)
 
 
 def test_a_place_that_cannot_take_files_is_refused_with_the_option_named(begin, tmp_path):
