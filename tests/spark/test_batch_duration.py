@@ -53,21 +53,6 @@ def _report(query):
     return _json(query.lastProgress)["sources"][0]["latestOffset"]["batchDuration"]
 
 
-def test_batches_are_measured_and_sized_by_what_was_learned(lake):
-    """How near they come to the target is tested without Spark, by a clock of the test's own."""
-    land(lake, 0, 60)
-    query = start(lake, {"availableNow": True}, maxFilesPerTrigger=10)
-    assert query.awaitTermination(PATIENCE)
-    found = batches(query)
-    assert sum(files for files, _ in found) == 60
-    report = _report(query)
-    assert report["targetSeconds"] == TARGET
-    assert report["batchesMeasured"] >= len(found) - 2
-    # Without the time that Spark takes between them.
-    assert 0 < report["lastSeconds"] <= max(seconds for _, seconds in found) + 0.5
-
-
-@pytest.mark.sweep  # It takes a minute, and a machine that does nothing else.
 def test_batches_come_to_take_as_long_as_the_target_and_a_restart_remembers(lake, until):
     land(lake, 0, 400)
     query = start(lake, {"availableNow": True}, maxFilesPerTrigger=150)

@@ -21,40 +21,43 @@ def report_of(query):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "mode", ["delete", "archive", pytest.param("off", marks=pytest.mark.sweep)]
-)
-def test_each_mode_keeps_every_row_and_touches_only_what_is_complete(lake, mode):
-    lake.land("bad.json", range(0), folder="day=1").write_text("{\n")
-    options = {
-        "cleanSource": mode,
-        "cleanSourceWhileRetained": "true",
-        "sourceArchiveDir": str(lake.source.parent / "old"),
-        "maxFilesPerTrigger": "3",
-        "mode": "FAILFAST",
-        "onSplitError": "return",
-    }
-    for run in range(2):
-        for number in range(4):
-            first = 100 * run + 10 * number
-            lake.land(f"{run}{number}.json", range(first, first + 10), folder="day=1")
-        report = report_of(lake.drain(**options))
-    lost, doubled = lake.landed - lake.ingested(), lake.ingested() - lake.landed
-    assert (lost, doubled) == (Counter(), Counter())
-    whole = {f"day=1/{run}{number}.json" for run in range(2) for number in range(4)}
-    left, archived = names(lake.source), names(lake.source.parent / "old")
-    if mode == "off":
-        assert left == {*whole, "day=1/bad.json"}
-        assert "cleaned" not in report
-        return
-    # Of the last run the last batch is not known to be complete before the next one.
-    assert {"day=1/bad.json"} < left
-    assert len(left) <= 4
-    assert report["cleaned"]["files"] >= 4
-    assert report["cleaned"]["failing"] == 0
-    assert archived == (whole - left if mode == "archive" else set())
-    lake.drain(**options)
-    assert names(lake.source) == {"day=1/bad.json"}
+def test_each_mode_keeps_every_row_and_touches_only_what_is_complete(lake, spark, tmp_path):
+    lakes = {}
+    for mode in ("off", "delete", "archive"):
+        root = tmp_path / mode
+        root.mkdir()
+        lakes[mode] = type(lake)(spark, root)
+    for mode, lake in lakes.items():  # noqa: PLR1704 - one after the other
+        lake.land("bad.json", range(0), folder="day=1").write_text("{\n")
+        options = {
+            "cleanSource": mode,
+            "cleanSourceWhileRetained": "true",
+            "sourceArchiveDir": str(lake.source.parent / "old"),
+            "maxFilesPerTrigger": "3",
+            "mode": "FAILFAST",
+            "onSplitError": "return",
+        }
+        for run in range(2):
+            for number in range(4):
+                first = 100 * run + 10 * number
+                lake.land(f"{run}{number}.json", range(first, first + 10), folder="day=1")
+            report = report_of(lake.drain(**options))
+        lost, doubled = lake.landed - lake.ingested(), lake.ingested() - lake.landed
+        assert (lost, doubled) == (Counter(), Counter())
+        whole = {f"day=1/{run}{number}.json" for run in range(2) for number in range(4)}
+        left, archived = names(lake.source), names(lake.source.parent / "old")
+        if mode == "off":
+            assert left == {*whole, "day=1/bad.json"}
+            assert "cleaned" not in report
+            continue
+        # Of the last run the last batch is not known to be complete before the next one.
+        assert {"day=1/bad.json"} < left
+        assert len(left) <= 4
+        assert report["cleaned"]["files"] >= 4
+        assert report["cleaned"]["failing"] == 0
+        assert archived == (whole - left if mode == "archive" else set())
+        lake.drain(**options)
+        assert names(lake.source) == {"day=1/bad.json"}
 
 
 @pytest.mark.spark

@@ -21,14 +21,14 @@ from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.examples.recipes import delta
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.spark_home import quick_java_options
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 RECIPES = Path(delta.__file__).parent
+# Machines that live for seconds: thorough compilation does not pay.
 QUICK = {
     "SPARK_HOME": _find_spark_home(),
     "SPARK_LOCAL_IP": "127.0.0.1",
-    "JDK_JAVA_OPTIONS": quick_java_options(),
+    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
 }
 
 
