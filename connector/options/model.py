@@ -1,7 +1,4 @@
-"""All options as one frozen model, and the one error that lists everything wrong with a call.
-
-Not here: what the options of discovery and of reading mean; those rooms declare them.
-"""
+"""All options as one frozen model, and the one error that lists everything wrong with a call."""
 
 from __future__ import annotations
 

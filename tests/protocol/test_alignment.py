@@ -1,4 +1,4 @@
-"""Several sources of one query in step, whatever happens to it, and a proof that the test sees."""
+"""Several sources of one query in step, through failures, and a proof that the test sees them."""
 
 from __future__ import annotations
 
