@@ -11,7 +11,7 @@ author = "the authors of pyspark-sluice"
 root_doc = "docs/index"
 
 extensions = ["myst_parser"]
-include_patterns = ["docs/*.md", "checkpoint_meta/FORMAT.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+include_patterns = ["docs/*.md", "checkpoint_meta/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 # Folders that hold no page; Sphinx would walk through all of them.
 exclude_patterns = [
     *(".*", "build", "benchmarks", "connector", "enumerator", "examples", "reader", "tests"),

@@ -70,6 +70,7 @@ def idioms(text: str) -> list[str]:
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "checkpoint_meta" / "FORMAT.md",
+        ROOT / "checkpoint_meta" / "OBJECTS.md",
         *sorted((ROOT / "docs").glob("*.md")),
     ],
     ids=lambda page: page.name,

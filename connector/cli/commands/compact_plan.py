@@ -1,7 +1,7 @@
 """`sluice compact`: what is compacted, and what it comes to.
 
 Not here: how (`enumerator/offline/compaction.py`), and whether a query is at work
-(`owner.py`).
+(`views/owner.py`).
 """
 
 from __future__ import annotations
