@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.report.writer import write_report
+
 from . import flights
 from .comparison import compare
 from .driver import Driver
 from .lander import Lander
 from .watch import Watch
+
+HOME = Path(__file__).resolve().parent.parent.parent / "build" / "demo"
 
 KILL_AFTER = 5
 """Batches done before the kill."""
@@ -140,11 +145,27 @@ class Demo:
 
 
 def main() -> int:
-    """Run in a temporary folder that is removed afterwards."""
+    """Run in `build/demo`, where everything stays until the next run."""
     print("preparing the flights of New York, 2013, as one JSON file for each day", flush=True)
     days = list(flights.days(flights.read()))
-    with tempfile.TemporaryDirectory(prefix="sluice-demo-", ignore_cleanup_errors=True) as home:
-        return 0 if Demo(Path(home), days).run() else 1
+    shutil.rmtree(HOME, ignore_errors=True)
+    HOME.mkdir(parents=True)
+    if not Demo(HOME, days).run():
+        return 1
+    print(said_next(HOME), flush=True)
+    return 0
+
+
+def said_next(home: Path) -> str:
+    """Write the report, and say what there is to look at."""
+    state = open_store(str(home / "checkpoint" / "sluice" / "source"))
+    report = write_report(state, home / "report.html")
+    return (
+        f"\nthe table    {home / 'sink'} (Parquet: spark.read.parquet)\n"
+        f"the report   {report} (open it in a browser)\n"
+        f"the state    sluice status {home / 'checkpoint'}\n"
+        "next         docs/getting-started.md, your own files; docs/index.md, everything else"
+    )
 
 
 if __name__ == "__main__":

@@ -10,13 +10,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import make_file_lister
 from pyspark_sluice.errors import FileChangedError, FileVanishedError
-from pyspark_sluice.reader.files.io.source_file import (
-    open_file,
-    open_native,
-    present_version,
-    read_each,
-    read_whole,
-)
+from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 
 pytestmark = pytest.mark.slow
@@ -50,7 +44,7 @@ def test_hidden_names_directories_and_empty_objects_are_told_apart(bucket):
     found = bucket.found()
     assert [file.path for file in found] == [f"{begin}in/a", f"{begin}in/day=1/b"]
     assert all(file.size == 3 and file.etag for file in found)
-    assert read_each(found, bucket.options) == [b"abc", b"abc"]
+    assert contents(found, bucket.options) == [b"abc", b"abc"]
     (one,) = bucket.found("in/_hidden")
     assert one.path == f"{begin}in/_hidden"
 
@@ -58,7 +52,7 @@ def test_hidden_names_directories_and_empty_objects_are_told_apart(bucket):
 def test_a_small_file_is_one_request(bucket):
     bucket.put("in/a", b"abc")
     (file,) = bucket.found()
-    counted = bucket.server.counted(lambda: read_whole(file, bucket.options))
+    counted = bucket.server.counted(SourceFile(file, bucket.options).content)
     assert counted == {"GET": 1}
 
 
@@ -66,11 +60,11 @@ def test_a_file_is_read_in_stretches_and_anywhere(bucket):
     data = bytes(range(251)) * 80_000
     bucket.put("in/large", data)
     (file,) = bucket.found()
-    with open_file(file, bucket.options) as opened:
+    with SourceFile(file, bucket.options).opened() as opened:
         for position, count in ((0, 10), (10, 9_000_000), (15_000_000, 100), (20_079_990, 99)):
             assert opened.read_at(position, count) == data[position : position + count]
         assert opened.read_at(len(data), 5) == b""
-    assert read_whole(file, bucket.options) == data
+    assert SourceFile(file, bucket.options).content() == data
 
 
 def test_parquet_is_read_and_another_version_is_named_within(bucket):
@@ -79,12 +73,12 @@ def test_parquet_is_read_and_another_version_is_named_within(bucket):
     pq.write_table(table, sink)
     bucket.put("in/a.parquet", sink.getvalue().to_pybytes())
     (file,) = bucket.found()
-    with open_native(file, bucket.options) as opened:
+    with SourceFile(file, bucket.options).native() as opened:
         assert pq.read_table(opened).equals(table)
     bucket.put("in/a.parquet", b"x" * file.size)
     with (
         pytest.raises(FileChangedError, match="ETag"),
-        open_native(file, bucket.options) as opened,
+        SourceFile(file, bucket.options).native() as opened,
     ):
         pq.read_table(opened)
 
@@ -98,15 +92,15 @@ def test_a_file_in_another_version_is_refused(bucket, now):
     for version in (file, FileVersion(file.path, 3, file.modified)):
         if version.etag or len(now) != 3:
             with pytest.raises(FileChangedError, match=f"in/a; found {found}"):
-                read_whole(version, bucket.options)
+                SourceFile(version, bucket.options).content()
     if now:
-        assert present_version(file, bucket.options).size == len(now)
+        assert SourceFile(file, bucket.options).present_version().size == len(now)
 
 
 def test_a_file_that_is_gone_is_named(bucket):
     bucket.put("in/a", b"abc")
     (file,) = bucket.found()
     bucket.server.remove(bucket.name, "in/a")
-    for action in (read_whole, present_version):
+    for action in (SourceFile.content, SourceFile.present_version):
         with pytest.raises(FileVanishedError, match="in/a"):
-            action(file, bucket.options)
+            action(SourceFile(file, bucket.options))
