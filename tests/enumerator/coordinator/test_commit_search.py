@@ -114,10 +114,11 @@ def test_a_savepoint_s_commits_are_looked_for_by_name_too():
 
 
 def test_the_first_record_of_an_abandoned_reader_stays():
-    commits = ReaderCommits(MemoryStateStore())
+    store = MemoryStateStore()
+    commits = ReaderCommits(store)
     for attempt in range(3):
         commits.abandon(
             Abandonment(checkpoint=1, epoch=1, reader=4, attempt=attempt, reported=attempt)
         )
-    ((_, data),) = commits._store.objects.items()
+    ((_, data),) = store.objects.items()
     assert b'"attempt": 0' in data
