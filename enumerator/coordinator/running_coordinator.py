@@ -203,7 +203,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def _await_discovery(self, unlimited: bool) -> None:
         # A batch waits while there is nothing for it and the first discovery goes on, so that a
-        # long trigger interval begin with an empty one; one without limits waits for all there is.
+        # long trigger interval does not begin with an empty one. One without limits waits for all
+        # there is.
         deadline = time.monotonic() + self.settings.discovery_timeout
         with self._lock:
             if unlimited:

@@ -178,7 +178,8 @@ class AlignedBatches(EventTimeBatches):
     @property
     @override
     def wants_checkpoint(self) -> bool:
-        return bool(self._behind) and (self._context.bounded or self._first_cut is None)
+        is_due = self._context.bounded or self._first_cut is None
+        return bool(self._behind) and self.is_ready and is_due
 
     @property
     @override

@@ -46,13 +46,13 @@ class RawCommits:
     """Reader commits, straight from the objects."""
 
     def __init__(self, store: MemoryStateStore) -> None:
-        self._store = store
+        self.store = store
         self._parsed: dict[str, Verdicts] = {}
 
     def of(self, ref: CheckpointRef, reader: int) -> Verdicts | None:
         name = f"readers/{ref.checkpoint:010d}-{ref.epoch:010d}/{reader:05d}.json"
         if name not in self._parsed:
-            data = self._store.objects.get(name)
+            data = self.store.objects.get(name)
             if data is None:
                 return None
             document = json.loads(data)

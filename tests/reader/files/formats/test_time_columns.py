@@ -21,6 +21,7 @@ from pyspark_sluice.errors import (
 )
 from pyspark_sluice.reader.files.formats import time_columns
 from pyspark_sluice.reader.files.formats.registry import format_class
+from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
 
 FIRST = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
@@ -194,7 +195,7 @@ def test_of_a_large_file_only_the_footer_is_read(tmp_path, monkeypatch, columns)
     times = pa.array(range(begin, begin + rows), pa.timestamp("us", "UTC"))
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({**names, "at": times}), path, compression="none")
-    opened, reads = time_columns.open_file, []
+    opened, reads = SourceFile.opened, []
 
     class Watched:
         def __init__(self, source):
@@ -205,11 +206,11 @@ def test_of_a_large_file_only_the_footer_is_read(tmp_path, monkeypatch, columns)
             return self._source.read_at(position, count)
 
     @contextmanager
-    def watching(*arguments):
-        with opened(*arguments) as source:
+    def watching(file):
+        with opened(file) as source:
             yield Watched(source)
 
-    monkeypatch.setattr(time_columns, "open_file", watching)
+    monkeypatch.setattr(SourceFile, "opened", watching)
     assert span(path) == (begin, begin + rows - 1)
     size = path.stat().st_size
     footer = int.from_bytes(path.read_bytes()[-8:-4], "little") + 8
