@@ -22,7 +22,6 @@ class Bars(NamedTuple):
 
 
 LEFT, TOP, ROW, WIDTH = 250, 62, 26, 560
-LOW, HIGH = 0.25, 32.0
 
 HEAD = "Speedup over Spark's file source (higher is better, 1 is equal)"
 STYLE = """
@@ -40,10 +39,11 @@ STYLE = """
 
 
 def chart(bars: list[Bars], measured: str) -> str:
-    """Two bars a shape, from 1 to its speedup, on a logarithmic axis.
+    """Two bars a shape, from 1 to its speedup, on a logarithmic axis between powers of two.
 
     `measured` is a line below them: when, and on which machine.
     """
+    axis = _axis([speedup for bar in bars for speedup in (bar.table, bar.rows)])
     height = TOP + ROW * len(bars) + 56
     bottom = TOP + ROW * len(bars)
     width = LEFT + WIDTH + 40
@@ -59,8 +59,9 @@ def chart(bars: list[Bars], measured: str) -> str:
         '<rect class="rows" x="160" y="38" width="12" height="10"/>',
         '<text x="178" y="47">as rows</text>',
     ]
-    for value in (0.25, 0.5, 1, 2, 4, 8, 16, 32):
-        kind, x = "one" if value == 1 else "grid", _x(value)
+    for power in axis:
+        value = 2.0**power
+        kind, x = "one" if value == 1 else "grid", _x(value, axis)
         parts += [
             f'<line class="{kind}" x1="{x}" x2="{x}" y1="{TOP - 6}" y2="{bottom}"/>',
             f'<text class="mid" x="{x}" y="{bottom + 18}">{value:g}</text>',
@@ -69,21 +70,27 @@ def chart(bars: list[Bars], measured: str) -> str:
         y = TOP + ROW * number
         parts += [
             f'<text class="end" x="{LEFT - 10}" y="{y + 14}">{escape(shape)}</text>',
-            _bar("table", y, table),
-            _bar("rows", y + 10, rows),
+            _bar("table", y, table, axis),
+            _bar("rows", y + 10, rows, axis),
         ]
     note = f'<text class="note" x="20" y="{height - 12}">{escape(measured)}</text>'
     return "\n".join([*parts, note, "</svg>", ""])
 
 
-def _bar(kind: str, y: int, value: float) -> str:
-    left, right = sorted((_x(1), _x(value)))
+def _axis(speedups: list[float]) -> range:
+    """Powers of two around all speedups and 1."""
+    powers = [0.0, *map(math.log2, speedups)]
+    return range(math.floor(min(powers)), math.ceil(max(powers)) + 1)
+
+
+def _bar(kind: str, y: int, value: float, axis: range) -> str:
+    left, right = sorted((_x(1, axis), _x(value, axis)))
     return (
         f'<rect class="{kind}" x="{left}" y="{y}" width="{round(right - left, 1)}" height="9">'
         f"<title>{value:.3g} times</title></rect>"
     )
 
 
-def _x(value: float) -> float:
-    share = math.log(value / LOW) / math.log(HIGH / LOW)
+def _x(value: float, axis: range) -> float:
+    share = (math.log2(value) - axis[0]) / max(1, axis[-1] - axis[0])
     return round(LEFT + WIDTH * share, 1)

@@ -64,7 +64,7 @@ def into_tables(bench: Bench, chosen: str = "") -> Iterator[Result]:
 
 def into_delta(bench: Bench, shape: Shape) -> Result:
     """One shape into Delta."""
-    runs = _measured(bench, bench.data.shape(shape), shape)
+    runs = _measured(bench, bench.data.shape(shape), shape, kinds=("delta", "spark"))
     return _result(f"{shape.file_format}, {shape.name}", "delta", runs)
 
 
@@ -77,13 +77,18 @@ def small_into_tables(bench: Bench) -> Iterator[Result]:
 
 
 def _measured(
-    bench: Bench, folder: Path, shape: Shape, turns: int | None = None, warm_ups: int = _WARM_UPS
+    bench: Bench,
+    folder: Path,
+    shape: Shape,
+    turns: int | None = None,
+    warm_ups: int = _WARM_UPS,
+    kinds: tuple[str, ...] = ("parquet", "delta", "spark"),
 ) -> Mapping[str, list[_Run]]:
     options = {"mode": "PERMISSIVE", **shape.options}
     if shape.file_format not in ("csv", "json"):
         options = dict(shape.options)
     read = Input(folder, shape.schema, shape.file_format, options)
-    runs: dict[str, list[_Run]] = {"parquet": [], "delta": [], "spark": []}
+    runs: dict[str, list[_Run]] = {kind: [] for kind in kinds}
     digests = {}
     for turn in range(warm_ups + (turns or bench.runs)):
         for kind, done in runs.items():

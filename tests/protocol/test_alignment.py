@@ -58,9 +58,18 @@ def run(hours, moves, skew, files, bounded, slow, pace=AlignedBatches):
     query.run_to_end()
 
 
-@given(**RUNS)
-def test_no_row_is_lost_or_doubled_and_no_source_runs_ahead(**course):
-    run(**course)
+def test_no_row_is_lost_or_doubled_and_no_source_runs_ahead():
+    profile = settings()
+    # A course takes seconds: a regression test has a few, a search by night all of them.
+    is_search = profile.max_examples > 100
+    examples = profile.max_examples if is_search else profile.max_examples // 3
+
+    @settings(profile, max_examples=examples)
+    @given(**RUNS)
+    def search(**course):
+        run(**course)
+
+    search()
 
 
 def test_a_process_that_was_paused_does_not_find_the_others_idle():

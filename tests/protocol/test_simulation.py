@@ -21,7 +21,7 @@ def test_every_row_is_read_exactly_once_whatever_happens():
     is_search = profile.max_examples > 100
     examples = settings(
         profile,
-        max_examples=(20 if is_search else 4) * profile.max_examples,
+        max_examples=(20 if is_search else 2) * profile.max_examples,
         stateful_step_count=50 if is_search else 20,
         suppress_health_check=_CHECKS,
     )

@@ -76,6 +76,11 @@ class Bucket:
         return {key: self.server.get(self.name, key) for key in self.server.keys(self.name, prefix)}
 
 
+@pytest.mark.parametrize(
+    "any_server",
+    ["s3", *(pytest.param(name, marks=pytest.mark.sweep) for name in ("google", "azure"))],
+    indirect=True,
+)
 def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(
     any_server, any_bucket, lake, capfd
 ):

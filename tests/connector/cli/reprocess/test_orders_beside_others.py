@@ -9,6 +9,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanedMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
@@ -95,6 +96,8 @@ def test_cleaning_up_waits_until_a_file_was_read_once_more(query, capsys):
     await_gone(query, "more2.json")
     assert (query.data / "a.json").exists()
     assert query.batch() == [1]
+    # What was cleaned after the last mark would be looked for once more.
+    wait_until(lambda: marked_files(query) == 4)
     # A crash, and the mark that was made says nothing of it either.
     query.restart()
     for at in range(3):
@@ -103,6 +106,12 @@ def test_cleaning_up_waits_until_a_file_was_read_once_more(query, capsys):
         query.coordinator.commit(query.done)
     await_gone(query, "a.json")
     assert query.coordinator.report()["cleaned"]["gone"] == 0
+
+
+def marked_files(query):
+    """How many files were cleaned up by what the newest mark says."""
+    marks = CleanedMarks(query.store, 1).found()
+    return marks[0].state["done"]["files"] if marks else 0
 
 
 def await_gone(query, name):
