@@ -96,7 +96,7 @@ def test_cleaning_up_waits_until_a_file_was_read_once_more(query, capsys):
     await_gone(query, "more2.json")
     assert (query.data / "a.json").exists()
     assert query.batch() == [1]
-    # What was cleaned after the last mark would be looked for once more.
+    # What was cleaned after the last mark would be looked for again.
     wait_until(lambda: marked_files(query) == 4)
     # A crash, and the mark that was made says nothing of it either.
     query.restart()
