@@ -100,13 +100,13 @@ class Query:
 @pytest.fixture
 def footers(monkeypatch):
     """Paths of the files of which a footer was read for its times, in order."""
-    read, opened = [], time_columns.open_file
+    read, opened = [], time_columns.SourceFile
 
     def watching(file, storage):
         read.append(file.path)
         return opened(file, storage)
 
-    monkeypatch.setattr(time_columns, "open_file", watching)
+    monkeypatch.setattr(time_columns, "SourceFile", watching)
     return read
 
 
