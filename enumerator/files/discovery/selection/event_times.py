@@ -19,6 +19,7 @@ from typing_extensions import override
 from .....checkpoint_meta.documents.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import shown_path
 from .....errors import SourceUnavailable
+from .name_patterns import without_retries
 
 Moment: TypeAlias = Callable[[str], int]
 """Text such as 2026-01-02T03:00:00 -> microseconds since the epoch, in the zone of the paths."""
@@ -59,11 +60,12 @@ def pattern_expression(pattern: str) -> re.Pattern[str]:
     Raises:
         ValueError: the pattern names no time.
     """
-    pieces, seen = [], list[str]()
+    pieces, seen = [r"(?<!\d)"], list[str]()
     for match in _FIELD.finditer(pattern):
         name, text = match[1], match[2]
         if name is None:
-            pieces.append(re.escape(text).replace(r"\*", "[^/]*?"))
+            first, *others = map(re.escape, text.split("*"))
+            pieces = [*pieces[:-1], pieces[-1] + first, *others]
             continue
         if name not in _DIGITS or name in seen:
             known = ", ".join(f"{{{field}}}" for field in _DIGITS)
@@ -71,14 +73,15 @@ def pattern_expression(pattern: str) -> re.Pattern[str]:
             message = f"a pattern in which {{{name}}} {problem}; expected each field once at most"
             raise ValueError(message)
         seen.append(name)
-        pieces.append(f"(?P<{name}>{_DIGITS[name]})")
+        pieces[-1] += f"(?P<{name}>{_DIGITS[name]})"
     if not seen or sorted(seen, key=list(_DIGITS).index) != list(_DIGITS)[: len(seen)]:
         message = (
             "a pattern that does not name a time; expected {yyyy}, with {MM} where {dd} is, {dd} "
             "where {HH} is, and so on: {yyyy}/{MM}/{dd}/{HH}"
         )
         raise ValueError(message)
-    return re.compile(rf"(?<!\d){''.join(pieces)}(?!\d)")
+    pieces[-1] += r"(?!\d)"
+    return re.compile(without_retries(pieces, "[^/]"))
 
 
 class FileTimes(Protocol):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import regex
@@ -99,20 +99,22 @@ def glob_pattern(glob: str) -> Pattern:
         in_set = character == "[" or (in_set and character != "]")
     if in_set or groups:
         raise ValueError(f"an open {'[' if in_set else '{'} in {glob!r}")
-    return _compiled(_without_retries(parts), glob)
+    expression = "".join(parts)
+    if {"(?:", "["}.isdisjoint(parts):
+        *pieces, last = "\0".join(parts).replace(_WILD["*"], "\1").replace("\0", "").split("\1")
+        expression = without_retries([*pieces, rf"{last}\Z"], _WILD["?"])
+    return _compiled(expression, glob)
 
 
-def _without_retries(parts: list[str]) -> str:
-    """The expression, in which each `*` takes what leads to the first match of what follows it.
+def without_retries(pieces: Sequence[str], character: str) -> str:
+    """The expression of these pieces, with any number of `character` between each two.
 
-    So a name that does not match is seen in one pass. Alternatives and sets may be tried again, in
-    bounded time.
+    As few as lead to the first match of the next piece, and no others are tried: a name that does
+    not match is seen in one pass from each place where the first piece matches. That finds what
+    trying all would find, as long as a piece has one length only.
     """
-    if not {"(?:", "["}.isdisjoint(parts) or parts.count(_WILD["*"]) < 2:
-        return "".join(parts)
-    first, *middle, last = "\0".join(parts).replace(_WILD["*"], "\1").split("\1")
-    inner = "".join(f"(?>.*?{part})" for part in middle if part.strip("\0"))
-    return f"{first}{inner}.*{last}".replace("\0", "")
+    first, *others = pieces
+    return first + "".join(f"(?>{character}*?{piece})" for piece in others)
 
 
 class BoundedPattern:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.enumerator.files.discovery.selection.event_times import pattern_expression
 from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import (
     PATTERN_SECONDS,
     NameRule,
@@ -86,3 +90,26 @@ def test_many_stars_take_one_pass_over_a_name():
 )
 def test_stars_match_what_they_did(glob, name, matches):
     assert bool(glob_pattern(glob).fullmatch(name)) is matches
+
+
+@pytest.mark.parametrize("stars", [3, 4, 40])
+def test_many_stars_of_a_pattern_for_times_take_one_pass_over_a_path(stars):
+    expression = pattern_expression("*-" * stars + "{yyyy}")
+    began = time.process_time()
+    assert expression.search("-" * 1000 + "x") is None
+    assert time.process_time() - began < PATTERN_SECONDS
+    assert expression.search("-" * 1000 + "2026")
+
+
+_TEXTS = ("2026", "01", "12", "1", "-", "a", "/")
+
+
+@given(
+    st.lists(st.sampled_from(["*", "*", "1", "-", "a/", "/"]), max_size=6),
+    st.lists(st.sampled_from(_TEXTS), max_size=12).map("".join),
+)
+def test_stars_of_a_pattern_for_times_find_what_trying_all_would_find(pieces, path):
+    usual = "".join("[^/]*?" if piece == "*" else re.escape(piece) for piece in pieces)
+    expected = re.search(rf"(?<!\d)(\d{{4}}){usual}(0[1-9]|1[0-2])(?!\d)", path)
+    found = pattern_expression(f"{{yyyy}}{''.join(pieces)}{{MM}}").search(path)
+    assert (found and found.groups()) == (expected and expected.groups())
