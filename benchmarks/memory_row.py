@@ -188,6 +188,11 @@ def _csv(row: dict[str, Any]) -> str:
     return f'{row["id"]},"{row["name"]}",{row["value"]}\n'
 
 
+def _xml(row: dict[str, Any]) -> str:
+    fields = (f"<{name}>{value}</{name}>" for name, value in row.items())
+    return f"<r>{''.join(fields)}</r>\n"
+
+
 def _broken_csv(row: dict[str, Any]) -> str:
     return f'{row["id"]},"{row["name"]}\nof two lines",{row["value"]}\n'
 
@@ -201,6 +206,7 @@ _KINDS: dict[str, tuple[Callable[[Path, int], None], dict[str, Any]]] = {
     "json document": (_document, {"file_format": "json", "multi_line": True}),
     "csv": (_text(_csv), {"file_format": "csv"}),
     "csv multiline": (_text(_broken_csv), {"file_format": "csv", "multi_line": True}),
+    "xml": (_text(_xml), {"file_format": "xml", "row_tag": "r"}),
     "text": (_text(_csv), {"file_format": "text"}),
     "json gzip": (_text(_json, _gzip), {"file_format": "json", "compression": "gzip"}),
     "json bzip2": (_text(_json, bz2.open), {"file_format": "json", "compression": "bzip2"}),
@@ -251,6 +257,7 @@ _LONGEST: dict[str, tuple[Callable[[Path, int], None], dict[str, Any]]] = {
     ),
     "csv": (_one(b"1,", b",2\n"), {"file_format": "csv"}),
     "csv multiline": (_one(b'1,"a\n', b'",2\n'), {"file_format": "csv", "multi_line": True}),
+    "xml": (_one(b"<r><name>", b"</name></r>"), {"file_format": "xml", "row_tag": "r"}),
     "text": (_one(b"", b"\n"), {"file_format": "text"}),
     "text wholetext": (_one(b"", b"\n"), {"file_format": "text", "wholetext": True}),
     "parquet": (_one_row(pq.write_table), {"file_format": "parquet"}),

@@ -89,7 +89,8 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         16 * 1024 * 1024,
         ge=64 * 1024,
         le=1024 * 1024 * 1024,
-        description="Input bytes decoded at a time; a reader holds a few times this.",
+        description="Input bytes decoded at a time; for what a reader holds see "
+        "[Memory](memory.md#the-bound).",
         json_schema_extra=_BYTES,
     )
     max_record_bytes: ByteSize = Field(
@@ -98,8 +99,8 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         le=1024 * 1024 * 1024,
         description=(
             "Longest record, document, row or block that is read, decompressed. A longer one "
-            "is refused, and the error names it; a reader of a record this long holds a few "
-            "times as much."
+            "is refused, and the error names it; for what a reader holds see "
+            "[Memory](memory.md#the-bound)."
         ),
         json_schema_extra=_BYTES,
     )
