@@ -5,7 +5,7 @@ Not here: when that happens (the coordinator, in the background).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from ..errors import StateCorruptError, StateMissingError
 from .documents.attachments import Attachments
@@ -47,12 +47,12 @@ class Retention:
         self._attachments = attachments
         self._in_use = in_use
         self._headers: dict[CheckpointRef, CheckpointHeader] = {}
-        """Of the checkpoints that the last walk came by."""
+        """Of the checkpoints that the last walk came by; they do not change."""
         self._referred: dict[CheckpointRef, frozenset[str]] = {}
         """What bases refer to."""
 
     def prune(self, head: CheckpointRef, retained: int, younger_than: int | None = None) -> None:
-        """Delete what no restore of `head` or of the `retained` checkpoints before it can need.
+        """Delete what neither `head` nor any of the `retained` checkpoints before it needs.
 
         Checkpoints cut after `younger_than` (microseconds since the epoch) are retained as well.
         Only what lies below the newest base on their chain goes, and older bases last, so a crash
@@ -63,22 +63,27 @@ class Retention:
         Raises:
             FencedError: by way of `check_still_ours`; what was to go stays.
         """
-        oldest, floor = self.oldest_and_floor(head, retained, younger_than)
+        oldest = self.oldest(head, retained, younger_than)
+        floor = self._floor(oldest) if oldest is not None else None
         if oldest is not None and floor is not None:
+            self._headers = {ref: of for ref, of in self._headers.items() if ref >= floor}
             self._prune_below(oldest, floor)
         self._prune_attachments()
 
     def _prune_below(self, oldest: CheckpointRef, floor: CheckpointRef) -> None:
-        old = [r for r in refs_in(self._store.list(READERS)) if r.checkpoint < oldest.checkpoint]
-        commits = self._commits_go(old) if old else ()
-        for ref in self._history.checkpoints():
-            if ref.checkpoint <= floor.checkpoint and ref.checkpoint < oldest.checkpoint:
-                self._delete(checkpoint_object(ref), ref.epoch)
+        def old(refs: Iterable[CheckpointRef]) -> list[CheckpointRef]:
+            # Whatever has its object has its commits: a query may start from it.
+            below = (ref for ref in refs if ref.checkpoint <= floor.checkpoint)
+            return [ref for ref in below if ref.checkpoint < oldest.checkpoint]
+
+        commits = old(refs_in(self._store.list(READERS)))
+        commits = list(self._commits_go(commits)) if commits else []
+        for ref in old(self._history.checkpoints()):
+            self._delete(checkpoint_object(ref), ref.epoch)
         for ref in commits:
             self._delete(f"{READERS}/{ref.name}", ref.epoch)
-        for ref in refs_in(self._store.list(ABANDONED)):
-            if ref.checkpoint < oldest.checkpoint:
-                self._delete(f"{ABANDONED}/{ref.name}", ref.epoch)
+        for ref in old(refs_in(self._store.list(ABANDONED))):
+            self._delete(f"{ABANDONED}/{ref.name}", ref.epoch)
         for ref in self._history.bases():
             if ref.checkpoint <= floor.checkpoint and ref != floor:
                 self._delete(base_object(ref), ref.epoch)
@@ -88,34 +93,56 @@ class Retention:
             self._check_still_ours()
             self._store.delete(name)
 
-    def oldest_and_floor(
-        self, head: CheckpointRef, retained: int, younger_than: int | None
-    ) -> tuple[CheckpointRef | None, CheckpointRef | None]:
-        """The oldest checkpoint that stays, and the base that it is restored from.
+    def oldest(
+        self, head: CheckpointRef, retained: int, younger_than: int | None = None
+    ) -> CheckpointRef | None:
+        """The oldest checkpoint that has to stay; None if all do.
 
-        None where everything stays, and where nothing below can go for want of a base.
+        It is older than what is `retained`. A restore of that counts commits of what was in flight
+        at its cut, and each of these resolves its continuations from commits before it. What is in
+        flight at a later cut was so at an earlier one, or was cut since.
         """
-        bases = set(self._history.bases())
-        ref, oldest = head, None
-        earlier, self._headers = self._headers, {}
-        while ref != NO_CHECKPOINT:
-            try:
-                header = earlier.get(ref) or self._history.header(ref)
-            except StateMissingError:
-                # Pruned already, when fewer were to be retained or by the same floor: it can be
-                # the floor still, but not the oldest that stays.
-                header = None
-            if retained <= 0 and oldest is None and header is not None:
-                is_old = younger_than is None or header.created < younger_than
-                oldest = ref if is_old else None
-            retained -= 1
-            if oldest is not None and ref in bases and self._is_whole(ref):
-                return oldest, ref
-            if header is None:
+        promised = self._promised(head, retained, younger_than)
+        if promised is None:
+            return None
+        in_flight = filter(None, map(self._header, promised.in_flight))
+        origins = {origin for header in (promised, *in_flight) for origin in header.origins}
+        needed = (promised.parent, *promised.in_flight, *origins)
+        there = [ref for ref in needed if ref != NO_CHECKPOINT and self._header(ref) is not None]
+        return min([promised.ref, *there])
+
+    def _promised(
+        self, head: CheckpointRef, retained: int, younger_than: int | None
+    ) -> CheckpointHeader | None:
+        """The oldest that is retained for its own sake; None if the chain ends before it."""
+        oldest, left, ref = None, retained, head
+        while ref != NO_CHECKPOINT and (header := self._header(ref)) is not None:
+            is_young = younger_than is not None and header.created >= younger_than
+            if left < 0 and not is_young:
                 break
-            self._headers[ref] = header
+            oldest, left, ref = header, left - 1, header.parent
+        return oldest if left < 0 else None
+
+    def _floor(self, ref: CheckpointRef) -> CheckpointRef | None:
+        """The newest base that `ref` can be restored from; None if there is none."""
+        bases = set(self._history.bases())
+        while ref != NO_CHECKPOINT:
+            if ref in bases and self._is_whole(ref):
+                return ref
+            header = self._header(ref)
+            if header is None:
+                return None
             ref = header.parent
-        return oldest, None
+        return None
+
+    def _header(self, ref: CheckpointRef) -> CheckpointHeader | None:
+        """None if it was deleted already: fewer were retained then, or a base replaces it."""
+        if ref not in self._headers:
+            try:
+                self._headers[ref] = self._history.header(ref)
+            except StateMissingError:
+                return None
+        return self._headers[ref]
 
     def _is_whole(self, ref: CheckpointRef) -> bool:
         # What lies below it goes on the strength of this object alone, and of what it refers to.

@@ -127,6 +127,16 @@ class CheckpointHeader(BaseModel):
         """The checkpoint this one is a delta on; `NO_CHECKPOINT` at the start of a chain."""
         return CheckpointRef(self.parent_checkpoint, self.parent_epoch)
 
+    @property
+    def in_flight(self) -> dict[CheckpointRef, set[int]]:
+        """Earlier checkpoint that was in flight at this cut -> readers of it that are counted."""
+        return {CheckpointRef.from_name(name): set(of) for name, of in self.counted.items()}
+
+    @property
+    def origins(self) -> set[CheckpointRef]:
+        """Checkpoints whose reader commits say where the continuations start."""
+        return {each.origin for of in self.continuations.values() for each in of}
+
 
 @dataclass(frozen=True)
 class Checkpoint:

@@ -109,7 +109,7 @@ class Upkeep:
         self._deltas, self._rows = restored.deltas, restored.rows
         often = self._settings.deltas_per_base
         # A run may end before a base that it has begun is written: nothing was deleted then.
-        surplus = there - self._promised
+        surplus = there - self._settings.retained_checkpoints
         if surplus > often and complete.checkpoint > 0:
             self._let_go = complete
             self._was_overdue = surplus >= 2 * often
@@ -164,12 +164,6 @@ class Upkeep:
     def is_overdue(self) -> bool:
         """True if a base or a deletion was long overdue at the start, and is not done yet."""
         return self._was_overdue and (self._due is not None or self._let_go is not None)
-
-    @property
-    def _promised(self) -> int:
-        # More than the option says: the oldest may have commits to count, and continuations to
-        # resolve, of what was in flight at its cut.
-        return self._settings.retained_checkpoints + 1 + self._settings.checkpoints_ahead
 
     @property
     def is_busy(self) -> bool:
@@ -229,7 +223,7 @@ class Upkeep:
                 self._new_bases = True
                 return
         head, needed = held
-        count = self._promised + max(0, needed - self._settings.retained_checkpoints)
+        count = max(self._settings.retained_checkpoints, needed)
         seconds = self._settings.retained_seconds
         younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
         self._retention.prune(head, count, younger)

@@ -62,7 +62,7 @@ class Compaction:
             self._attachments,
             commits_go=self._without_landed,
         )
-        oldest, _ = retention.oldest_and_floor(newest, retained, younger_than)
+        oldest = retention.oldest(newest, retained, younger_than)
         if oldest is not None and oldest != newest and self._may_write(oldest):
             self._write_base(oldest, {oldest}, merge=True)
         floor = self._floor(newest, oldest)

@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.continuation import Continuation
 from pyspark_sluice.checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.retention import Retention
@@ -59,9 +60,10 @@ def test_pruning_lets_go_of_what_lies_below_the_floor():
     store, head = with_orphans()
     prune(store, head, 3)
     history = CheckpointHistory(store)
-    assert history.checkpoints()[0].checkpoint == 17
+    # The parent of the oldest: Spark may read that one again.
+    assert history.checkpoints()[0].checkpoint == 16
     assert history.bases() == [CheckpointRef(16, 2)]
-    assert len(store.list("readers")) == 4
+    assert len(store.list("readers")) == 5
 
 
 def test_a_base_of_a_dead_incarnation_is_no_floor():
@@ -173,10 +175,36 @@ def test_young_checkpoints_are_retained_however_many_they_are():
         parent = CheckpointRef(number, 1)
     retention = Retention(store, history, 1, lambda: None, Attachments(store, 1))
     retention.prune(parent, 3, younger_than=8)
-    # The oldest that is retained is the first that is not young: its commits may be counted.
     assert [ref.checkpoint for ref in history.checkpoints()] == list(range(7, 21))
     retention.prune(parent, 3, younger_than=100)
-    assert [ref.checkpoint for ref in history.checkpoints()] == [17, 18, 19, 20]
+    assert [ref.checkpoint for ref in history.checkpoints()] == [16, 17, 18, 19, 20]
+
+
+@pytest.mark.parametrize("needs", ["counted", "continues", "counts what continues"])
+def test_what_a_retained_checkpoint_needs_of_those_before_it_stays(needs):
+    store = MemoryStateStore("/ck/sluice")
+    history = CheckpointHistory(store)
+    far, near = CheckpointRef(10, 1), CheckpointRef(14, 1)
+    goes_on = Continuation(split="s", checkpoint=10, epoch=1, index=0)
+    of_oldest = {
+        "counted": {"counted": {far.name: [0]}},
+        "continues": {"continuations": {"0": [goes_on]}},
+        "counts what continues": {"counted": {near.name: []}},
+    }[needs]
+    parent = NO_CHECKPOINT
+    for number in range(1, 21):
+        made = document(number, 1, parent, "delta", history)
+        update = of_oldest if number == 17 else {}
+        if number == 14 and needs == "counts what continues":
+            update = {"continuations": {"0": [goes_on]}}
+        history.publish(replace(made, header=made.header.model_copy(update=update)))
+        history.publish_base(document(number, 1, parent, "base", history))
+        parent = CheckpointRef(number, 1)
+        store.publish(f"readers/{parent.name}/00000.json", b"")
+    prune(store, parent, 3, epoch=1)
+    assert history.checkpoints()[0] == far
+    assert store.list(f"readers/{far.name}")
+    assert history.bases()[0] == far
 
 
 def with_attachments(store, epoch=1):

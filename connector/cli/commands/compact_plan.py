@@ -64,8 +64,7 @@ class CompactPlan:
         open_format(self.store)
         epoch = claim_epoch(self.store, COMPACTION)
         compaction = Compaction(self.store, StandingFiles(), epoch)
-        # One more than promised: the oldest may have commits of its parent to count.
-        compaction.run(self.newest, self.retained + 1, self.younger_than)
+        compaction.run(self.newest, self.retained, self.younger_than)
         return {**before, "written": True, "after": sizes(self.store)}
 
     def told(self) -> dict[str, Any]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReturnedSplit
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
+    Abandonment,
+    ReturnedSplit,
+    UnfinishedSplit,
+)
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.tests.protocol.numbers import Harness
@@ -80,3 +84,40 @@ def test_an_orphan_s_readers_do_not_prove_that_a_savepoint_has_been_read():
     new.restart(starting_state=lambda: StartingState(old.state, first))
     end = new.coordinator.latest(NO_CHECKPOINT)
     assert sorted(n for ns in new.assigned(end).values() for n in ns) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 4])
+@pytest.mark.parametrize("later", [0, 8])
+def test_every_retained_checkpoint_starts_a_query_whatever_was_ahead_when_it_was_cut(ahead, later):
+    settings = CoordinatorSettings(
+        BatchLimits(files=2), 2, checkpoints_ahead=ahead, retained_checkpoints=3, deltas_per_base=2
+    )
+    old = Harness(range(40), settings)
+    ref, handed_out = NO_CHECKPOINT, []
+    for number in range(12):
+        ref = old.coordinator.latest(ref)
+        handed_out.append(ref)
+        old.calls.tick()
+        old.calls.run_calls()
+        rest = UnfinishedSplit(index=0, remainder={"json": [str(100 + number)]})
+        old.acknowledge(ref, 0, unfinished=[rest])
+        old.acknowledge(ref, 1, returned=[ReturnedSplit(index=0, reason="gone")])
+    retained = [handed_out[-1 - back] for back in range(1, 5)]
+    before = [_read_from(old.state, savepoint) for savepoint in retained]
+    old.restart(checkpoints_ahead=later)
+    old.coordinator.assignments(handed_out[-2], ref)
+    for _ in range(8):
+        old.calls.run_calls()
+        old.coordinator.commit(handed_out[-2])
+    left = old.coordinator.history.checkpoints()
+    assert handed_out[1] not in left
+    assert retained[-1] in left
+    assert [_read_from(old.state, savepoint) for savepoint in retained] == before
+
+
+def _read_from(state, savepoint):
+    """What a new query reads that begins with `savepoint`."""
+    new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
+    new.restart(starting_state=lambda: StartingState(state, savepoint))
+    end = new.coordinator.latest(NO_CHECKPOINT)
+    return sorted(n for numbers in new.assigned(end).values() for n in numbers)
