@@ -6,6 +6,16 @@ also work where the Markdown is read as it is.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
 project = "Sluice"
 author = "the authors of pyspark-sluice"
 root_doc = "docs/index"
@@ -27,3 +37,64 @@ html_show_copyright = False
 html_show_sphinx = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+
+OPTIONS = "docs/options"
+# An option is a link wherever its name is code, except one whose name is also a plain word.
+OPTION_NAMES = {
+    name
+    for name in re.findall(
+        r'<a id="\w+"></a>`(\w+)`', Path(__file__).with_name("options.md").read_text()
+    )
+    if name != name.lower()
+}
+
+
+class HtmlAnchors(SphinxTransform):
+    """Links to `<a id="name"></a>`, which GitHub shows too, are checked like links to headings."""
+
+    default_priority = 600  # Before links within the page are resolved.
+
+    def apply(self, **_: Any) -> None:
+        """Add them to the headings of the page."""
+        for node in self.document.findall(nodes.raw):
+            if anchor := re.fullmatch(r'<a id="(.+)">', node.astext()):
+                self.document.myst_slugs[anchor[1]] = (node.line, anchor[1], anchor[1])
+
+
+class OptionLinks(SphinxTransform):
+    """The first mention of an option on a page leads to its place in the reference."""
+
+    default_priority = 600
+
+    def apply(self, **_: Any) -> None:
+        """Wrap each of them in a link."""
+        linked = set() if self.env.docname != OPTIONS else set(OPTION_NAMES)
+        for node in list(self.document.findall(nodes.literal)):
+            name = node.astext()
+            apart = (nodes.reference, nodes.title, addnodes.pending_xref)
+            if name not in OPTION_NAMES - linked or any(isinstance(p, apart) for p in _above(node)):
+                continue
+            linked.add(name)
+            link = addnodes.pending_xref(
+                "",
+                refdomain="doc",
+                reftype="myst",
+                reftarget=OPTIONS,
+                reftargetid=name.lower(),
+                refdoc=self.env.docname,
+                refexplicit=True,
+            )
+            node.replace_self(link)
+            link += node
+
+
+def _above(node: nodes.Node) -> Iterator[nodes.Node]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+def setup(app: Sphinx) -> None:
+    """What Sphinx calls."""
+    app.add_transform(HtmlAnchors)
+    app.add_transform(OptionLinks)

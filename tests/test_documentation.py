@@ -12,6 +12,8 @@ import pytest
 
 import pyspark_sluice
 from pyspark_sluice.benchmarks.speedup_chart import Bars, chart
+from pyspark_sluice.checkpoint_meta.storage.units import parse_bytes, parse_milliseconds
+from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,6 +63,46 @@ def test_every_option_is_in_the_whole_table_once():
     tool = _tool("options_table")
     shown = [name for names in tool.groups().values() for name in names]
     assert sorted(shown) == sorted(tool.SluiceOptions.model_fields)
+
+
+def test_twelve_options_are_common_and_come_first():
+    tool = _tool("options_table")
+    assert len(tool.common()) == 12
+    first = (ROOT / "docs/options.md").read_text().partition("## Common options")[2]
+    rows = re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\)", first.partition("\n## ")[0], re.MULTILINE)
+    assert [anchor for _, anchor in rows] == [name.lower() for name, _ in rows]
+    assert [name for name, _ in rows] == [
+        tool.SluiceOptions.model_fields[field].alias for field in tool.common()
+    ]
+
+
+def test_every_option_has_an_anchor_of_its_own_and_a_type_that_says_what_it_takes():
+    page = (ROOT / "docs/options.md").read_text()
+    rows = re.findall(r'^\| <a id="(\w+)"></a>`(\w+)` \| (.*?) \|', page, re.MULTILINE)
+    headings = re.findall(r"^##+ (.*)$", page, re.MULTILINE)
+    anchors = [anchor for anchor, *_ in rows] + [h.lower().replace(" ", "-") for h in headings]
+    assert len(set(anchors)) == len(anchors)
+    fields = {field.alias: name for name, field in SluiceOptions.model_fields.items()}
+    assert sorted(name for _, name, _ in rows) == sorted(fields)
+    assert [name for anchor, name, _ in rows if anchor != name.lower()] == []
+    shown = {name: values for _, name, values in rows}
+    assert shown["fileOrder"] == "`mtime`, `name`, `newestFirst`, `eventTime`"
+    assert shown["mode"] == "`PERMISSIVE`, `DROPMALFORMED`, `FAILFAST`"
+    plain = {"text", "integer", "number", "boolean", "size", "duration", "list", "JSON object"}
+    assert [n for n, v in shown.items() if v not in plain and not v.startswith("`")] == []
+
+
+def test_a_default_with_a_unit_is_what_the_option_takes_as_its_default():
+    page = (ROOT / "docs/options.md").read_text()
+    rows = re.findall(r"</a>`(\w+)` \| (?:size|duration) \| `(\w+)` \|", page)
+    assert len(rows) > 15
+    for name, default in rows:
+        field = next(f for f in SluiceOptions.model_fields.values() if f.alias == name)
+        if default != "auto":
+            parse = (
+                parse_bytes if field.json_schema_extra["unit"] == "bytes" else parse_milliseconds
+            )
+            assert parse(default) == field.default, name
 
 
 def test_every_document_that_the_readme_links_to_is_there():

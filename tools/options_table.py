@@ -10,10 +10,11 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 
+from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -36,40 +37,54 @@ DECIDED_ELSEWHERE = ("recursive_file_lookup",)
 
 
 def table(names: list[str]) -> str:
-    """The options of these fields as a Markdown table."""
-    rows = ["| option | type | default | unit | meaning |", "|---|---|---|---|---|"]
-    by_format = all(name in ReaderOptions.model_fields for name in names)
-    elsewhere = any(
-        name in model.model_fields
-        for model in (EnumeratorOptions, CleaningOptions)
+    """The options of these fields as a Markdown table; each can be linked to by its name."""
+    return _rows(names, lambda option: f'<a id="{option.lower()}"></a>`{option}`')
+
+
+def common_table() -> str:
+    """The options that most queries set, with links to the places where all are described."""
+    return _rows(common(), lambda option: f"[`{option}`](#{option.lower()})")
+
+
+def common() -> list[str]:
+    """The fields that are marked as common, in the order of the page."""
+    return [
+        name
+        for names in groups().values()
         for name in names
-    )
-    if elsewhere:
-        rows = [
-            "| option | Spark | Auto Loader | type | default | unit | meaning |",
-            "|---|---|---|---|---|---|---|",
-        ]
-    elif by_format:
-        rows = [
-            "| option | formats | type | default | unit | meaning |",
-            "|---|---|---|---|---|---|",
-        ]
+        if _extra(SluiceOptions.model_fields[name]).get("common")
+    ]
+
+
+def _rows(names: list[str], shown: Callable[[str], str]) -> str:
+    rows = ["| option | values | default | meaning |", "|---|---|---|---|"]
     for name in names:
         field = SluiceOptions.model_fields[name]
-        extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-        meaning = (field.description or "").replace("|", "\\|")
-        cells = [f"`{field.alias}`", _type(field), _default(field), str(extra.get("unit", ""))]
-        if elsewhere:
-            others = (str(extra.get(key, "")) for key in ("spark", "autoLoader"))
-            cells[1:1] = [
-                ", ".join(f"`{one}`" for one in other.split(", ") if one) for other in others
-            ]
-        elif by_format:
-            known = formats_of(name)
-            every = len(known) == len(FileFormatName)
-            cells.insert(1, "all" if every else ", ".join(known) or "your own")
-        rows.append("| " + " | ".join([*cells, meaning]) + " |")
+        cells = [shown(str(field.alias)), _type(field), _default(field), _meaning(name, field)]
+        rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
+
+
+def _meaning(name: str, field: FieldInfo) -> str:
+    said = [_literal(field.description or "").removesuffix(".")]
+    if name in ReaderOptions.model_fields:
+        known = formats_of(name)
+        if len(known) < len(FileFormatName):
+            said.append(f"Formats: {', '.join(known) or 'your own'}")
+    for key, whose in (("spark", "Spark"), ("autoLoader", "Auto Loader")):
+        if others := str(_extra(field).get(key, "")):
+            said.append(f"{whose}: " + ", ".join(f"`{one}`" for one in others.split(", ")))
+    return ". ".join(said) + "."
+
+
+def _literal(text: str) -> str:
+    """The text as Markdown that shows each of its characters; code and links stay what they are."""
+    parts = re.split(r"(`[^`]*`)", text.replace("|", "\\|"))
+    return "".join(p if p.startswith("`") else re.sub(r"([*<\\](?!\|))", r"\\\1", p) for p in parts)
+
+
+def _extra(field: FieldInfo) -> dict[str, JsonValue]:
+    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
 def names_table(whose: str, names: Sequence[KnownName]) -> str:
@@ -94,6 +109,8 @@ def _counterpart(known: KnownName) -> str:
 
 
 def _type(field: FieldInfo) -> str:
+    if unit := _extra(field).get("unit"):
+        return {"bytes": "size", "milliseconds": "duration"}[str(unit)]
     parts = [field.annotation]
     if typing.get_origin(field.annotation) in (typing.Union, types.UnionType):
         parts = [part for part in typing.get_args(field.annotation) if part is not type(None)]
@@ -104,9 +121,11 @@ def _one_type(kind: object) -> str:
     if typing.get_origin(kind) is typing.Annotated:
         return _type(FieldInfo(annotation=typing.get_args(kind)[0]))
     if typing.get_origin(kind) is typing.Literal:
-        return ", ".join(f"`{value}`" for value in typing.get_args(kind))
+        return ", ".join(f"`{value}`" for value in typing.get_args(kind) if value)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return "name"
+        return ", ".join(f"`{member.value}`" for member in kind)
+    if typing.get_origin(kind) is list:
+        return "list"
     names = {"int": "integer", "bool": "boolean", "str": "text", "float": "number"}
     return names.get(getattr(kind, "__name__", ""), "JSON object")
 
@@ -115,13 +134,26 @@ def _default(field: FieldInfo) -> str:
     value = field.default
     if value is None:
         return "`auto`" if field.alias in ("parallelism", "openCostBytes") else ""
-    if value is PydanticUndefined:
-        return "`{}`"
+    if value is PydanticUndefined:  # An empty list or object.
+        return ""
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, bool):
         value = str(value).lower()
+    if unit := _extra(field).get("unit"):
+        value = _with_unit(value, _SIZES if unit == "bytes" else _DURATIONS)
     return f"`{value}`" if value != "" else ""
+
+
+_SIZES = {"g": 1024**3, "m": 1024**2, "k": 1024}
+_DURATIONS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000, "ms": 1}
+
+
+def _with_unit(number: int, units: dict[str, int]) -> str:
+    """The number as a user would write it: with the largest unit that divides it."""
+    found = ((number // size, unit) for unit, size in units.items() if number % size == 0)
+    count, unit = next(found, (number, "")) if number else (number, "")
+    return f"{count}{unit}"
 
 
 def groups() -> dict[str, list[str]]:
@@ -151,7 +183,9 @@ def groups() -> dict[str, list[str]]:
 
 def documents() -> dict[Path, str]:
     """File -> what belongs between its markers."""
-    whole = "\n\n".join(f"## {title}\n\n{table(names)}" for title, names in groups().items())
+    sections = {"Common options": common_table()}
+    sections |= {title: table(names) for title, names in groups().items()}
+    whole = "\n\n".join(f"## {title}\n\n{rows}" for title, rows in sections.items())
     return {
         ROOT / "docs" / "options.md": whole,
         ROOT / "docs" / "from-spark.md": names_table("Spark", SPARK),

@@ -5,4 +5,4 @@ set -eu
 bin="$1"
 cd "$(dirname "$0")/.."
 rm -rf build/site
-"$bin/sphinx-build" -W --keep-going -q -c docs -d build/doctrees . build/site
+"$bin/sphinx-build" -W -E --keep-going -q -c docs -d build/doctrees . build/site

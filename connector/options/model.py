@@ -96,6 +96,7 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
         None,
         description="The same path as on writeStream: Spark does not tell a Python source where "
         "its checkpoint is.",
+        json_schema_extra={"common": True},
     )
     state_location: str | None = Field(
         None,

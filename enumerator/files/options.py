@@ -30,7 +30,7 @@ class LedgerOptions(BaseModel):
             "earliest time in its path, see eventTimePattern). It orders the files found so far; "
             "except with eventTime, the first batch can start before all files are found."
         ),
-        json_schema_extra=named("latestFirst"),
+        json_schema_extra=named("latestFirst") | {"common": True},
     )
     fresh_share: float = Field(
         0.0,
@@ -56,7 +56,7 @@ class LedgerOptions(BaseModel):
             "false: files that exist at the first start count as seen and are not read. The "
             "first batch is then empty and makes that durable."
         ),
-        json_schema_extra=named(auto_loader="cloudFiles.includeExistingFiles"),
+        json_schema_extra=named(auto_loader="cloudFiles.includeExistingFiles") | {"common": True},
     )
     on_overwrite: OnOverwrite = Field(
         OnOverwrite.IGNORE,
@@ -104,7 +104,8 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         gt=0,
         description="Most files in one batch; a file counts once, with all its splits. "
         "No limit by default.",
-        json_schema_extra=named("maxFilesPerTrigger", "cloudFiles.maxFilesPerTrigger"),
+        json_schema_extra=named("maxFilesPerTrigger", "cloudFiles.maxFilesPerTrigger")
+        | {"common": True},
     )
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
@@ -112,7 +113,8 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         description=(
             "Most bytes in one batch; large files are split to meet it. No limit by default."
         ),
-        json_schema_extra=named("maxBytesPerTrigger", "cloudFiles.maxBytesPerTrigger", "bytes"),
+        json_schema_extra=named("maxBytesPerTrigger", "cloudFiles.maxBytesPerTrigger", "bytes")
+        | {"common": True},
     )
     max_rows_per_trigger: int | None = Field(
         None,

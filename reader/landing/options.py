@@ -31,6 +31,7 @@ class LandingOptions(BaseModel):
             "Directory or bucket of a table's data files: readers write rows into Parquet "
             "files there, and the stream has one row per file. Rows never enter the JVM."
         ),
+        json_schema_extra={"common": True},
     )
     land_copy: Annotated[Literal["always", "never"], LowerCase] = Field(
         "always",

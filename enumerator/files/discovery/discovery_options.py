@@ -59,7 +59,8 @@ class DiscoveryOptions(BaseModel):
         None,
         description="Read only files whose name matches this pattern, in Hadoop's syntax: "
         "*.{json,csv}, part-[0-9]*, ?.txt.",
-        json_schema_extra=named("pathGlobFilter", "pathGlobFilter, cloudFiles.pathGlobFilter"),
+        json_schema_extra=named("pathGlobFilter", "pathGlobFilter, cloudFiles.pathGlobFilter")
+        | {"common": True},
     )
     ignored_path_segment_regex: Annotated[str, AfterValidator(_expression)] = Field(
         IGNORED,

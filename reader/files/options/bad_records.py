@@ -19,4 +19,5 @@ class BadRecordsOptions(BaseModel):
             "record and reason, exactly once. They are not in the rows: mode is DROPMALFORMED "
             "then."
         ),
+        json_schema_extra={"common": True},
     )

@@ -45,6 +45,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
             "(also called feather or ipc); or package.module:Class of your own format, or the name "
             "of an entry point in the group pyspark_sluice.formats."
         ),
+        json_schema_extra={"common": True},
     )
     format_options: TextObject = Field(
         default_factory=dict,
@@ -67,6 +68,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
             "the query and names file and position; the default here, while Spark's is "
             "PERMISSIVE)."
         ),
+        json_schema_extra={"common": True},
     )
     column_name_of_corrupt_record: str = Field(
         "_corrupt_record",
@@ -108,6 +110,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         default_factory=Secret,
         description="JSON object for paths with a protocol: keys, endpoint, region, named as in "
         "fsspec; never shown.",
+        json_schema_extra={"common": True},
     )
     base_path: str = Field(
         "",

@@ -81,6 +81,7 @@ class SchemaOptions(BaseModel):
             "(kept as JSON in the rescued data column), failOnNewColumns (the query stops), "
             "none (left out). By default addNewColumns, or none with .schema(...)."
         ),
+        json_schema_extra={"common": True},
     )
 
     @property
