@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import SplitEnumerator, SplitEnumeratorContext, SplitFigures
-    from .batch_budget import BatchLimits, BatchRoom
+    from .batch_budget import BatchBudget, BatchLimits
     from .coordinator.coordinator import Coordinator
     from .settings import CoordinatorSettings, StartingState
     from .source_api import EnumeratorSource
 
 __all__ = [
+    "BatchBudget",
     "BatchLimits",
-    "BatchRoom",
     "Coordinator",
     "CoordinatorSettings",
     "EnumeratorSource",
@@ -28,7 +28,7 @@ _HOMES = {
     "api": ("SplitEnumerator", "SplitEnumeratorContext", "SplitFigures"),
     "coordinator.coordinator": ("Coordinator",),
     "source_api": ("EnumeratorSource",),
-    "batch_budget": ("BatchLimits", "BatchRoom"),
+    "batch_budget": ("BatchLimits", "BatchBudget"),
     "settings": ("CoordinatorSettings", "StartingState"),
 }
 

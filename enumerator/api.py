@@ -22,7 +22,7 @@ from ..checkpoint_meta.documents.attachments import Attachments
 from ..checkpoint_meta.documents.split import Split
 from ..checkpoint_meta.stores.contract import StateStore
 from ..errors import ProtocolError
-from .batch_budget import BatchRoom
+from .batch_budget import BatchBudget
 from .journal import Journal
 from .large_state import FrozenState
 
@@ -115,8 +115,8 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
         Args:
             reader: the one that reads the split in a checkpoint that it has not committed.
             split_id: of the split as it was assigned, also for a continuation of a continuation.
-            max_bytes: at most so many bytes; taken from the room by the caller.
-            max_rows: at most so many rows; taken from the room by the caller.
+            max_bytes: at most so many bytes; taken from the budget by the caller.
+            max_rows: at most so many rows; taken from the budget by the caller.
             stop: any JSON value that tells the source's reader where to stop.
 
         Returns:
@@ -177,11 +177,11 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """Begin discovery. Called once, after construction or restore, before anything else."""
 
     @abstractmethod
-    def plan_batch(self, room: BatchRoom) -> None:
-        """Assign splits to the next checkpoint until `room` is full or there is no more.
+    def plan_batch(self, budget: BatchBudget) -> None:
+        """Assign splits to the next checkpoint until `budget` is full or there is no more.
 
         The micro-batch form of Flink's handle_split_request: all readers ask at once. Called
-        in the background whenever the next checkpoint may have room: after each cut, after
+        in the background whenever the next checkpoint may take more: after each cut, after
         `request_planning`, and again directly before a cut.
         """
 
@@ -258,14 +258,14 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """What one reader's commit says of the splits that it read to their end.
 
         Called before `notify_checkpoint_complete` for their checkpoint. To learn what splits cost:
-        see `BatchRoom.take`.
+        see `BatchBudget.take`.
         """
         return
 
     def completed_work(self) -> float | None:
         """The work of the checkpoint that was completed last, by what is known since.
 
-        As in `BatchRoom.take`. None, the default: what was taken for it is as right as ever.
+        As in `BatchBudget.take`. None, the default: what was taken for it is as right as ever.
         """
         return None
 
@@ -301,13 +301,13 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """True to request a checkpoint even if no split is assigned: an empty batch."""
         return False
 
-    def is_decided(self, room: BatchRoom) -> bool:
-        """True if nothing that may still be found would join the batch that `room` measures.
+    def is_decided(self, budget: BatchBudget) -> bool:
+        """True if nothing that may still be found would join the batch that `budget` measures.
 
         Called after `plan_batch`. The checkpoint is then made durable while the previous one is
         still being read; later splits go into the next checkpoint.
         """
-        return room.is_full
+        return budget.is_full
 
     def backlog(self) -> Mapping[str, Any]:
         """What is found but not yet in a checkpoint, as JSON values for Spark's progress."""

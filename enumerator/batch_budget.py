@@ -26,7 +26,7 @@ _ENOUGH = 0.99
 """A batch that has this part of its work has all of it: the rest would be a split of its own."""
 
 
-class BatchRoom:
+class BatchBudget:
     """What is left of the limits of the checkpoint being planned."""
 
     def __init__(self, limits: BatchLimits) -> None:
@@ -115,7 +115,7 @@ class BatchRoom:
         self.rows += rows
         self.work += length if work is None else work
 
-    def add(self, other: BatchRoom) -> None:
+    def add(self, other: BatchBudget) -> None:
         """Account for all that `other` has taken, too."""
         self._files |= other._files
         self.bytes += other.bytes

@@ -285,7 +285,7 @@ def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
 
 
 class _FormatBorders:
-    """What a format of the reader's room tells the cutter of the enumerator's room."""
+    """What a format of the reader tells the cutter of the enumerator."""
 
     def __init__(self, source: FileSource, points: Points | None) -> None:
         self._source = source

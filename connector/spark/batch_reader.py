@@ -42,7 +42,7 @@ class SluiceBatchReader(DataSourceReader):
         import pyarrow as pa
 
         from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
-        from ...enumerator.batch_budget import UNLIMITED, BatchRoom
+        from ...enumerator.batch_budget import UNLIMITED, BatchBudget
         from ...enumerator.files.cutting import wanted_split_bytes
         from ...reader.files.io.compressed.cut_places import CarriedPoints
         from ...reader.files.path_columns import FilePruning
@@ -56,7 +56,7 @@ class SluiceBatchReader(DataSourceReader):
         pruning = FilePruning(source.schema, source.options)
         files = [file for file in source.lister()(()) if _may_match(pruning, file)]
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
-        splits = source.cutter(points).cut_all(files, BatchRoom(UNLIMITED), wanted)
+        splits = source.cutter(points).cut_all(files, BatchBudget(UNLIMITED), wanted)
         spreader = source.spreader()
         readers = source.options.parallelism or spreader.readers_wanted(splits)
         serializer = source.split_serializer

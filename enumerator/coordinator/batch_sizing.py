@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..batch_budget import BatchRoom
+from ..batch_budget import BatchBudget
 from ..settings import CoordinatorSettings
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 
@@ -64,15 +64,15 @@ class BatchSizing:
         has_measured = self._duration is None or self._duration.batches > 0
         return has_measured or self._flight.running is None
 
-    def limit(self, room: BatchRoom) -> None:
+    def limit(self, budget: BatchBudget) -> None:
         """Say how much work the batch that is being planned may hold, by what is known now."""
-        if self._duration is not None and room.limits.seconds is not None:
-            room.work_limit = self._duration.work
+        if self._duration is not None and budget.limits.seconds is not None:
+            budget.work_limit = self._duration.work
 
     def cut(self, record: CheckpointRecord) -> None:
         """The open record becomes a checkpoint."""
         if self._duration is not None:
-            record.expected_seconds = self._duration.expected(record.room.work)
+            record.expected_seconds = self._duration.expected(record.budget.work)
 
     def handed_out(self, record: CheckpointRecord) -> None:
         """Spark gets its offset."""
@@ -94,7 +94,7 @@ class BatchSizing:
         """
         if self._duration is None or record.seconds is None or not record.is_read:
             return
-        work = record.room.work if completed_work is None else completed_work
+        work = record.budget.work if completed_work is None else completed_work
         if work <= 0:
             return
         self._duration = self._duration.observed(work, record.seconds)
@@ -110,22 +110,22 @@ class BatchSizing:
         found: dict[str, Any] = {"targetSeconds": duration.target, **self._last}
         if running is not None and running.expected_seconds is not None:
             found["expectedSeconds"] = round(running.expected_seconds, 3)
-            found["expectedWeightedBytes"] = round(running.room.work)
-            found["limitedBy"] = _reason(running.room)
+            found["expectedWeightedBytes"] = round(running.budget.work)
+            found["limitedBy"] = _reason(running.budget)
         found["fixedSeconds"] = round(duration.fixed, 3)
         found["secondsPerWeightedGigabyte"] = round(duration.rate * 1e9, 3)
         found["batchesMeasured"] = duration.batches
         return {"batchDuration": found}
 
 
-def _reason(room: BatchRoom) -> str:
+def _reason(budget: BatchBudget) -> str:
     """The limit that the batch has come nearest to; `backlog` if it is far from all of them."""
-    limits = room.limits
+    limits = budget.limits
     used = {
-        "duration": (room.work, room.work_limit),
-        "files": (room.files, limits.files),
-        "bytes": (room.bytes, limits.bytes),
-        "rows": (room.rows, limits.rows),
+        "duration": (budget.work, budget.work_limit),
+        "files": (budget.files, limits.files),
+        "bytes": (budget.bytes, limits.bytes),
+        "rows": (budget.rows, limits.rows),
     }
     shares = {name: taken / limit for name, (taken, limit) in used.items() if limit}
     nearest = max(shares, key=shares.__getitem__, default="backlog")

@@ -1,6 +1,6 @@
 """The checkpoints in flight: one ordered list, one record each, and every view of it.
 
-A record says how a checkpoint is named, what room it took in the limits, what was sent to each
+A record says how a checkpoint is named, what it took of the limits, what was sent to each
 reader under it, which readers have committed it, and how far it is. The last record is open: it
 collects what is sent until the next cut names it. What a gateway holds, what the next checkpoint
 assigns and which commits are still to be counted are derived from this list and stored nowhere
@@ -23,7 +23,7 @@ from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...checkpoint_meta.documents.continuation import Continuation
 from ...errors import ProtocolError
-from ..batch_budget import BatchLimits, BatchRoom
+from ..batch_budget import BatchBudget, BatchLimits
 
 
 class Stage(IntEnum):
@@ -62,7 +62,7 @@ Event: TypeAlias = AddSplits | Continuation | CustomEvent
 class CheckpointRecord:
     """One checkpoint in flight."""
 
-    room: BatchRoom
+    budget: BatchBudget
     """What it takes of the limits."""
 
     ref: CheckpointRef | None = None
@@ -107,8 +107,8 @@ class CheckpointRecord:
             sent.setdefault(int(name), []).extend(continuations)
         for name, values in header.events.items():
             sent.setdefault(int(name), []).extend(map(CustomEvent, values))
-        room = BatchRoom(BatchLimits())
-        return cls(room, checkpoint.ref, stage, sent, set(committed), checkpoint)
+        budget = BatchBudget(BatchLimits())
+        return cls(budget, checkpoint.ref, stage, sent, set(committed), checkpoint)
 
     @property
     def readers(self) -> Sequence[int]:
@@ -147,8 +147,8 @@ class CheckpointRecord:
         for reader, events in later.items():
             kept = (e for e in events if not _goes_on_from(e, aborted.ref))
             self.sent.setdefault(reader, []).extend(kept)
-        aborted.room.add(self.room)
-        self.room = aborted.room
+        aborted.budget.add(self.budget)
+        self.budget = aborted.budget
 
 
 def _goes_on_from(event: Event, ref: CheckpointRef | None) -> bool:
@@ -164,7 +164,7 @@ class CheckpointsInFlight:
         self.complete_identity = complete
         self._limits = limits
         self._last_id = complete.ref.checkpoint
-        self._records = [CheckpointRecord(BatchRoom(limits))]
+        self._records = [CheckpointRecord(BatchBudget(limits))]
 
     def restore(self, records: Sequence[CheckpointRecord]) -> None:
         """What an earlier incarnation has left in flight, oldest first. Called once, at first."""
@@ -306,7 +306,7 @@ class CheckpointsInFlight:
         for reader in waiting:
             del record.sent[reader]
         record.ref, record.stage, record.checkpoint = checkpoint.ref, Stage.CUT, checkpoint
-        self._records.append(CheckpointRecord(BatchRoom(self._limits), sent=waiting))
+        self._records.append(CheckpointRecord(BatchBudget(self._limits), sent=waiting))
         return record
 
     def advance(self, start: CheckpointRef, location: str) -> bool:

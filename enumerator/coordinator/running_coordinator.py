@@ -193,7 +193,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self._was_idle = not self._has_news
             if self._was_idle:
                 if unlimited:
-                    self.flight.open.room.lift(self.settings.limits)
+                    self.flight.open.budget.lift(self.settings.limits)
                 self._await_upkeep()
                 return start
             record = self._cut()
@@ -208,7 +208,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         deadline = time.monotonic() + self.settings.discovery_timeout
         with self._lock:
             if unlimited:
-                self.flight.open.room.lift(UNLIMITED, everything=True)
+                self.flight.open.budget.lift(UNLIMITED, everything=True)
             while not self.enumerator.has_discovered and self.threads.failure is None:
                 # Also so that discovery need not rest because too much is pending.
                 self._plan()
@@ -292,10 +292,10 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         may_wait = max(1, self.settings.checkpoints_ahead)
         may_plan = self.sizing.may_plan and not self.orders.are_waiting
         if may_plan and len(self.flight.ahead) < may_wait:
-            room = self.flight.open.room
-            self.sizing.limit(room)
-            if not room.is_full:
-                self.enumerator.plan_batch(room)
+            budget = self.flight.open.budget
+            self.sizing.limit(budget)
+            if not budget.is_full:
+                self.enumerator.plan_batch(budget)
 
     def _cut(self) -> CheckpointRecord:
         try:
@@ -373,7 +373,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             and self.flight.running is not None
             and len(self.flight.ahead) < self.settings.checkpoints_ahead
             and bool(self.flight.open.readers)
-            and self.enumerator.is_decided(self.flight.open.room)
+            and self.enumerator.is_decided(self.flight.open.budget)
         )
 
     def _written(self, _: None, error: BaseException | None) -> None:

@@ -27,7 +27,7 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.aligned_positions import AlignedPositions, Peer
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ..api import SplitEnumeratorContext
-from ..batch_budget import BatchRoom
+from ..batch_budget import BatchBudget
 from .event_time_batches import EventTimeBatches, EventTimePolicy, shown_time
 from .ledger.ledger import Sifted
 
@@ -189,11 +189,11 @@ class AlignedBatches(EventTimeBatches):
     # Admission ------------------------------------------------------------------------------
 
     @override
-    def admits(self, split: FileSplit, room: BatchRoom) -> bool:
+    def admits(self, split: FileSplit, budget: BatchBudget) -> bool:
         self._behind = ""
-        if room.takes_everything:
+        if budget.takes_everything:
             return True
-        if super().admits(split, room):
+        if super().admits(split, budget):
             self._behind = self._who_holds(self._time(split))
             return not self._behind
         return False

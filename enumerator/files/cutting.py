@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ..batch_budget import BatchRoom
+from ..batch_budget import BatchBudget
 from .split_costs import SplitCosts
 
 _LEAST_SPLIT_BYTES = 4 * 1024 * 1024
@@ -26,22 +26,24 @@ def wanted_split_bytes(total: int, cores: int) -> int:
     return max(_LEAST_SPLIT_BYTES, -(-total // cores))
 
 
-def bytes_for_work(split: FileSplit, room: BatchRoom, wanted: int, costs: SplitCosts) -> int:
-    """At most `wanted` bytes, and what of `split` the room has work left for.
+def bytes_for_work(split: FileSplit, budget: BatchBudget, wanted: int, costs: SplitCosts) -> int:
+    """At most `wanted` bytes, and what of `split` the budget has work left for.
 
-    Not less than a split is worth: whether such a one is still taken is for the room to say.
+    Not less than a split is worth: whether such a one is still taken is for the budget to say.
     """
-    if room.work_left is None:
+    if budget.work_left is None:
         return wanted
-    return min(wanted, max(_LEAST_SPLIT_BYTES, costs.bytes_within(split, room.work_left)))
+    return min(wanted, max(_LEAST_SPLIT_BYTES, costs.bytes_within(split, budget.work_left)))
 
 
-def fits_whole(split: FileSplit, room: BatchRoom) -> bool:
+def fits_whole(split: FileSplit, budget: BatchBudget) -> bool:
     """True if a split that has come back may be taken, which is not cut again."""
-    # It fitted an empty room once, so it will again.
-    if room.is_empty:
+    # It fitted an empty budget once, so it will again.
+    if budget.is_empty:
         return True
-    return room.rows_left is None and (room.bytes_left is None or split.length <= room.bytes_left)
+    return budget.rows_left is None and (
+        budget.bytes_left is None or split.length <= budget.bytes_left
+    )
 
 
 class Border(Protocol):
@@ -90,25 +92,25 @@ class Slice:
 
 
 class SplitCutter:
-    """Cuts pending ranges of files into splits that fit the room of a checkpoint."""
+    """Cuts pending ranges of files into splits that fit the budget of a checkpoint."""
 
     def __init__(self, borders: Borders, max_split_bytes: int) -> None:
         self._borders = borders
         self._max_split_bytes = max_split_bytes
         self._blocks: tuple[FileVersion, Sequence[Border] | None] | None = None
 
-    def cut(self, pending: FileSplit, room: BatchRoom, wanted_bytes: int) -> Slice | None:
+    def cut(self, pending: FileSplit, budget: BatchBudget, wanted_bytes: int) -> Slice | None:
         """The next split of `pending`, at most about `wanted_bytes` long; None if it does not fit.
 
         The first split of a checkpoint always comes, be it one indivisible block larger than the
-        room: else it would never be read.
+        budget: else it would never be read.
         """
-        left = room.bytes_left
+        left = budget.bytes_left
         target = min(self._max_split_bytes, max(1, wanted_bytes))
         if left is not None:
             target = min(target, left)
         length = pending.end - pending.start
-        needs_rows = room.rows_left is not None
+        needs_rows = budget.rows_left is not None
         if length <= target and not needs_rows:
             return Slice(pending, 0, None)
         if self._borders.may_cut_anywhere(pending.file):
@@ -118,18 +120,20 @@ class SplitCutter:
         blocks = self._blocks_of(pending)
         if blocks is None:
             fits = (left is None or length <= left) and not needs_rows
-            return Slice(pending, room.limits.rows or 0, None) if fits or room.is_empty else None
-        return _whole_blocks(pending, blocks, room, target)
+            return (
+                Slice(pending, budget.limits.rows or 0, None) if fits or budget.is_empty else None
+            )
+        return _whole_blocks(pending, blocks, budget, target)
 
     def cut_all(
-        self, files: Sequence[FileVersion], room: BatchRoom, wanted_bytes: int
+        self, files: Sequence[FileVersion], budget: BatchBudget, wanted_bytes: int
     ) -> list[FileSplit]:
         """All of `files`, as one batch without limits."""
         splits = []
         for file in files:
             pending: FileSplit | None = FileSplit(file, 0, file.size)
             while pending is not None:
-                taken = self.cut(pending, room, wanted_bytes)
+                taken = self.cut(pending, budget, wanted_bytes)
                 if taken is None:
                     break
                 splits.append(taken.split)
@@ -144,7 +148,7 @@ class SplitCutter:
 
 
 def _whole_blocks(
-    pending: FileSplit, blocks: Sequence[Border], room: BatchRoom, target: int
+    pending: FileSplit, blocks: Sequence[Border], budget: BatchBudget, target: int
 ) -> Slice | None:
     end, rows = pending.start, 0
     for block in blocks:
@@ -153,23 +157,23 @@ def _whole_blocks(
         if block.start >= pending.end:
             break
         bytes_fit = block.end - pending.start <= target
-        block_rows = _rows_of(block, room)
-        rows_fit = room.rows_left is None or rows + block_rows <= room.rows_left
+        block_rows = _rows_of(block, budget)
+        rows_fit = budget.rows_left is None or rows + block_rows <= budget.rows_left
         if not (bytes_fit and rows_fit):
             if end > pending.start:
                 break
             # An indivisible first block: alone in an empty checkpoint, or as one split.
-            left = room.bytes_left
+            left = budget.bytes_left
             too_long = left is not None and block.end - pending.start > left
-            if (too_long or not rows_fit) and not room.is_empty:
+            if (too_long or not rows_fit) and not budget.is_empty:
                 return None
         end, rows = min(block.end, pending.end), rows + block_rows
     return _slice(pending, end if end > pending.start else pending.end, rows)
 
 
-def _rows_of(block: Border, room: BatchRoom) -> int:
+def _rows_of(block: Border, budget: BatchBudget) -> int:
     # Nothing else may be next to rows that nobody has counted.
-    return block.rows if block.rows >= 0 else room.limits.rows or 0
+    return block.rows if block.rows >= 0 else budget.limits.rows or 0
 
 
 def _slice(pending: FileSplit, end: int, rows: int) -> Slice:

@@ -21,7 +21,7 @@ from ...checkpoint_meta.documents.file_split import FIGURES, FileSplit, FileVers
 from ...checkpoint_meta.storage.retries import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext
-from ..batch_budget import BatchRoom
+from ..batch_budget import BatchBudget
 from .aligned_batches import AlignedBatches
 from .backlog import Outstanding, Passes
 from .cutting import Slice, SplitCutter, bytes_for_work, fits_whole, wanted_split_bytes
@@ -237,28 +237,28 @@ class FileSplitEnumerator(LedgerEnumerator):
     # Assignment -----------------------------------------------------------------------------
 
     @override
-    def plan_batch(self, room: BatchRoom) -> None:
+    def plan_batch(self, budget: BatchBudget) -> None:
         if self._pace.waits or (self._is_baseline and not self._has_discovered):
             # A checkpoint of a part of what was there would count the rest as new.
             return
         pending, chosen = self.ledger.pending, []
-        wanted = self._wanted_bytes(room)
+        wanted = self._wanted_bytes(budget)
         last = goes_on = False
         while True:
             # A file that was begun is taken to its end first: it counts once.
-            last = last if goes_on else self._share.takes_last(room)
+            last = last if goes_on else self._share.takes_last(budget)
             split = pending.last() if last else pending.first()
-            if split is None or not room.takes_more_of(split.file.path):
+            if split is None or not budget.takes_more_of(split.file.path):
                 break
-            if not self._pace.admits(split, room):
+            if not self._pace.admits(split, budget):
                 break
             came_back = pending.is_returned(last=last)
-            taken = self._slice(split, room, wanted, came_back=came_back)
+            taken = self._slice(split, budget, wanted, came_back=came_back)
             if taken is None:
                 break
             pending.take(taken.remainder, last=last)
             goes_on = taken.remainder is not None
-            room.take(split.file.path, taken.split.length, taken.rows, taken.work)
+            budget.take(split.file.path, taken.split.length, taken.rows, taken.work)
             self._pace.took(taken.split)
             if last:
                 self._share.took(taken.split)
@@ -270,35 +270,35 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._go_on(self._delay)
 
     def _slice(
-        self, split: FileSplit, room: BatchRoom, wanted: int, *, came_back: bool
+        self, split: FileSplit, budget: BatchBudget, wanted: int, *, came_back: bool
     ) -> Slice | None:
         """What of `split` comes next, all of one that came back; None if it does not fit."""
-        if came_back and not fits_whole(split, room):
+        if came_back and not fits_whole(split, budget):
             return None
         if self.costs is not None:
-            wanted = bytes_for_work(split, room, wanted, self.costs)
-        taken = self._cutter.cut(split, room, max(wanted, split.length if came_back else 0))
+            wanted = bytes_for_work(split, budget, wanted, self.costs)
+        taken = self._cutter.cut(split, budget, max(wanted, split.length if came_back else 0))
         if taken is None or self.costs is None:
             return taken
         taken = replace(taken, work=self.costs.work(taken.split))
-        return taken if room.is_nearer_with(taken.work or 0.0) else None
+        return taken if budget.is_nearer_with(taken.work or 0.0) else None
 
-    def _wanted_bytes(self, room: BatchRoom) -> int:
-        left, total = room.bytes_left, self.ledger.pending.bytes
+    def _wanted_bytes(self, budget: BatchBudget) -> int:
+        left, total = budget.bytes_left, self.ledger.pending.bytes
         if left is not None:
             total = min(left, total)
-        first, work = self.ledger.pending.first(), room.work_left
+        first, work = self.ledger.pending.first(), budget.work_left
         if self.costs is not None and first is not None and work is not None:
             total = min(self.costs.bytes_within(first, work), total)
         return wanted_split_bytes(total, self._spreader.cores)
 
     @override
-    def is_decided(self, room: BatchRoom) -> bool:
+    def is_decided(self, budget: BatchBudget) -> bool:
         """Full, or the next file in order does not fit, or nothing more comes in this run."""
         if self._pace.is_cut_when_asked:
             return False
         nothing_comes = self._context.bounded and self._has_discovered
-        return room.is_full or len(self.ledger.pending) > 0 or nothing_comes
+        return budget.is_full or len(self.ledger.pending) > 0 or nothing_comes
 
     @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:

@@ -23,7 +23,7 @@ from ...checkpoint_meta.documents.file_columns import splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ...errors import SourceUnavailable
 from ..api import SplitEnumeratorContext
-from ..batch_budget import BatchRoom
+from ..batch_budget import BatchBudget
 from .discovery.selection.event_times import FileTimes
 from .ledger.ledger import Sifted
 
@@ -96,7 +96,7 @@ class BatchPace:
         """
         return found
 
-    def admits(self, split: FileSplit, room: BatchRoom) -> bool:
+    def admits(self, split: FileSplit, budget: BatchBudget) -> bool:
         """True if `split`, the next in order, may be in the batch that is being planned."""
         return True
 
@@ -220,8 +220,8 @@ class EventTimeBatches(BatchPace):
         return split.file.modified if time is None else time
 
     @override
-    def admits(self, split: FileSplit, room: BatchRoom) -> bool:
-        if self._span is None or room.takes_everything:
+    def admits(self, split: FileSplit, budget: BatchBudget) -> bool:
+        if self._span is None or budget.takes_everything:
             return True
         first, last = _widened(self._span, self._time(split))
         return last - first <= self._policy.skew

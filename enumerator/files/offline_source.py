@@ -21,7 +21,7 @@ from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.index.fingerprints import SeenKeys, names_in, versions_in
 from ...checkpoint_meta.index.run import read_files
 from ..api import SplitEnumeratorContext
-from ..batch_budget import BatchRoom
+from ..batch_budget import BatchBudget
 from ..large_state import StateDocument
 from .ledger.changes import OnOverwrite
 from .ledger.file_state import FileState
@@ -95,7 +95,7 @@ class StandingEnumerator(LedgerEnumerator):
         return
 
     @override
-    def plan_batch(self, room: BatchRoom) -> None:
+    def plan_batch(self, budget: BatchBudget) -> None:
         return
 
     @override

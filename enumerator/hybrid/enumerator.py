@@ -1,10 +1,10 @@
 """Runs the enumerators of all parts one after the other, each but the last to its end.
 
 A part is over when it has discovered everything, nothing of it is with a reader, and it assigns
-nothing although there is room. Then nothing of it can come back. The next checkpoint, which is cut
-at once, holds what the next part starts with. No split of that is read before the checkpoint is
-durable, and the part before is not opened again after it. A process that dies before Spark has
-written the checkpoint into its offset log resumes in the part before.
+nothing although the budget is not spent. Then nothing of it can come back. The next checkpoint,
+which is cut at once, holds what the next part starts with. No split of that is read before the
+checkpoint is durable, and the part before is not opened again after it. A process that dies before
+Spark has written the checkpoint into its offset log resumes in the part before.
 
 Not here: how the state is written (`state.py`), and what a user says of the switch (`source.py`).
 """
@@ -21,7 +21,7 @@ from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit, part_name
 from ...errors import ProtocolError
 from ..api import SplitEnumerator, SplitEnumeratorContext
-from ..batch_budget import BatchRoom
+from ..batch_budget import BatchBudget
 from ..large_state import FrozenState
 from ..source_api import EnumeratorSource
 from .context import PartContext
@@ -122,11 +122,11 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         self._context.request_planning()
 
     @override
-    def plan_batch(self, room: BatchRoom) -> None:
+    def plan_batch(self, budget: BatchBudget) -> None:
         if self._switch is not None:
             return
-        self._inner.plan_batch(room)
-        if self._is_over and room.is_empty:
+        self._inner.plan_batch(budget)
+        if self._is_over and budget.is_empty:
             self._begin_switch()
 
     @property
@@ -225,8 +225,8 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         return self._is_new or self._inner.wants_checkpoint
 
     @override
-    def is_decided(self, room: BatchRoom) -> bool:
-        return self._inner.is_decided(room)
+    def is_decided(self, budget: BatchBudget) -> bool:
+        return self._inner.is_decided(budget)
 
     @override
     def backlog(self) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer, VersionedSerializer
 from pyspark_sluice.connector.source.api import Source
-from pyspark_sluice.enumerator import BatchRoom, SplitEnumerator, SplitEnumeratorContext
+from pyspark_sluice.enumerator import BatchBudget, SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.reader.api import ReaderContext, Report, SplitReader, SplitUnfinished
 
 SUFFIX = ".log"
@@ -112,11 +112,11 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
         return self._has_discovered
 
     @override
-    def plan_batch(self, room: BatchRoom) -> None:
+    def plan_batch(self, budget: BatchBudget) -> None:
         self._give_owners()
         for name, known in sorted(self._partitions.items()):
             end, start = self._ends.get(name, 0), known.granted if known.reading else known.position
-            if start >= end or room.is_full:
+            if start >= end or budget.is_full:
                 continue
             split = LogSplit(name, known.position, end if self._context.bounded else None)
             reading = known.reading or split.split_id
@@ -125,7 +125,7 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
             elif not self._context.continue_split(known.owner, reading):
                 continue
             self._partitions[name] = replace(known, reading=reading, granted=end)
-            room.take(name, end - start)
+            budget.take(name, end - start)
 
     def _give_owners(self) -> None:
         # With another parallelism than the state was written for, all are spread again.

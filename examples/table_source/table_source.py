@@ -41,11 +41,11 @@ class TableEnumerator(SplitEnumerator):
 
     has_discovered = property(lambda self: self.has_looked)
 
-    def plan_batch(self, room):
-        while self.pending and not room.is_full:
+    def plan_batch(self, budget):
+        while self.pending and not budget.is_full:
             ids = self.pending.pop(0)
             self.context.assign_splits({ids.start // self.size % self.context.parallelism: [ids]})
-            room.take(ids.split_id, 0, ids.end - ids.start)
+            budget.take(ids.split_id, 0, ids.end - ids.start)
 
     def add_splits_back(self, splits, reader):
         self.pending += splits

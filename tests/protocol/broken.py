@@ -15,7 +15,7 @@ from pyspark_sluice.checkpoint_meta.documents.orders import Order
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import continuations_of, splits_of
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.retention import Retention
-from pyspark_sluice.enumerator.batch_budget import BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.coordinator.acknowledgements import Acknowledgements
 from pyspark_sluice.enumerator.coordinator.applied_orders import AppliedOrders
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
@@ -114,7 +114,7 @@ class _Interrupted:
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
         state = self._enumerator.snapshot_state(checkpoint_id)
-        self._enumerator.plan_batch(BatchRoom(BatchLimits(bytes=2)))
+        self._enumerator.plan_batch(BatchBudget(BatchLimits(bytes=2)))
         return state
 
     def cursors(self) -> Any:

@@ -18,7 +18,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
-from pyspark_sluice.enumerator.batch_budget import BatchRoom
+from pyspark_sluice.enumerator.batch_budget import BatchBudget
 from pyspark_sluice.enumerator.source_api import EnumeratorSource
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.tests.protocol.opened import opened
@@ -64,10 +64,10 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
     def add_reader(self, reader: int) -> None:
         self.added.append(reader)
 
-    def plan_batch(self, room: BatchRoom) -> None:
-        while self.pending and not room.is_full:
+    def plan_batch(self, budget: BatchBudget) -> None:
+        while self.pending and not budget.is_full:
             value = self.pending.pop(0)
-            room.take(str(value), 1)
+            budget.take(str(value), 1)
             self.context.assign_splits({value % self.context.parallelism: [Number(value)]})
 
     def add_splits_back(self, splits: Sequence[Number], reader: int) -> None:

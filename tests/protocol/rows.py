@@ -26,7 +26,7 @@ from pyspark_sluice.checkpoint_meta.documents.serializer import (
     VersionedSerializer,
 )
 from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
-from pyspark_sluice.enumerator.batch_budget import BatchRoom
+from pyspark_sluice.enumerator.batch_budget import BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
@@ -204,30 +204,30 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         if not self._context.bounded:
             self._context.call_async(lambda: dict(self._world.lanes), self._measured)
 
-    def plan_batch(self, room: BatchRoom) -> None:
+    def plan_batch(self, budget: BatchBudget) -> None:
         for name, size in sorted(self._sizes.items()):
             lane = self.lanes[name]
-            if lane.owner is None and lane.position < size and not room.is_full:
+            if lane.owner is None and lane.position < size and not budget.is_full:
                 reader = int(name[len(LANE) :]) % self._context.parallelism
                 split = FileSplit(FileVersion(name, 0, 0), lane.position, size)
                 self._context.assign_splits({reader: [split]})
-                self._grant(name, size, room)
+                self._grant(name, size, budget)
                 lane.owner, lane.split = reader, split.split_id
-            elif lane.granted < size and not room.is_full and self._goes_on(lane, size):
-                self._grant(name, size, room)
-        self.inner.plan_batch(room)
+            elif lane.granted < size and not budget.is_full and self._goes_on(lane, size):
+                self._grant(name, size, budget)
+        self.inner.plan_batch(budget)
 
     def _goes_on(self, lane: Lane, size: int) -> bool:
         if lane.owner is None or lane.owner >= self._context.parallelism:
             return False
         return self._context.continue_split(lane.owner, lane.split, max_rows=2, stop=size)
 
-    def _grant(self, name: str, size: int, room: BatchRoom) -> None:
+    def _grant(self, name: str, size: int, budget: BatchBudget) -> None:
         self.lanes[name].granted = size
-        room.take(name, 1)
+        budget.take(name, 1)
 
-    def is_decided(self, room: BatchRoom) -> bool:
-        return self.inner.is_decided(room)
+    def is_decided(self, budget: BatchBudget) -> bool:
+        return self.inner.is_decided(budget)
 
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
         files = [split for split in splits if not is_lane(split.file.path)]

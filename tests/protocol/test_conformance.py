@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
-from pyspark_sluice.enumerator.batch_budget import BatchRoom
+from pyspark_sluice.enumerator.batch_budget import BatchBudget
 from pyspark_sluice.errors import ProtocolError, SourceUnavailable, StateError
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
@@ -44,15 +44,15 @@ def test_a_checkpoint_holds_the_state_of_its_cut(query):
     """completedCheckpointFuture, testTakeCheckpoint."""
     query.start()
     query.enumerator.pending[:] = [11, 22, 33, 44]
-    opened(query.coordinator).flight.open.room = _room_for(2)
+    opened(query.coordinator).flight.open.budget = _budget_for(2)
     end = query.coordinator.latest(NO_CHECKPOINT)
     checkpoint = query.coordinator.history.load(end)
     (state,) = checkpoint.state
     assert state.to_pydict() == {"json": ["33", "44"]}
 
 
-def _room_for(files):
-    return BatchRoom(BatchLimits(files=files))
+def _budget_for(files):
+    return BatchBudget(BatchLimits(files=files))
 
 
 def test_the_first_failure_is_what_the_query_fails_with_until_it_is_restarted(query):
@@ -94,7 +94,7 @@ def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_a
     coordinator._open(NO_CHECKPOINT)
     context, enumerator = opened(coordinator).context, opened(coordinator).enumerator
     assert isinstance(enumerator, NumberEnumerator)
-    enumerator.plan_batch = lambda room: None  # type: ignore[method-assign]
+    enumerator.plan_batch = lambda budget: None  # type: ignore[method-assign]
     stop = threading.Event()
 
     def send():
@@ -144,7 +144,7 @@ def test_a_reader_event_reaches_the_enumerator_as_it_was_sent(query):
 def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(query):
     """testCheckpointCoordinatorAndRestore."""
     query.start()
-    opened(query.coordinator).flight.open.room = _room_for(2)
+    opened(query.coordinator).flight.open.budget = _budget_for(2)
     end = cut(query, 0, 1, 2, 3, 4, 5)
     query.restart()
     query.start(end)
@@ -156,7 +156,7 @@ def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(q
 def test_a_restart_takes_back_what_the_named_checkpoint_did_not_assign(query):
     """testSubtaskFailedAndRevertUncompletedAssignments, as a query restart."""
     query.start()
-    opened(query.coordinator).flight.open.room = _room_for(2)
+    opened(query.coordinator).flight.open.budget = _budget_for(2)
     first = cut(query, 0, 1, 2, 3)
     second = query.coordinator.latest(first)
     assert query.assigned(second) == {0: [2], 1: [3]}
@@ -200,7 +200,7 @@ def test_an_error_of_the_enumerator_fails_the_query_with_its_error(query):
     """testErrorThrownFromSplitEnumerator, testFailJobWhenExceptionThrownFromStart."""
     end = cut(query, 0)
 
-    def fail(room):
+    def fail(budget):
         raise ZeroDivisionError("enumerator")
 
     query.enumerator.plan_batch = fail
@@ -295,7 +295,7 @@ def test_a_snapshot_or_a_publication_that_fails_is_the_failure_of_that_checkpoin
 def test_a_savepoint_restores_the_coordinator(query):
     """testSavepointRestoresCoordinator."""
     query.start()
-    opened(query.coordinator).flight.open.room = _room_for(1)
+    opened(query.coordinator).flight.open.budget = _budget_for(1)
     end = cut(query, 1, 2, 3)
     query.acknowledge_all(end)
     other = Harness(state=MemoryStateStore("other"))

@@ -6,7 +6,7 @@ Each docstring names Flink's case; `docs/conformance.md` lists all of them.
 from __future__ import annotations
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
@@ -55,7 +55,7 @@ def test_a_file_found_and_planned_is_assigned_and_not_in_the_snapshot():
     enumerator = _file_enumerator(context, [file])
     enumerator.start()
     context.run_calls()
-    enumerator.plan_batch(BatchRoom(UNLIMITED))
+    enumerator.plan_batch(BatchBudget(UNLIMITED))
     assert context.assigned == [(0, FileSplit(file, 0, 3))]
     assert list(enumerator.snapshot_state(1)) == []
 
@@ -69,7 +69,7 @@ def test_every_split_of_a_file_found_by_a_later_scan_is_assigned():
     context.run_calls()
     files.append(FileVersion("second", 250, 1))
     context.run_calls()
-    enumerator.plan_batch(BatchRoom(UNLIMITED))
+    enumerator.plan_batch(BatchBudget(UNLIMITED))
     lengths = [(split.file.path, split.start, split.end) for _, split in context.assigned]
     borders = [(0, 100), (100, 200), (200, 250)]
     assert lengths == [(name, *border) for name in ("first", "second") for border in borders]

@@ -6,7 +6,7 @@ Not here: which files those are (the order of `pending.py`).
 from __future__ import annotations
 
 from ....checkpoint_meta.documents.file_split import FileSplit
-from ...batch_budget import BatchRoom
+from ...batch_budget import BatchBudget
 
 
 class FreshShare:
@@ -22,13 +22,13 @@ class FreshShare:
         """Forget what was taken: a new checkpoint begins."""
         self._bytes, self._files = 0, set()
 
-    def takes_last(self, room: BatchRoom) -> bool:
+    def takes_last(self, budget: BatchBudget) -> bool:
         """True if the next range is to come from the end of the order."""
         if self._share == 0:
             return False
-        if room.limits.bytes is not None:
-            return self._bytes < self._share * max(1, room.bytes)
-        return len(self._files) < self._share * (room.files + 1)
+        if budget.limits.bytes is not None:
+            return self._bytes < self._share * max(1, budget.bytes)
+        return len(self._files) < self._share * (budget.files + 1)
 
     def took(self, split: FileSplit) -> None:
         """This range came from the end of the order."""

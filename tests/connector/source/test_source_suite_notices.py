@@ -31,21 +31,21 @@ class LosesIdsThatComeBack(TableEnumerator):
 
 
 class AssignsToReadersOfBefore(TableEnumerator):
-    def plan_batch(self, room):
-        while self.pending and not room.is_full:
+    def plan_batch(self, budget):
+        while self.pending and not budget.is_full:
             ids = self.pending.pop(0)
             self.context.assign_splits({ids.start // self.size % 3: [ids]})
-            room.take(ids.split_id, 0, ids.end - ids.start)
+            budget.take(ids.split_id, 0, ids.end - ids.start)
 
 
 class ReadsNewer(TableEnumerator):
     """A run that ends goes on as long as something comes."""
 
-    def plan_batch(self, room):
+    def plan_batch(self, budget):
         if not self.pending:
             self.size += 1
             self.pending = [Ids(-self.size, -self.size)]
-        super().plan_batch(room)
+        super().plan_batch(budget)
 
 
 class CountsNothing(TableReader):

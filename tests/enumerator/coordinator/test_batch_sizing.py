@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import opened
 
@@ -152,18 +152,18 @@ def test_without_a_target_nothing_is_learned_and_nothing_is_written():
     query.coordinator.latest(ref)
     assert query.coordinator.history.load(ref).header.batch_duration == {}
     assert "batchDuration" not in query.coordinator.report()
-    assert opened(query.coordinator).flight.open.room.work_limit is None
+    assert opened(query.coordinator).flight.open.budget.work_limit is None
 
 
 def test_a_split_is_taken_if_that_comes_nearer_to_the_target():
-    room = BatchRoom(BatchLimits(seconds=TARGET))
-    room.work_limit = 10.0
-    assert room.is_nearer_with(1000.0), "a batch has one split at least"
-    room.take("a", 1, work=6.0)
-    assert room.work_left == pytest.approx(4.0)
-    assert room.is_nearer_with(7.9)
-    assert not room.is_nearer_with(8.1)
-    room.take("b", 1, work=3.95)
-    assert room.is_full, "what is left is not worth a split"
-    room.lift(UNLIMITED)
-    assert not room.is_full
+    budget = BatchBudget(BatchLimits(seconds=TARGET))
+    budget.work_limit = 10.0
+    assert budget.is_nearer_with(1000.0), "a batch has one split at least"
+    budget.take("a", 1, work=6.0)
+    assert budget.work_left == pytest.approx(4.0)
+    assert budget.is_nearer_with(7.9)
+    assert not budget.is_nearer_with(8.1)
+    budget.take("b", 1, work=3.95)
+    assert budget.is_full, "what is left is not worth a split"
+    budget.lift(UNLIMITED)
+    assert not budget.is_full

@@ -283,11 +283,11 @@ def test_what_an_aborted_checkpoint_took_of_the_limits_is_taken_of_the_next_one(
     flight = CheckpointsInFlight(NO_IDENTITY, 1, BatchLimits(files=2))
     readers = Readers()
     readers.flight = flight
-    flight.open.room.take("a", 1)
+    flight.open.budget.take("a", 1)
     readers.cut(1)
-    flight.open.room.take("b", 1)
+    flight.open.budget.take("b", 1)
     readers.abort(1)
-    assert (flight.open.room.files, flight.open.room.is_full) == (2, True)
+    assert (flight.open.budget.files, flight.open.budget.is_full) == (2, True)
 
 
 def test_an_event_for_a_reader_without_a_part_waits_for_the_next_cut(one):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
@@ -64,7 +64,7 @@ class Bench:
 
     def plan(self, limits=UNLIMITED):
         before = len(self.context.assigned)
-        self.enumerator.plan_batch(BatchRoom(limits))
+        self.enumerator.plan_batch(BatchBudget(limits))
         return [split for _, split in self.context.assigned[before:]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_sluice.checkpoint_meta.documents.aligned_positions import AlignedPositions
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.aligned_batches import Alignment
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file
 from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR, in_event_time
@@ -153,10 +153,10 @@ def test_no_batch_is_decided_before_spark_asks_for_it():
     group = Group()
     clicks = group.add("clicks", *range(10))
     group.begin()
-    room = BatchRoom(BatchLimits(files=1))
-    clicks.enumerator.plan_batch(room)
-    assert room.is_full
-    assert not clicks.enumerator.is_decided(room)
+    budget = BatchBudget(BatchLimits(files=1))
+    clicks.enumerator.plan_batch(budget)
+    assert budget.is_full
+    assert not clicks.enumerator.is_decided(budget)
 
 
 def test_a_source_that_has_found_no_file_holds_the_others_back():

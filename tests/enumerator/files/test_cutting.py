@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 
 
@@ -57,12 +57,12 @@ def batches(cutter, size, limits):
     pending: FileSplit | None = FileSplit(FileVersion("f", size, 0), 0, size)
     found = []
     while pending is not None:
-        room, batch = BatchRoom(limits), []
-        while pending is not None and not room.is_full:
-            taken = cutter.cut(pending, room, size)
+        budget, batch = BatchBudget(limits), []
+        while pending is not None and not budget.is_full:
+            taken = cutter.cut(pending, budget, size)
             if taken is None:
                 break
-            room.take("f", taken.split.length, taken.rows)
+            budget.take("f", taken.split.length, taken.rows)
             batch.append((taken.split.start, taken.split.end, taken.rows))
             pending = taken.remainder
         assert batch, "a checkpoint without progress"
@@ -123,10 +123,10 @@ def test_rows_are_limited_where_blocks_count_them(lengths, limit):
 def test_an_indivisible_file_larger_than_the_room_waits_for_an_empty_checkpoint():
     cutter = SplitCutter(Blocks(None), 1000)
     pending = FileSplit(FileVersion("big", 50, 0), 0, 50)
-    room = BatchRoom(BatchLimits(bytes=30))
-    room.take("other", 1)
-    assert cutter.cut(pending, room, 100) is None
-    taken = cutter.cut(pending, BatchRoom(BatchLimits(bytes=30)), 100)
+    budget = BatchBudget(BatchLimits(bytes=30))
+    budget.take("other", 1)
+    assert cutter.cut(pending, budget, 100) is None
+    taken = cutter.cut(pending, BatchBudget(BatchLimits(bytes=30)), 100)
     assert taken is not None
     assert (taken.split, taken.remainder) == (pending, None)
 
@@ -136,7 +136,7 @@ def test_blocks_are_only_asked_for_where_a_cut_is_needed_and_once_a_file():
     borders = Blocks(blocks)
     cutter = SplitCutter(borders, 1000)
     pending = FileSplit(FileVersion("f", size, 0), 0, size)
-    assert cutter.cut(pending, BatchRoom(UNLIMITED), 1000) is not None
+    assert cutter.cut(pending, BatchBudget(UNLIMITED), 1000) is not None
     assert borders.asked == 0
     batches(cutter, size, BatchLimits(bytes=12))
     assert borders.asked == 1
@@ -144,7 +144,7 @@ def test_blocks_are_only_asked_for_where_a_cut_is_needed_and_once_a_file():
 
 def test_all_of_some_files_can_be_cut_at_once():
     files = [FileVersion("a", 25, 0), FileVersion("b", 5, 0)]
-    found = SplitCutter(Bytes(), 10).cut_all(files, BatchRoom(UNLIMITED), 100)
+    found = SplitCutter(Bytes(), 10).cut_all(files, BatchBudget(UNLIMITED), 100)
     assert [(s.file.path, s.start, s.end) for s in found] == [
         ("a", 0, 10),
         ("a", 10, 20),
@@ -166,18 +166,18 @@ def test_all_of_some_files_can_be_cut_at_once():
     ],
 )
 def test_a_room_is_full_when_any_limit_is_reached(limits, takes, full):
-    room = BatchRoom(limits)
-    assert room.is_empty
+    budget = BatchBudget(limits)
+    assert budget.is_empty
     for take in takes:
-        room.take(*take)
-    assert room.is_full == full
-    assert not room.is_empty
-    room.lift(UNLIMITED)
-    assert not room.is_full
+        budget.take(*take)
+    assert budget.is_full == full
+    assert not budget.is_empty
+    budget.lift(UNLIMITED)
+    assert not budget.is_full
 
 
 def test_a_room_can_take_over_what_another_has_taken():
-    one, other = BatchRoom(BatchLimits(files=2)), BatchRoom(UNLIMITED)
+    one, other = BatchBudget(BatchLimits(files=2)), BatchBudget(UNLIMITED)
     one.take("a", 1, 1)
     other.take("a", 2, 2)
     other.take("b", 3, 3)
@@ -189,15 +189,15 @@ def test_a_room_can_take_over_what_another_has_taken():
 def test_rows_that_nobody_has_counted_make_a_batch_of_their_own(blocks):
     cutter = SplitCutter(Blocks(blocks), 1000)
     pending = FileSplit(FileVersion("f", 50, 0), 0, 50)
-    room = BatchRoom(BatchLimits(rows=30))
-    room.take("other", 1, 5)
-    assert cutter.cut(pending, room, 100) is None
-    room = BatchRoom(BatchLimits(rows=30))
-    taken = cutter.cut(pending, room, 100)
+    budget = BatchBudget(BatchLimits(rows=30))
+    budget.take("other", 1, 5)
+    assert cutter.cut(pending, budget, 100) is None
+    budget = BatchBudget(BatchLimits(rows=30))
+    taken = cutter.cut(pending, budget, 100)
     assert taken is not None
     assert taken.split == pending
-    room.take("f", taken.split.length, taken.rows)
-    assert room.is_full
+    budget.take("f", taken.split.length, taken.rows)
+    assert budget.is_full
 
 
 class OnlyForLimits(Blocks):
@@ -211,7 +211,7 @@ def test_what_costs_time_to_enter_is_cut_for_a_limit_on_bytes_and_nothing_else()
     blocks = [Block(0, 10), Block(10, 20), Block(20, 30), Block(30, 40)]
     pending = FileSplit(FileVersion("f", 40, 0), 0, 40)
     cutter = SplitCutter(OnlyForLimits(blocks), 15)
-    taken = cutter.cut(pending, BatchRoom(BatchLimits(files=3)), 5)
+    taken = cutter.cut(pending, BatchBudget(BatchLimits(files=3)), 5)
     assert taken is not None
     assert (taken.split, taken.remainder) == (pending, None)
     found = batches(cutter, 40, BatchLimits(bytes=25))

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
-from pyspark_sluice.enumerator.batch_budget import BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
@@ -260,7 +260,7 @@ def test_a_batch_is_planned_before_the_listing_has_ended():
     bench.discover()
     assert not bench.enumerator.has_discovered
     assert len(bench.plan(BatchLimits(files=3))) == 3
-    assert bench.enumerator.is_decided(BatchRoom(BatchLimits(files=3)))
+    assert bench.enumerator.is_decided(BatchBudget(BatchLimits(files=3)))
 
 
 def test_files_that_were_there_at_the_first_start_are_not_read_on_demand():

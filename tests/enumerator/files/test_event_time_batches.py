@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.event_time_batches import OnLateFile
 from pyspark_sluice.enumerator.files.ledger.pending import PendingRanges
 from pyspark_sluice.errors import SourceUnavailable
@@ -94,9 +94,9 @@ def test_a_pause_does_not_stop_the_first_listing():
 def test_one_batch_that_is_to_hold_everything_is_not_ended_by_the_skew():
     bench = Bench(*shuffled(9), parallelism=1, **in_event_time(0))
     until_discovered(bench)
-    room = BatchRoom(UNLIMITED)
-    room.lift(UNLIMITED, everything=True)
-    bench.enumerator.plan_batch(room)
+    budget = BatchBudget(UNLIMITED)
+    budget.lift(UNLIMITED, everything=True)
+    bench.enumerator.plan_batch(budget)
     assert hours(split for _, split in bench.context.assigned) == list(range(9))
 
 

@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import splits_of
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.enumerator.api import SplitFigures
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
@@ -217,13 +217,13 @@ def enumerator_of(*files, weight=1.0):
 def planned(enumerator, work, limits=UNLIMITED):
     """What one batch of so much work takes: splits and their work."""
     before = len(enumerator._context.assigned)
-    room = BatchRoom(limits)
-    room.work_limit = work
-    enumerator.plan_batch(room)
+    budget = BatchBudget(limits)
+    budget.work_limit = work
+    enumerator.plan_batch(budget)
     enumerator.snapshot_state(1)
     splits = [split for _, split in enumerator._context.assigned[before:]]
-    assert room.work == pytest.approx(sum(map(enumerator.costs.work, splits)))
-    return splits, room.work
+    assert budget.work == pytest.approx(sum(map(enumerator.costs.work, splits)))
+    return splits, budget.work
 
 
 def test_a_large_file_is_cut_so_that_a_batch_has_its_work():

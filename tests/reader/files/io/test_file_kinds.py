@@ -14,7 +14,7 @@ from pyarrow import orc, parquet
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitFinished
 
@@ -50,7 +50,7 @@ def rows_of(path, schema=SCHEMA, **options):
     parsed = parse_options({"path": str(path), **options}, streaming=False)
     source = FileSource(parsed, schema)
     [file] = source.lister()(())
-    splits = source.cutter().cut_all([file], BatchRoom(UNLIMITED), 2**30)
+    splits = source.cutter().cut_all([file], BatchBudget(UNLIMITED), 2**30)
     return list(source.create_reader(ReaderContext(0, 0, 0)).read(splits))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import make_discovery
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchRoom
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
@@ -125,7 +125,7 @@ class Bench:
         """What one call to discovery makes pending."""
         before = len(self.context.assigned)
         self.context.run_calls()
-        self.enumerator.plan_batch(BatchRoom(UNLIMITED))
+        self.enumerator.plan_batch(BatchBudget(UNLIMITED))
         return ["in/" + s.file.path.rpartition("/")[2] for _, s in self.context.assigned[before:]]
 
     @property

@@ -212,7 +212,7 @@ def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path
 
 
 def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
-    from pyspark_sluice.enumerator.batch_budget import BatchLimits, BatchRoom
+    from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
 
     class Borders:
         def may_cut_anywhere(self, file):
@@ -233,8 +233,8 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
     pending: FileSplit | None = FileSplit(file, 0, file.size)
     ids, batches = [], 0
     while pending is not None:
-        room = BatchRoom(BatchLimits(None, limit, None))
-        taken = SplitCutter(Borders(), 1 << 30).cut(pending, room, 1 << 30)
+        budget = BatchBudget(BatchLimits(None, limit, None))
+        taken = SplitCutter(Borders(), 1 << 30).cut(pending, budget, 1 << 30)
         assert taken is not None
         assert taken.split.length <= limit
         # Another process, which has the state and nothing else.
