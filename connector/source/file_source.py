@@ -25,7 +25,7 @@ from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cutting import Border, SplitCutter
 from ...enumerator.files.discovery.api import Discovery
-from ...enumerator.files.discovery.selection.criteria import Choice, Criteria
+from ...enumerator.files.discovery.selection.criteria import Criteria, FileSelection
 from ...enumerator.files.discovery.tree_discovery import (
     FileLister,
     ListingMode,
@@ -219,7 +219,7 @@ def make_discovery(options: SluiceOptions) -> Discovery:
         listing,
         loaded_paths(options.path),
         options.storage_options,
-        _choice(options),
+        _selection(options),
         Queues(options.queue_url, options.dead_letter_queue_url),
         _mode(options),
     )
@@ -231,7 +231,7 @@ def make_listing(options: SluiceOptions) -> TreeDiscovery:
         loaded_paths(options.path),
         options.storage_options,
         fail_on_missing_path=options.fail_on_missing_path,
-        choice=_choice(options),
+        selection=_selection(options),
         mode=_mode(options),
     )
 
@@ -244,9 +244,9 @@ def _mode(options: SluiceOptions) -> ListingMode:
     )
 
 
-def _choice(options: SluiceOptions) -> Choice:
+def _selection(options: SluiceOptions) -> FileSelection:
     age = options.max_file_age
-    return Choice(
+    return FileSelection(
         ignored=options.ignored_path_segment_regex,
         glob=options.path_glob_filter,
         nested=options.recursive_file_lookup is not False,

@@ -22,7 +22,7 @@ CHUNK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """Files of one stretch of a listing, in no order, at most `CHUNK`; a column each."""
+    """Files of one portion of a listing, in no order, at most `CHUNK`; a column each."""
 
     paths: Sequence[str]
     """As in `FileVersion.path`."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from .api import FoundFiles, KnownFiles
-from .selection.skip_counter import Tally
+from .selection.skip_counter import SkipCounter
 
 
 class Tree(ABC):
@@ -16,12 +16,12 @@ class Tree(ABC):
     """True if a path that has been emptied does not exist."""
 
     @abstractmethod
-    def stretches(self, known: KnownFiles, tally: Tally, after: str) -> Iterator[FoundFiles]:
-        """One pass, in stretches that may be empty.
+    def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:
+        """One pass, in portions that may be empty.
 
         Args:
             known: what need not come.
-            tally: told of everything that is found and not taken.
+            skips: counts everything that is found and not taken.
             after: where not empty, names below the base up to this one are not looked for.
 
         Raises:

@@ -21,9 +21,9 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.input_paths import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
 from .api import Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
-from .selection.criteria import Choice
-from .selection.skip_counter import Tally
-from .tree_factory import Planted, plant
+from .selection.criteria import FileSelection
+from .selection.skip_counter import SkipCounter
+from .tree_factory import PathTree, path_trees
 
 FULL_LISTING_INTERVAL = 3600.0
 
@@ -51,7 +51,7 @@ class TreeDiscovery(Discovery):
         storage_options: Mapping[str, Any],
         *,
         fail_on_missing_path: bool,
-        choice: Choice | None = None,
+        selection: FileSelection | None = None,
         mode: ListingMode | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -59,10 +59,10 @@ class TreeDiscovery(Discovery):
         self._paths = paths
         self._storage_options = storage_options
         self._fail_on_missing_path = fail_on_missing_path
-        self._choice = choice or Choice()
+        self._selection = selection or FileSelection()
         self._mode = mode or ListingMode()
         self._clock = clock
-        self._planted: Sequence[Planted] | None = None
+        self._trees: Sequence[PathTree] | None = None
         self._skipped = Skipped()
         self._greatest: dict[str, str] = {}
         self.full_listing: float | None = None
@@ -84,20 +84,20 @@ class TreeDiscovery(Discovery):
     def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
         began, is_full = self._clock(), self.is_due()
         self._ended = None
-        if self._planted is None:
-            self._planted = self._plant()
+        if self._trees is None:
+            self._trees = self._make_trees()
         elif is_full:
-            for planted in self._planted:
-                planted.tree.forget()
-        whole, advanced = Tally(), dict[str, str]()
-        for planted in self._planted:
-            tally = Tally(marks_names=self._mode.incremental)
-            after = "" if is_full else self._greatest.get(planted.path.given, "")
-            for found in self._stretches(planted, known, tally, after):
+            for loaded in self._trees:
+                loaded.tree.forget()
+        whole, advanced = SkipCounter(), dict[str, str]()
+        for loaded in self._trees:
+            skips = SkipCounter(marks_names=self._mode.incremental)
+            after = "" if is_full else self._greatest.get(loaded.path.given, "")
+            for found in self._list_files(loaded, known, skips, after):
                 if len(found):
                     yield found
-            advanced[planted.path.given] = self._reached(planted, tally)
-            whole.repeat(tally.counts, tally.taken_names())
+            advanced[loaded.path.given] = self._reached(loaded, skips)
+            whole.repeat(skips.counts, skips.taken_names())
         # Only now: a pass that fails may have found nothing from its beginning.
         self._skipped = whole.skipped()
         self._ended = advanced, began if is_full else None
@@ -112,30 +112,32 @@ class TreeDiscovery(Discovery):
         if full_listing is not None:
             self.full_listing = full_listing
 
-    def _reached(self, planted: Planted, tally: Tally) -> str:
-        if tally.waiting:
+    def _reached(self, loaded: PathTree, skips: SkipCounter) -> str:
+        if skips.waiting:
             # What waits has to be come to again: any name that is less than the least of it.
-            return tally.waiting.removeprefix(planted.prefix)[:-1]
-        before = self._greatest.get(planted.path.given, "")
-        return max(before, tally.greatest.removeprefix(planted.prefix))
+            return skips.waiting.removeprefix(loaded.prefix)[:-1]
+        before = self._greatest.get(loaded.path.given, "")
+        return max(before, skips.greatest.removeprefix(loaded.prefix))
 
     @override
     def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
-        tally = Tally(keeps_all=True)
-        for planted in self._plant():
-            for _ in self._stretches(planted, known, tally, ""):
-                yield from tally.taken_names()
+        skips = SkipCounter(keeps_all=True)
+        for loaded in self._make_trees():
+            for _ in self._list_files(loaded, known, skips, ""):
+                yield from skips.taken_names()
 
-    def _plant(self) -> Sequence[Planted]:
+    def _make_trees(self) -> Sequence[PathTree]:
         versions = self._mode.wants_versions
-        return plant(self._paths, self._storage_options, self._choice, wants_versions=versions)
+        return path_trees(
+            self._paths, self._storage_options, self._selection, wants_versions=versions
+        )
 
-    def _stretches(
-        self, planted: Planted, known: KnownFiles, tally: Tally, after: str
+    def _list_files(
+        self, loaded: PathTree, known: KnownFiles, skips: SkipCounter, after: str
     ) -> Iterator[FoundFiles]:
-        given = planted.path.given
+        given = loaded.path.given
         try:
-            yield from planted.tree.stretches(known, tally, after)
+            yield from loaded.tree.list_files(known, skips, after)
         except (FileNotFoundError, NotADirectoryError) as error:
             if self._fail_on_missing_path:
                 raise _missing(given) from error
@@ -165,8 +167,8 @@ class TreeDiscovery(Discovery):
             self.full_listing = float(position["fullListing"])
 
     def identity(self) -> str:
-        """Of the paths and the choice: with others there is more to be found than what is new."""
-        return hashlib.sha256(repr((self._paths, self._choice)).encode()).hexdigest()[:16]
+        """Of the paths and the selection: with others more than what is new has to be found."""
+        return hashlib.sha256(repr((self._paths, self._selection)).encode()).hexdigest()[:16]
 
 
 def _missing(path: str) -> MissingPathError:

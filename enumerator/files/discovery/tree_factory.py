@@ -14,14 +14,14 @@ from .local.local_tree import LocalTree
 from .local.symlinks import Links
 from .object_store.remote_files import RemoteFiles
 from .object_store.remote_tree import RemoteTree, file_system, pages_of
-from .selection.criteria import Choice
+from .selection.criteria import FileSelection
 from .selection.name_patterns import NameRule
 from .selection.ready_marker import ReadyMarker
 from .selection.scope import Scope
 from .tree import Tree
 
 
-class Planted(NamedTuple):
+class PathTree(NamedTuple):
     """A loaded path and its tree."""
 
     path: LoadedPath
@@ -30,48 +30,48 @@ class Planted(NamedTuple):
     """What the paths of its files begin with."""
 
 
-def plant(
+def path_trees(
     paths: Sequence[LoadedPath],
     storage_options: Mapping[str, Any],
-    choice: Choice,
+    selection: FileSelection,
     *,
     wants_versions: bool,
-) -> list[Planted]:
+) -> list[PathTree]:
     """One tree for each path."""
-    names = NameRule(choice.ignored, choice.glob)
-    place = choice.criteria.place
-    marker = ReadyMarker(choice.ready_marker) if choice.ready_marker else None
+    names = NameRule(selection.ignored, selection.glob)
+    place = selection.criteria.place
+    marker = ReadyMarker(selection.ready_marker) if selection.ready_marker else None
     local = [
-        Scope(path.base, path.wildcards, names, nested=choice.nested, place=place)
+        Scope(path.base, path.wildcards, names, nested=selection.nested, place=place)
         for path in paths
         if path.is_local
     ]
     links = Links(local)
     before: list[Scope] = []
     remote: list[tuple[Any, Scope]] = []
-    planted: list[Planted] = []
+    trees: list[PathTree] = []
     for path in paths:
         if path.is_local:
             scope = local[len(before)]
             judge = LocalFiles(
-                scope, _near(scope, before), links, choice.criteria, marker,
+                scope, _near(scope, before), links, selection.criteria, marker,
                 wants_versions=wants_versions,
             )  # fmt: skip
-            tree: Tree = LocalTree(scope, links, judge, trusts=not wants_versions)
+            tree: Tree = LocalTree(scope, links, judge, caches=not wants_versions)
             before.append(scope)
-            planted.append(Planted(path, tree, scope.base.rstrip("/") + "/"))
+            trees.append(PathTree(path, tree, scope.base.rstrip("/") + "/"))
             continue
         files, root = file_system(path.base, storage_options)
-        scope = Scope(root.rstrip("/"), path.wildcards, names, nested=choice.nested, place=place)
+        scope = Scope(root.rstrip("/"), path.wildcards, names, nested=selection.nested, place=place)
         others = _near(scope, [other for where, other in remote if where is files])
         remote_judge = RemoteFiles(
-            files, pages_of(files), scope, others, choice.criteria, marker,
+            files, pages_of(files), scope, others, selection.criteria, marker,
             wants_versions=wants_versions,
         )  # fmt: skip
         remote.append((files, scope))
         tree = RemoteTree(files, root, scope, remote_judge)
-        planted.append(Planted(path, tree, str(files.unstrip_protocol(scope.base)) + "/"))
-    return planted
+        trees.append(PathTree(path, tree, str(files.unstrip_protocol(scope.base)) + "/"))
+    return trees
 
 
 def _near(scope: Scope, others: Sequence[Scope]) -> list[Scope]:

@@ -1,7 +1,7 @@
-"""Work that finds more work, done in one lane or in several at a time, results as they come.
+"""Runs work that finds more work: in the caller, or in a pool of threads.
 
 Not here: what the work is. Listings wait for answers of a store or a network file system, so
-lanes pay there; on a local disk one is fastest.
+a pool pays there. On a local disk the caller alone is fastest.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
 _AHEAD = 4
-"""Results held in advance, in addition to one in each lane: each may be 10,000 files."""
+"""Results held in advance, in addition to one in each thread: each may be 10,000 files."""
 
 _PATIENCE = 0.2
-"""How often a lane that waits for room looks whether anybody still wants its results."""
+"""Seconds after which a thread that waits to hand over looks whether the run was stopped."""
 
 
 class More(Generic[TaskT]):
@@ -33,13 +33,13 @@ class More(Generic[TaskT]):
 Work = Callable[[TaskT], Iterator[ResultT | More[TaskT]]]
 
 
-def in_lanes(first: Iterable[TaskT], work: Work[TaskT, ResultT], lanes: int) -> Iterator[ResultT]:
+def in_pool(first: Iterable[TaskT], work: Work[TaskT, ResultT], workers: int) -> Iterator[ResultT]:
     """The results of `first` and of all tasks that turn up, in no order.
 
-    Only a few results are held that were not asked for yet. The first exception of any lane ends
+    Only a few results are held that were not asked for yet. The first exception of any thread ends
     all of them, and is raised.
     """
-    if lanes == 1:
+    if workers == 1:
         stack = list(first)
         while stack:
             for item in work(stack.pop()):
@@ -48,27 +48,27 @@ def in_lanes(first: Iterable[TaskT], work: Work[TaskT, ResultT], lanes: int) -> 
                 else:
                     yield item
         return
-    crew: _Crew[TaskT, ResultT] = _Crew(first, work, lanes)
+    pool: _WorkerPool[TaskT, ResultT] = _WorkerPool(first, work, workers)
     try:
-        yield from crew.results()
+        yield from pool.results()
     finally:
-        crew.stop()
+        pool.stop()
 
 
-class _Crew(Generic[TaskT, ResultT]):
-    def __init__(self, first: Iterable[TaskT], work: Work[TaskT, ResultT], lanes: int) -> None:
+class _WorkerPool(Generic[TaskT, ResultT]):
+    def __init__(self, first: Iterable[TaskT], work: Work[TaskT, ResultT], workers: int) -> None:
         self._tasks = list(first)
         self._work = work
-        self._lanes = lanes
+        self._workers = workers
         self._busy = 0
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._out: queue.Queue[ResultT | BaseException | None] = queue.Queue(_AHEAD)
 
     def results(self) -> Iterator[ResultT]:
-        for _ in range(self._lanes):
-            threading.Thread(target=self._lane, name="sluice-listing", daemon=True).start()
-        running = self._lanes
+        for _ in range(self._workers):
+            threading.Thread(target=self._work_on, name="sluice-listing", daemon=True).start()
+        running = self._workers
         while running:
             item = self._out.get()
             if item is None:
@@ -83,7 +83,7 @@ class _Crew(Generic[TaskT, ResultT]):
         with self._changed:
             self._changed.notify_all()
 
-    def _lane(self) -> None:
+    def _work_on(self) -> None:
         while (task := self._next()) is not None:
             try:
                 for item in self._work(task[0]):

@@ -55,7 +55,7 @@ class Record(NamedTuple):
     """Some of them."""
 
 
-class Trusted:
+class DirectoryCache:
     """The directories of one tree that need not be read again."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Trusted:
         record = self._records.get(path)
         return record if record is not None and record.times == times_of(status) else None
 
-    def trust(self, path: str, record: Record, status: os.stat_result, read_at: int) -> None:
+    def store(self, path: str, record: Record, status: os.stat_result, read_at: int) -> None:
         """Remember; `read_at`, in nanoseconds, is when reading it began, after `status`."""
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
         sure = read_at - changed > _YOUNGEST and self.is_local(status)

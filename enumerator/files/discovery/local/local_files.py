@@ -20,7 +20,7 @@ from ..api import FoundFiles, KnownFiles, SkippedFile
 from ..selection.criteria import REASONS, SETTLING, UNMARKED, Criteria
 from ..selection.ready_marker import ReadyMarker
 from ..selection.scope import OUTSIDE, TAKEN, Scope
-from ..selection.skip_counter import Tally
+from ..selection.skip_counter import SkipCounter
 from .directory_cache import Record, times_of
 from .symlinks import Links, Trail
 
@@ -102,13 +102,13 @@ class LocalFiles:
         self._criteria = criteria
         self._marker = marker
         self._wants_versions = wants_versions
-        self._left_out = Remembered()
+        self._left_out = SkipCache()
 
     def forget(self) -> None:
         """Look at everything again."""
-        self._left_out = Remembered()
+        self._left_out = SkipCache()
 
-    def judged(self, pieces: Iterable[Piece], known: KnownFiles, tally: Tally) -> FoundFiles:
+    def judged(self, pieces: Iterable[Piece], known: KnownFiles, skips: SkipCounter) -> FoundFiles:
         """The files that are taken; the others are counted."""
         paths: list[str] = []
         places: list[tuple[Visit, str]] = []
@@ -117,20 +117,20 @@ class LocalFiles:
             places += [(visit, name) for name in names]
             for name, reason in refused:
                 visit.leave_out(name, reason)
-                tally.add(os.path.join(written_path(visit.path), name), reason)
+                skips.add(os.path.join(written_path(visit.path), name), reason)
         mask = known.are_known(paths)
         wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
         found = [
             _Found(paths[at], *places[at], is_known=bool(mask[at]), status=status)
             for at in wanted
-            if self._is_wanted(paths[at], *places[at], tally)
+            if self._is_wanted(paths[at], *places[at], skips)
             and (status := self._status(*places[at])) is not None
         ]
-        taken = self._taken(found, tally)
-        tally.saw(paths, mask, taken.paths)
+        taken = self._taken(found, skips)
+        skips.saw(paths, mask, taken.paths)
         return taken
 
-    def _is_wanted(self, path: str, visit: Visit, name: str, tally: Tally) -> bool:
+    def _is_wanted(self, path: str, visit: Visit, name: str, skips: SkipCounter) -> bool:
         reason = self._refusal(visit, name)
         if (
             reason == TAKEN
@@ -144,7 +144,7 @@ class LocalFiles:
             return True
         if reason != OUTSIDE:
             visit.leave_out(name, reason)
-            tally.add(path, reason)
+            skips.add(path, reason)
         return False
 
     def _refusal(self, visit: Visit, name: str) -> str:
@@ -169,7 +169,7 @@ class LocalFiles:
             visit.is_stable = False
             return None
 
-    def _taken(self, found: Sequence[_Found], tally: Tally) -> FoundFiles:
+    def _taken(self, found: Sequence[_Found], skips: SkipCounter) -> FoundFiles:
         sizes = np.fromiter((one.status.st_size for one in found), np.int64, len(found))
         modified = np.fromiter((one.status.st_mtime_ns // 1000 for one in found), np.int64)
         now = time.time_ns()
@@ -180,7 +180,7 @@ class LocalFiles:
             if one.is_known and code != SETTLING:
                 keep.append(at)
             elif code or not self._is_ready(one):
-                self._leave_out(one, code or UNMARKED, now, tally)
+                self._leave_out(one, code or UNMARKED, now, skips)
             else:
                 one.visit.is_stable = False
                 keep.append(at)
@@ -191,17 +191,17 @@ class LocalFiles:
             return True
         return os.path.lexists(os.path.join(one.visit.path, self._marker.of(one.name)))
 
-    def _leave_out(self, one: _Found, code: int, now: int, tally: Tally) -> None:
-        tally.add(one.path, REASONS[code])
+    def _leave_out(self, one: _Found, code: int, now: int, skips: SkipCounter) -> None:
+        skips.add(one.path, REASONS[code])
         touched = max(one.status.st_mtime_ns, one.status.st_ctime_ns)
         if code == SETTLING or (code != UNMARKED and now - touched < _STILL):
-            tally.waits(one.path)
+            skips.waits(one.path)
             one.visit.again.append(one.name)
             return
         # A marker cannot come without a trace in its directory.
         one.visit.leave_out(one.name, REASONS[code])
         if code == UNMARKED:
-            tally.waits(one.path)
+            skips.waits(one.path)
         else:
             self._left_out.add(one.path, code)
 
@@ -227,7 +227,7 @@ _RECENT = 100_000
 """Kept as Python objects before they are sorted in."""
 
 
-class Remembered:
+class SkipCache:
     """Path -> a code. Two paths may meet with a chance of one in 10^19; never in two lives."""
 
     def __init__(self) -> None:

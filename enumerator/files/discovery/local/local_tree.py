@@ -16,14 +16,14 @@ from typing_extensions import override
 
 from ..api import CHUNK, FoundFiles, KnownFiles
 from ..selection.scope import OUTSIDE, TAKEN, Scope
-from ..selection.skip_counter import Tally
+from ..selection.skip_counter import SkipCounter
 from ..tree import Tree
-from ..worker_pool import More, in_lanes
-from .directory_cache import Trusted
+from ..worker_pool import More, in_pool
+from .directory_cache import DirectoryCache
 from .local_files import LocalFiles, Piece, Visit
 from .symlinks import Links, Trail
 
-_LANES = 8
+_WORKERS = 8
 """Directories read at a time where each answer comes over a network."""
 
 
@@ -41,54 +41,54 @@ class LocalTree(Tree):
     may_vanish = False
     """A directory that is emptied is still there."""
 
-    def __init__(self, scope: Scope, links: Links, files: LocalFiles, *, trusts: bool) -> None:
-        """`trusts` False reads every directory at each pass: files change under their names."""
+    def __init__(self, scope: Scope, links: Links, files: LocalFiles, *, caches: bool) -> None:
+        """`caches=False` reads every directory at each pass: files change under their names."""
         self._scope = scope
         self._links = links
         self._files = files
-        self._trusts = trusts
-        self._trusted = Trusted()
+        self._caches = caches
+        self._cache = DirectoryCache()
 
     @override
     def forget(self) -> None:
-        self._trusted.forget()
+        self._cache.forget()
         self._files.forget()
 
     @override
-    def stretches(self, known: KnownFiles, tally: Tally, after: str) -> Iterator[FoundFiles]:
+    def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:
         base = self._scope.base
         status = os.stat(base)
         if not os.path.isdir(base):
             directory, name = os.path.split(base)
             visit = Visit(directory, status, 0, is_base=True)
-            yield self._files.judged([Piece(visit, [name], is_last=False)], known, tally)
+            yield self._files.judged([Piece(visit, [name], is_last=False)], known, skips)
             return
-        lanes = 1 if self._trusted.is_local(status) else _LANES
+        workers = 1 if self._cache.is_local(status) else _WORKERS
         pieces: list[Piece] = []
         held = 0
-        for piece in in_lanes([_Place(base, 0, (), after)], self._scan, lanes):
+        for piece in in_pool([_Place(base, 0, (), after)], self._scan, workers):
             pieces.append(piece)
             held += len(piece.names)
             if held >= CHUNK:
-                yield self._judged(pieces, known, tally)
+                yield self._judged(pieces, known, skips)
                 pieces, held = [], 0
-        yield self._judged(pieces, known, tally)
+        yield self._judged(pieces, known, skips)
 
-    def _judged(self, pieces: list[Piece], known: KnownFiles, tally: Tally) -> FoundFiles:
-        found = self._files.judged(pieces, known, tally)
+    def _judged(self, pieces: list[Piece], known: KnownFiles, skips: SkipCounter) -> FoundFiles:
+        found = self._files.judged(pieces, known, skips)
         for piece in pieces:
             visit = piece.visit
             if visit.record_before is not None:
-                tally.repeat(visit.record_before.counts, visit.record_before.names)
-            elif piece.is_last and self._trusts and visit.is_stable:
-                self._trusted.trust(visit.path, visit.record(), visit.status, visit.read_at)
+                skips.repeat(visit.record_before.counts, visit.record_before.names)
+            elif piece.is_last and self._caches and visit.is_stable:
+                self._cache.store(visit.path, visit.record(), visit.status, visit.read_at)
         return found
 
     def _scan(self, place: _Place) -> Iterator[Piece | More[_Place]]:
-        # In a lane of its own: what is shared is only read.
+        # In a thread of its own: what is shared is only read.
         try:
             status = os.stat(place.path)
-            record = self._trusted.record_of(place.path, status)
+            record = self._cache.record_of(place.path, status)
             if record is not None:
                 if record.again or record.counts:
                     visit = Visit(place.path, status, place.level, record=record)

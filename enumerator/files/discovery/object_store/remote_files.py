@@ -16,7 +16,7 @@ from ..api import FoundFiles, KnownFiles
 from ..selection.criteria import REASONS, SETTLING, UNMARKED, Criteria
 from ..selection.ready_marker import ReadyMarker
 from ..selection.scope import OUTSIDE, TAKEN, Scope
-from ..selection.skip_counter import Tally
+from ..selection.skip_counter import SkipCounter
 from .listing_pages import Page, Pages
 
 _FOLDERS_REMEMBERED = 100_000
@@ -59,18 +59,18 @@ class RemoteFiles:
         self._ready.clear()
         self._folders.clear()
 
-    def judged(self, page: Page, level: int, known: KnownFiles, tally: Tally) -> FoundFiles:
+    def judged(self, page: Page, level: int, known: KnownFiles, skips: SkipCounter) -> FoundFiles:
         """The files of the page that are taken; the others are reported to the counter.
 
         `level` is the page's directory's, or -1 where the names tell.
         """
         paths = self._paths(page.names)
         for folder in page.folders:
-            self._tell_of(folder, level, tally)
+            self._tell_of(folder, level, skips)
         mask = known.are_known(paths)
         wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
         at = np.fromiter(
-            (one for one in wanted if self._is_wanted(page.names[one], paths[one], tally)), np.int64
+            (one for one in wanted if self._is_wanted(page.names[one], paths[one], skips)), np.int64
         )
         sizes = np.array(page.sizes, np.int64)[at]
         modified = np.array(page.modified, np.int64)[at]
@@ -79,13 +79,13 @@ class RemoteFiles:
         codes[mask[at] & (codes != SETTLING)] = 0
         self._judge_markers(page, at, mask[at], codes)
         for one, code in zip(at[codes > 0].tolist(), codes[codes > 0].tolist(), strict=True):
-            tally.add(paths[one], REASONS[code])
+            skips.add(paths[one], REASONS[code])
             if code in (SETTLING, UNMARKED):
-                tally.waits(paths[one])
+                skips.waits(paths[one])
         taken = at[codes == 0].tolist()
         etags = [page.etags[one] for one in taken]
         names = [paths[one] for one in taken]
-        tally.saw(paths, mask, names)
+        skips.saw(paths, mask, names)
         kept = codes == 0
         return FoundFiles(names, sizes[kept], modified[kept], etags if any(etags) else None)
 
@@ -99,19 +99,19 @@ class RemoteFiles:
             return [protocol + name for name in names]
         return [str(self._files.unstrip_protocol(name)) for name in names]
 
-    def _tell_of(self, folder: str, level: int, tally: Tally) -> None:
+    def _tell_of(self, folder: str, level: int, skips: SkipCounter) -> None:
         name = folder.rstrip("/")
         path = self._paths([name])[0]
         reason = self._scope.enters(name.rpartition("/")[2], level, path)
         if reason not in (TAKEN, OUTSIDE):
-            tally.add(str(self._files.unstrip_protocol(folder)), reason)
+            skips.add(str(self._files.unstrip_protocol(folder)), reason)
 
-    def _is_wanted(self, name: str, path: str, tally: Tally) -> bool:
+    def _is_wanted(self, name: str, path: str, skips: SkipCounter) -> bool:
         reason = self._refusal(name)
         if reason == TAKEN and any(other.covers(name, file=True) for other in self._others):
             reason = OUTSIDE
         if reason not in (TAKEN, OUTSIDE):
-            tally.add(path, reason)
+            skips.add(path, reason)
         return reason == TAKEN
 
     def _refusal(self, name: str) -> str:

@@ -19,16 +19,16 @@ from .....checkpoint_meta.storage.client_options import by_fsspec
 from .....checkpoint_meta.storage.providers import BY_SCHEME
 from ..api import FoundFiles, KnownFiles
 from ..selection.scope import TAKEN, Scope
-from ..selection.skip_counter import Tally
+from ..selection.skip_counter import SkipCounter
 from ..tree import Tree
-from ..worker_pool import More, in_lanes
+from ..worker_pool import More, in_pool
 from .listing_pages import DirectoryPages, Page, Pages, S3Pages
 from .remote_files import RemoteFiles
 
 _WITHOUT_DIRECTORIES = frozenset({*BY_SCHEME, "adl", "oss", "obs", "cos", "oci", "r2"})
 """Stores in which a prefix is there only as long as an object is: emptied, it is still the path."""
 
-_LANES = 16
+_WORKERS = 16
 """Requests at a time."""
 
 _PAGES_ALONE = 4
@@ -52,7 +52,7 @@ class _Stretch(NamedTuple):
 
 
 class RemoteTree(Tree):
-    """Pages of a flat listing, in several lanes where there are many; else directories."""
+    """Pages of a flat listing, in several threads where there are many; else directories."""
 
     def __init__(self, files: Any, root: str, scope: Scope, judge: RemoteFiles) -> None:
         """`root` is a path in the file system `files`."""
@@ -71,16 +71,16 @@ class RemoteTree(Tree):
         self._pages.forget()
 
     @override
-    def stretches(self, known: KnownFiles, tally: Tally, after: str) -> Iterator[FoundFiles]:
+    def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:
         self._files.invalidate_cache()
         self._judge.begin_pass()
         base = self._root.rstrip("/") + "/"
         first = self._first(base, after)
         is_there = False
         try:
-            for page, level in in_lanes([first], self._list, _LANES):
+            for page, level in in_pool([first], self._list, _WORKERS):
                 is_there = is_there or page.is_there
-                yield self._judge.judged(page, level, known, tally)
+                yield self._judge.judged(page, level, known, skips)
         except (FileNotFoundError, NotADirectoryError) as error:
             if not (self.may_vanish and self._files.exists(self._root.partition("/")[0])):
                 raise
@@ -88,7 +88,7 @@ class RemoteTree(Tree):
                 # The answer was wrong: what is below the path has not been listed.
                 raise OSError(errno.EIO, str(error), self._root) from error
         if not is_there and not after:
-            yield from self._instead(known, tally)
+            yield from self._instead(known, skips)
         self._was_there = True
 
     def _first(self, base: str, after: str) -> _Stretch:
@@ -117,18 +117,18 @@ class RemoteTree(Tree):
         """Ask again for markers that were not there."""
         self._judge.begin_pass()
 
-    def judged(self, page: Page, known: KnownFiles, tally: Tally) -> FoundFiles:
+    def judged(self, page: Page, known: KnownFiles, skips: SkipCounter) -> FoundFiles:
         """What of a page of one file is taken; the rest is reported to the counter."""
-        return self._judge.judged(page, -1, known, tally)
+        return self._judge.judged(page, -1, known, skips)
 
     # Pages ------------------------------------------------------------------------------------
 
-    def _instead(self, known: KnownFiles, tally: Tally) -> Iterator[FoundFiles]:
+    def _instead(self, known: KnownFiles, skips: SkipCounter) -> Iterator[FoundFiles]:
         # Nothing below it: an object itself, an empty directory, or nothing at all.
         if not self._scope.depth:
             page = self._pages.file(self._root.rstrip("/"))
             if page.names:
-                yield self._judge.judged(page, -1, known, tally)
+                yield self._judge.judged(page, -1, known, skips)
                 return
         expected = self.may_vanish and (self._was_there or len(known) > 0)
         if not expected and not self._pages.exists(self._root.rstrip("/") + "/"):
@@ -184,7 +184,7 @@ class RemoteTree(Tree):
         borders = self._borders(prefix, after)
         if task.until:
             borders = [border for border in borders if border < task.until]
-        step = -(-len(borders) // _LANES) or 1
+        step = -(-len(borders) // _WORKERS) or 1
         ends = [*borders[::step], task.until]
         for start, end in zip([after, *borders[::step]], ends, strict=True):
             part = _Stretch(task.prefix, task.level, start, end, is_whole=False)

@@ -11,12 +11,12 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from ..api import KnownFiles
-from .message_receiver import Inbox
+from .message_receiver import MessageReceiver
 from .sqs import Message
 
 
 @dataclass
-class Letter:
+class HeldMessage:
     """A message and the files it tells of that are to be taken."""
 
     message: Message
@@ -30,16 +30,16 @@ class Letter:
     """Those that hold all of its files."""
 
 
-class Letters:
+class MessageAcks:
     """All messages that are held for their files."""
 
-    def __init__(self, inbox: Inbox, *, wants_versions: bool) -> None:
+    def __init__(self, receiver: MessageReceiver, *, wants_versions: bool) -> None:
         """`wants_versions`: that a path is known does not say that its version is."""
-        self._inbox = inbox
+        self._receiver = receiver
         self._wants_versions = wants_versions
         self._lock = threading.Lock()
-        self._letters: dict[str, Letter] = {}
-        self._telling_of: dict[str, list[Letter]] = {}
+        self._held: dict[str, HeldMessage] = {}
+        self._telling_of: dict[str, list[HeldMessage]] = {}
         self._known_at: dict[int, int] = {}
         """Checkpoint -> files that were known at its cut."""
         self._known: KnownFiles | None = None
@@ -58,21 +58,21 @@ class Letters:
     def entered(self, waiting: Container[str]) -> None:
         """What was yielded is in the ledger, but for the names that still wait."""
         with self._lock:
-            for letter in self._letters.values():
-                letter.was_handed_over = not any(name in waiting for name in letter.paths)
+            for entry in self._held.values():
+                entry.was_handed_over = not any(name in waiting for name in entry.paths)
 
-    def hold(self, letter: Letter) -> None:
-        """Another message."""
+    def hold(self, entry: HeldMessage) -> None:
+        """Keep a message until a complete checkpoint has all of its files."""
         with self._lock:
-            self._letters[letter.message.identity] = letter
-            for name in letter.paths:
-                self._telling_of.setdefault(name, []).append(letter)
+            self._held[entry.message.identity] = entry
+            for name in entry.paths:
+                self._telling_of.setdefault(name, []).append(entry)
 
     def gone(self, name: str) -> None:
         """This file will never be taken."""
         with self._lock:
-            for letter in self._telling_of.pop(name, ()):
-                letter.paths.pop(name, None)
+            for entry in self._telling_of.pop(name, ()):
+                entry.paths.pop(name, None)
 
     def acknowledge(self, waiting: Iterable[str]) -> None:
         """Delete the messages of which a checkpoint holds everything."""
@@ -81,61 +81,61 @@ class Letters:
             self._acknowledge()
 
     def _acknowledge(self) -> None:
-        done = [letter for letter in self._letters.values() if not letter.paths]
+        done = [entry for entry in self._held.values() if not entry.paths]
         if not self._wants_versions and self._known is not None:
             old = self._all_known(self._known)
             # In this order: what is known and was counted then is in that checkpoint.
             if len(self._known) == self._durable:
                 done += [x for x in old if self._waiting.isdisjoint(x.paths)]
-        self._let_go(done)
+        self._release(done)
 
     def cut(self, checkpoint_id: int, known: KnownFiles) -> None:
         """A checkpoint is cut, with all that is known at this instant."""
         with self._lock:
             self._known_at[checkpoint_id] = len(known)
             if self._wants_versions:
-                held = [letter for letter in self._letters.values() if letter.was_handed_over]
+                entries = [entry for entry in self._held.values() if entry.was_handed_over]
             else:
-                held = self._all_known(known)
-            for letter in held:
-                letter.checkpoints.add(checkpoint_id)
+                entries = self._all_known(known)
+            for entry in entries:
+                entry.checkpoints.add(checkpoint_id)
 
-    def _all_known(self, known: KnownFiles) -> list[Letter]:
-        letters = [letter for letter in self._letters.values() if letter.paths]
-        paths = [path for letter in letters for path in letter.paths.values()]
+    def _all_known(self, known: KnownFiles) -> list[HeldMessage]:
+        entries = [entry for entry in self._held.values() if entry.paths]
+        paths = [path for entry in entries for path in entry.paths.values()]
         if not paths:
             return []
         answers = iter(known.are_known(paths).tolist())
-        return [letter for letter in letters if all([next(answers) for _ in letter.paths])]  # noqa: C419
+        return [entry for entry in entries if all([next(answers) for _ in entry.paths])]  # noqa: C419
 
     def aborted(self, checkpoint_id: int) -> None:
         """The checkpoint is taken back."""
         with self._lock:
             self._known_at.pop(checkpoint_id, None)
-            for letter in self._letters.values():
-                letter.checkpoints.discard(checkpoint_id)
+            for entry in self._held.values():
+                entry.checkpoints.discard(checkpoint_id)
 
     def complete(self, checkpoint_id: int) -> None:
         """The checkpoint and all before it are complete."""
         with self._lock:
             for known_at in sorted(at for at in self._known_at if at <= checkpoint_id):
                 self._durable = self._known_at.pop(known_at)
-            self._let_go(
+            self._release(
                 [
-                    letter
-                    for letter in self._letters.values()
-                    if any(held <= checkpoint_id for held in letter.checkpoints)
+                    entry
+                    for entry in self._held.values()
+                    if any(cut <= checkpoint_id for cut in entry.checkpoints)
                 ]
             )
             # Those that came after the cut, of files that were in it: no pass may follow.
             self._acknowledge()
 
-    def _let_go(self, letters: list[Letter]) -> None:
-        for letter in letters:
-            del self._letters[letter.message.identity]
-            for name in letter.paths:
+    def _release(self, entries: list[HeldMessage]) -> None:
+        for entry in entries:
+            del self._held[entry.message.identity]
+            for name in entry.paths:
                 telling = self._telling_of.get(name, [])
-                telling[:] = [other for other in telling if other is not letter]
+                telling[:] = [other for other in telling if other is not entry]
                 if not telling:
                     self._telling_of.pop(name, None)
-        self._inbox.done([letter.message for letter in letters])
+        self._receiver.done([entry.message for entry in entries])

@@ -48,7 +48,7 @@ class _Health:
         self._failures, self.last = 0, None
 
 
-class Inbox:
+class MessageReceiver:
     """Of one queue. A message is handed out once, however often it is delivered."""
 
     def __init__(self, queue: Queue, dead_letters: Queue | None) -> None:

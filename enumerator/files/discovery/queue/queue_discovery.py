@@ -23,15 +23,15 @@ from .....errors import SourceUnavailable
 from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
 from ..object_store.listing_pages import Page
 from ..object_store.remote_tree import RemoteTree
-from ..selection.criteria import Choice
-from ..selection.skip_counter import Tally
+from ..selection.criteria import FileSelection
+from ..selection.skip_counter import SkipCounter
 from ..tree_discovery import ListingMode, TreeDiscovery
-from ..tree_factory import plant
-from .message_acks import Letter, Letters
-from .message_receiver import Inbox
+from ..tree_factory import path_trees
+from .message_acks import HeldMessage, MessageAcks
+from .message_receiver import MessageReceiver
 from .sqs import MalformedMessage, Message, Queue, objects_of
 
-_LANES = 16
+_WORKERS = 16
 """Objects that are asked for at a time."""
 
 _FIRST_DRAIN = 10.0
@@ -45,7 +45,7 @@ class NotificationDiscovery(Discovery):
         self,
         whole: TreeDiscovery,
         trees: Callable[[], Sequence[RemoteTree]],
-        inbox: Inbox,
+        receiver: MessageReceiver,
         *,
         wants_versions: bool = False,
     ) -> None:
@@ -53,8 +53,8 @@ class NotificationDiscovery(Discovery):
         self._whole = whole
         self._make_trees = trees
         self._trees: Sequence[RemoteTree] = ()
-        self._inbox = inbox
-        self._letters = Letters(inbox, wants_versions=wants_versions)
+        self._receiver = receiver
+        self._acks = MessageAcks(receiver, wants_versions=wants_versions)
         self._wants_versions = wants_versions
         self._unopened: deque[Message] = deque()
         self._malformed: deque[Message] = deque()
@@ -76,14 +76,14 @@ class NotificationDiscovery(Discovery):
     def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
         if not self._trees:
             trees = self._make_trees()
-            self._inbox.start()
+            self._receiver.start()
             self._trees = trees
-        self._letters.begin_pass(known)
+        self._acks.begin_pass(known)
         self._yielded.clear()
         if self._whole.is_due():
             self._left_out.clear()
             yield from self._whole.listing(known)
-        messages, unanswered = self._inbox.take(self._patience)
+        messages, unanswered = self._receiver.take(self._patience)
         self._unopened += messages
         names = self._open(known)
         for start in range(0, len(names), CHUNK):
@@ -100,7 +100,7 @@ class NotificationDiscovery(Discovery):
         for name in self._yielded:
             self._waiting.pop(name, None)
         self._yielded.clear()
-        self._letters.entered(self._waiting)
+        self._acks.entered(self._waiting)
 
     def _open(self, known: KnownFiles) -> list[str]:
         """The names of all messages that are held, as far as the ledger does not have them."""
@@ -110,10 +110,10 @@ class NotificationDiscovery(Discovery):
         if not self._wants_versions and self._waiting:
             names = list(self._waiting)
             are_known = known.are_known([self._path(name) for name in names])
-            self._inbox.counted("known", int(np.count_nonzero(are_known)))
+            self._receiver.counted("known", int(np.count_nonzero(are_known)))
             for at in np.flatnonzero(are_known).tolist():
                 del self._waiting[names[at]]
-        self._letters.acknowledge(self._waiting)
+        self._acks.acknowledge(self._waiting)
         return list(self._waiting)
 
     def _read(self, message: Message) -> None:
@@ -126,14 +126,14 @@ class NotificationDiscovery(Discovery):
         # A key that ends in a slash is a directory that somebody has drawn.
         files = [name for name in wanted if not name.endswith("/")]
         covered = [name for name in files if any(tree.covers(name) for tree in self._trees)]
-        self._inbox.counted("notChosen", len(wanted) - len(covered))
-        self._letters.hold(Letter(message, {name: self._path(name) for name in covered}))
+        self._receiver.counted("notChosen", len(wanted) - len(covered))
+        self._acks.hold(HeldMessage(message, {name: self._path(name) for name in covered}))
         self._waiting.update(dict.fromkeys(covered))
 
     def _bury(self) -> None:
         while self._malformed:
             try:
-                self._inbox.malformed(self._malformed[0])
+                self._receiver.malformed(self._malformed[0])
             except OSError as error:
                 raise _unanswered("dead-letter queue", "deadLetterQueueUrl", error) from error
             self._malformed.popleft()
@@ -149,35 +149,35 @@ class NotificationDiscovery(Discovery):
             tree.begin_pass()
         found: list[FoundFiles] = []
         failures: list[SourceUnavailable] = []
-        with ThreadPoolExecutor(min(_LANES, len(names))) as pool:
+        with ThreadPoolExecutor(min(_WORKERS, len(names))) as pool:
             for name, answer in zip(names, pool.map(self._answer, names), strict=True):
                 if isinstance(answer, Page):
                     found += self._judged(name, answer, known)
                     continue
                 failures.append(answer)
-                if len(failures) >= _LANES:
+                if len(failures) >= _WORKERS:
                     pool.shutdown(cancel_futures=True)
                     break
         found = [part for part in found if len(part)]
         if found:
             yield _joined(found)
-        self._letters.acknowledge(self._waiting)
+        self._acks.acknowledge(self._waiting)
         if failures:
             raise failures[0]
 
     def _judged(self, name: str, page: Page, known: KnownFiles) -> list[FoundFiles]:
         if not page.names:
-            self._inbox.counted("goneObjects")
-            self._letters.gone(name)
+            self._receiver.counted("goneObjects")
+            self._acks.gone(name)
             del self._waiting[name]
             return []
-        tally = Tally(marks_names=True)
-        found = [tree.judged(page, known, tally) for tree in self._trees if tree.covers(name)]
-        if tally.waiting:
+        skips = SkipCounter(marks_names=True)
+        found = [tree.judged(page, known, skips) for tree in self._trees if tree.covers(name)]
+        if skips.waiting:
             return found
-        self._left_out.update(tally.counts)
-        if tally.counts:
-            self._letters.gone(name)
+        self._left_out.update(skips.counts)
+        if skips.counts:
+            self._acks.gone(name)
             del self._waiting[name]
         else:
             self._yielded.append(name)
@@ -214,29 +214,29 @@ class NotificationDiscovery(Discovery):
             self._whole.full_listing = float(position["fullListing"])
 
     def _identity(self) -> str:
-        return hashlib.sha256(f"{self._whole.identity()} {self._inbox.url}".encode()).hexdigest()[
-            :16
-        ]
+        return hashlib.sha256(
+            f"{self._whole.identity()} {self._receiver.url}".encode()
+        ).hexdigest()[:16]
 
     @override
     def notify_cut(self, checkpoint_id: int, known: KnownFiles) -> None:
-        self._letters.cut(checkpoint_id, known)
+        self._acks.cut(checkpoint_id, known)
 
     @override
     def notify_aborted(self, checkpoint_id: int) -> None:
-        self._letters.aborted(checkpoint_id)
+        self._acks.aborted(checkpoint_id)
 
     @override
     def notify_complete(self, checkpoint_id: int) -> None:
-        self._letters.complete(checkpoint_id)
+        self._acks.complete(checkpoint_id)
 
     @override
     def report(self) -> Mapping[str, Any]:
-        return {"notifications": dict(sorted(self._inbox.figures().items()))}
+        return {"notifications": dict(sorted(self._receiver.figures().items()))}
 
     @override
     def close(self) -> None:
-        self._inbox.close()
+        self._receiver.close()
 
 
 def _unanswered(what: str, option: str, error: OSError) -> SourceUnavailable:
@@ -276,7 +276,7 @@ def notification_discovery(
     whole: TreeDiscovery,
     paths: Sequence[LoadedPath],
     storage_options: Mapping[str, Any],
-    choice: Choice,
+    selection: FileSelection,
     queues: Queues,
     mode: ListingMode,
 ) -> NotificationDiscovery:
@@ -288,12 +288,12 @@ def notification_discovery(
     assert queue is not None
 
     def trees() -> Sequence[RemoteTree]:
-        planted = plant(paths, storage_options, choice, wants_versions=mode.wants_versions)
-        return [one.tree for one in planted if isinstance(one.tree, RemoteTree)]
+        trees = path_trees(paths, storage_options, selection, wants_versions=mode.wants_versions)
+        return [one.tree for one in trees if isinstance(one.tree, RemoteTree)]
 
     return NotificationDiscovery(
         whole,
         trees,
-        Inbox(queue, dead),
+        MessageReceiver(queue, dead),
         wants_versions=mode.wants_versions,
     )

@@ -158,7 +158,7 @@ class Criteria:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FileSelection:
     """By default all files that are not hidden and not empty."""
 
     ignored: str = IGNORED

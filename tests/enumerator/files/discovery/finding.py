@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
-from pyspark_sluice.enumerator.files.discovery.selection.criteria import Choice, Criteria
+from pyspark_sluice.enumerator.files.discovery.selection.criteria import Criteria, FileSelection
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 
 _CRITERIA = set(Criteria.__dataclass_fields__)
@@ -36,7 +36,7 @@ def make_discovery(paths, storage_options=None, *, fail_on_missing_path=True, cl
         loaded_paths(str(paths)),
         storage_options or {},
         fail_on_missing_path=fail_on_missing_path,
-        choice=Choice(criteria=criteria, **more),
+        selection=FileSelection(criteria=criteria, **more),
         mode=mode,
         **timed,
     )

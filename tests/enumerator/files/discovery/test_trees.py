@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
 from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
-from pyspark_sluice.enumerator.files.discovery.selection.criteria import Choice
+from pyspark_sluice.enumerator.files.discovery.selection.criteria import FileSelection
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery, lister_of
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.reader.files.io.source_file import SourceFile
@@ -32,12 +32,12 @@ def land(root, name, content="x"):
     return str(path)
 
 
-def make_discovery(url, storage_options=None, *, fail_on_missing_path=True, mode=None, **choice):
+def make_discovery(url, storage_options=None, *, fail_on_missing_path=True, mode=None, **selection):
     return TreeDiscovery(
         loaded_paths(str(url)),
         storage_options or {},
         fail_on_missing_path=fail_on_missing_path,
-        choice=Choice(**choice),
+        selection=FileSelection(**selection),
         mode=mode,
     )
 

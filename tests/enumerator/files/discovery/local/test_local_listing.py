@@ -9,11 +9,11 @@ import pytest
 
 from pyspark_sluice.enumerator.files.discovery.api import CHUNK
 from pyspark_sluice.enumerator.files.discovery.local.directory_cache import (
+    DirectoryCache,
     Record,
-    Trusted,
     times_of,
 )
-from pyspark_sluice.enumerator.files.discovery.local.local_files import Remembered
+from pyspark_sluice.enumerator.files.discovery.local.local_files import SkipCache
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
     calls,
@@ -97,9 +97,9 @@ def test_a_directory_is_trusted_only_if_its_times_were_old_when_it_was_read(tmp_
         status = os.stat(tmp_path)
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
         for age, trusted in ((second, False), (2 * second, False), (4 * second, True)):
-            directories = Trusted()
+            directories = DirectoryCache()
             kept = record._replace(times=times_of(status))
-            directories.trust(str(tmp_path), kept, status, changed + age)
+            directories.store(str(tmp_path), kept, status, changed + age)
             assert (directories.record_of(str(tmp_path), status) == kept) is trusted
 
 
@@ -209,7 +209,7 @@ def test_a_pass_comes_in_chunks_and_may_be_left_half_way(tmp_path):
 
 
 def test_an_error_in_one_of_many_lanes_reaches_who_asks(tmp_path, monkeypatch):
-    from pyspark_sluice.enumerator.files.discovery.worker_pool import More, in_lanes
+    from pyspark_sluice.enumerator.files.discovery.worker_pool import More, in_pool
 
     def work(task):
         if task == 50:
@@ -219,16 +219,16 @@ def test_an_error_in_one_of_many_lanes_reaches_who_asks(tmp_path, monkeypatch):
             yield More(task + 1)
 
     with pytest.raises(OSError, match="broken"):
-        list(in_lanes([0], work, 4))
-    for lanes in (1, 5):
-        assert sorted(in_lanes([60, 1000], work, lanes)) == [*range(60, 101), 1000]
+        list(in_pool([0], work, 4))
+    for workers in (1, 5):
+        assert sorted(in_pool([60, 1000], work, workers)) == [*range(60, 101), 1000]
 
 
 def test_what_is_remembered_is_found_again_among_a_million(monkeypatch):
     from pyspark_sluice.enumerator.files.discovery.local import local_files
 
     monkeypatch.setattr(local_files, "_RECENT", 1000)
-    left_out = Remembered()
+    left_out = SkipCache()
     for i in range(20_000):
         left_out.add(f"/in/{i}", i % 7 + 1)
     assert len(left_out) == 20_000

@@ -78,7 +78,7 @@ def test_a_long_listing_is_shared_out_and_each_key_comes_once(server, requests):
     asked = requests()
     assert {kind for kind, *_ in asked} == {"LIST"}
     # Eleven full pages alone; a last one for each part, and one to find the parts.
-    assert 12 <= len(asked) <= 12 + remote_tree._LANES + 1
+    assert 12 <= len(asked) <= 12 + remote_tree._WORKERS + 1
     assert len({after for _, _, after in asked}) > 4
     requests.clear()
     assert ledger.take(discovery) == []

@@ -277,7 +277,7 @@ def test_what_is_held_is_kept_from_others_for_as_long_as_it_takes(
     queue = make_queue()
     stream = open_stream(queue)
     stream.found()
-    stream.discovery._inbox._queue.visibility = 4
+    stream.discovery._receiver._queue.visibility = 4
     _put(server, bucket, "in/a")
     sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/a")))
     stream.found_within()
@@ -320,8 +320,8 @@ def test_a_malformed_message_goes_to_the_dead_letters_or_stays(
     stream.found()
     sqs.send_message(QueueUrl=queue, MessageBody="not for us")
     stream.until(malformed=1, deleted=1, held=0)
-    (letter,) = sqs.receive_message(QueueUrl=dead)["Messages"]
-    assert letter["Body"] == "not for us"
+    (held,) = sqs.receive_message(QueueUrl=dead)["Messages"]
+    assert held["Body"] == "not for us"
     left = open_stream(other)
     left.found()
     sqs.send_message(QueueUrl=other, MessageBody="not for us")
@@ -364,7 +364,7 @@ def test_a_dead_letter_queue_that_does_not_answer_holds_up_no_other_message(
     stream.ledger.paths += [f"s3://{bucket}/in/{name}" for name in "ab"]
     stream.until(malformed=2, deleted=2, held=2)
     messages = sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=10)["Messages"]
-    assert sorted(letter["Body"] for letter in messages) == sorted([odd, "[" * 100_000])
+    assert sorted(held["Body"] for held in messages) == sorted([odd, "[" * 100_000])
 
 
 def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_message(
