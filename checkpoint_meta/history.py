@@ -24,7 +24,7 @@ from .documents.checkpoint_ref import (
     refs_in,
 )
 from .documents.layout import BASES, CHECKPOINTS, base_object, checkpoint_object
-from .documents.visibility_check import Seal
+from .documents.visibility_check import VisibilityCheck
 from .stores.contract import StateStore
 
 LOG: Final = logging.getLogger("pyspark_sluice.state")
@@ -48,7 +48,7 @@ class CheckpointHistory:
         """Make a checkpoint durable, create-only; only then may its offset be shown to Spark.
 
         Returns:
-            The checkpoint as it would be loaded: sealed, and without its file.
+            The checkpoint as it would be loaded: with its visibility check, and without its file.
 
         Raises:
             FileExistsError: a checkpoint of that name is there: the protocol was broken.
@@ -57,8 +57,8 @@ class CheckpointHistory:
         signed = checkpoint.signed()
         data = signed.to_bytes()
         self._store.publish(name, data)
-        seal = Seal.of(name, data, signed.header.checksum)
-        published = replace(signed, seal=seal, file=None)
+        visibility = VisibilityCheck.of(name, data, signed.header.checksum)
+        published = replace(signed, visibility=visibility, file=None)
         self._remember(published)
         return published
 
@@ -104,7 +104,9 @@ class CheckpointHistory:
                 str(ref),
                 "Restore the object from a copy.",
             )
-        return replace(checkpoint, seal=Seal.of(name, data, checkpoint.header.checksum))
+        return replace(
+            checkpoint, visibility=VisibilityCheck.of(name, data, checkpoint.header.checksum)
+        )
 
     def between(self, start: CheckpointRef, end: CheckpointRef) -> list[Checkpoint]:
         """The checkpoints after `start` up to and including `end`, oldest first.

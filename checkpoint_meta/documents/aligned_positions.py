@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...errors import StateError
 from ..stores.contract import StateStore
-from .checksummed_json import DOCUMENT_VERSION, parsed, sealed
+from .checksummed_json import DOCUMENT_VERSION, parsed, with_checksum
 from .layout import ALIGNMENT
 
 _KEPT: Final = 2
@@ -91,7 +91,7 @@ class AlignedPositions:
         A crash before it leaves the old message, one after it an old message too many, which the
         next one deletes.
         """
-        data = sealed({"format": DOCUMENT_VERSION, "position": position})
+        data = with_checksum({"format": DOCUMENT_VERSION, "position": position})
         own = self._leaves().get(self._source, [])
         number = _number_of(own[-1]) if own else 0
         while True:

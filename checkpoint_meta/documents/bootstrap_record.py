@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointIdentity, CheckpointRef
-from .checksummed_json import parsed, sealed
+from .checksummed_json import parsed, with_checksum
 from .layout import SEED
 
 
@@ -65,7 +65,7 @@ def publish_seed(store: StateStore, seed: Seed) -> None:
     Raises:
         FileExistsError: the directory has a seed already.
     """
-    store.publish(SEED, sealed(seed.model_dump(mode="json")))
+    store.publish(SEED, with_checksum(seed.model_dump(mode="json")))
 
 
 def find_seed(store: StateStore) -> Seed | None:

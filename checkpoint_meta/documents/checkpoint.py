@@ -23,7 +23,7 @@ from .arrow_arrays import int32_repeated, text_array
 from .attachments import Attachment
 from .checkpoint_ref import CHECKSUM_DIGITS, NO_CHECKPOINT, CheckpointIdentity, CheckpointRef
 from .continuation import Continuation
-from .visibility_check import Seal
+from .visibility_check import VisibilityCheck
 
 FORMAT_VERSION: Final = 1
 """Of checkpoint files and of the state directory as a whole."""
@@ -149,7 +149,7 @@ class Checkpoint:
     """(reader, splits) in the order of assignment."""
 
     state: Sequence[pa.RecordBatch] = field(default_factory=tuple)
-    seal: Seal | None = field(default=None, compare=False)
+    visibility: VisibilityCheck | None = field(default=None, compare=False)
     """How others recognize the object it was published as or read from."""
 
     file: bytes | None = field(default=None, compare=False, repr=False)

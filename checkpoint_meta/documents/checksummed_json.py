@@ -24,13 +24,13 @@ DOCUMENT_VERSION: Final = 1
 DocumentT = TypeVar("DocumentT", bound=BaseModel)
 
 
-def sealed(document: Mapping[str, Any]) -> bytes:
+def with_checksum(document: Mapping[str, Any]) -> bytes:
     """Canonical JSON: sorted keys, UTF-8, one trailing newline; with its checksum."""
     body = {name: value for name, value in document.items() if name != KEY}
     return _written({**body, KEY: _checksum(body)})
 
 
-def unsealed(data: bytes) -> dict[str, Any]:
+def without_checksum(data: bytes) -> dict[str, Any]:
     """The document without its checksum.
 
     Raises:
@@ -60,7 +60,7 @@ def parsed(
     what: str,
     remedy: str = "",
     *,
-    sealed_with: str = "format",
+    checksum_since: str = "format",
 ) -> DocumentT:
     """A document as its model; a newer one is reported as newer, even if it cannot be read.
 
@@ -70,7 +70,7 @@ def parsed(
         where: its place, for the error.
         what: it is, for the error: "a reader commit".
         remedy: for the error.
-        sealed_with: the key with which the checksum came; documents of older releases lack both.
+        checksum_since: the key with which the checksum came; documents of older releases lack both.
 
     Raises:
         StateVersionError: written by a newer release.
@@ -80,11 +80,11 @@ def parsed(
         document = json.loads(data)
         if document["format"] > DOCUMENT_VERSION:
             raise newer_format(where, document["format"])
-        if sealed_with in document and KEY not in document:
+        if checksum_since in document and KEY not in document:
             # The key itself may be what is damaged.
             message = "no checksum"
             raise ValueError(message)
-        return model.model_validate(unsealed(data))
+        return model.model_validate(without_checksum(data))
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         raise StateCorruptError(
             f"{what} is damaged",

@@ -17,7 +17,7 @@ from ...errors import StateCorruptError, StateError
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef
-from .checksummed_json import parsed, sealed
+from .checksummed_json import parsed, with_checksum
 from .layout import CLEANED
 from .numbered_objects import NumberedObjects
 
@@ -25,7 +25,7 @@ _KEPT = 2
 """The newest marks, so that a damaged one costs little."""
 
 
-class CleanedMark(BaseModel):
+class CleanupMark(BaseModel):
     """One mark, as on disk."""
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
@@ -44,14 +44,14 @@ class CleanedMark(BaseModel):
         return CheckpointRef(self.checkpoint, self.epoch)
 
 
-class CleanedMarks:
+class CleanupMarks:
     """The marks of a state directory, written by one incarnation of the coordinator."""
 
     def __init__(self, store: StateStore, epoch: int) -> None:
         self._store = store
         self._objects = NumberedObjects(store, CLEANED, epoch, _KEPT)
 
-    def found(self) -> Sequence[CleanedMark]:
+    def found(self) -> Sequence[CleanupMark]:
         """Those that can be read, the newest first.
 
         Raises:
@@ -75,12 +75,12 @@ class CleanedMarks:
             except FileNotFoundError:
                 continue
 
-    def _read(self, name: str) -> CleanedMark:
+    def _read(self, name: str) -> CleanupMark:
         where = f"{self._store.location}/{name}"
         data = self._store.read(name)
-        return parsed(CleanedMark, data, where, "a mark of what was cleaned up")
+        return parsed(CleanupMark, data, where, "a mark of what was cleaned up")
 
     def publish(self, ref: CheckpointRef, state: Mapping[str, Any]) -> None:
         """Everything up to `ref` is done, but for what `state` says; older marks go."""
-        mark = CleanedMark(checkpoint=ref.checkpoint, epoch=ref.epoch, state=state)
-        self._objects.publish(sealed(mark.model_dump(mode="json")))
+        mark = CleanupMark(checkpoint=ref.checkpoint, epoch=ref.epoch, state=state)
+        self._objects.publish(with_checksum(mark.model_dump(mode="json")))

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ...errors import FencedError, StateCorruptError, StateError
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION, newer_format
-from .checksummed_json import sealed
+from .checksummed_json import with_checksum
 from .heartbeat import this_process
 from .layout import EPOCHS, FORMAT, epoch_object
 
@@ -118,7 +118,7 @@ def _claim(store: StateStore, epoch: int, purpose: str = "") -> bytes:
         "epoch": epoch,
         **({"purpose": purpose} if purpose else {}),
     }
-    return sealed(document)
+    return with_checksum(document)
 
 
 def _check_exclusive(store: StateStore, epoch: int) -> None:

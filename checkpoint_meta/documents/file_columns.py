@@ -75,8 +75,8 @@ def splits_in(ranges: pa.RecordBatch) -> list[FileSplit]:
     return list(map(FileSplit, map(FileVersion, *columns[:4]), *columns[4:]))
 
 
-def with_borders(files: pa.RecordBatch, start: Numbers, end: Numbers) -> pa.RecordBatch:
-    """Rows of `FILES` (or of `RANGES`, whose borders they lose) as rows of `RANGES`."""
+def with_bounds(files: pa.RecordBatch, start: Numbers, end: Numbers) -> pa.RecordBatch:
+    """Rows of `FILES` (or of `RANGES`, whose bounds they lose) as rows of `RANGES`."""
     columns = [files.column(name) for name in FILES.names]
     return pa.record_batch([*columns, numbers_array(start), numbers_array(end)], schema=RANGES)
 

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypedDict
 
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
-from .checksummed_json import sealed, unsealed
+from .checksummed_json import with_checksum, without_checksum
 from .layout import HEARTBEATS
 from .numbered_objects import NumberedObjects
 
@@ -97,7 +97,7 @@ class Heartbeat:
         if now < self._due:
             return
         beat = {"format": FORMAT_VERSION, "epoch": self._epoch, "beat": now}
-        self._objects.publish(sealed(beat))
+        self._objects.publish(with_checksum(beat))
         self._due = now + HEARTBEAT_SECONDS
 
 
@@ -147,7 +147,7 @@ def _heard(store: StateStore, claim: Mapping[str, Any], now: float) -> Sign:
     own = f"{int(claim['epoch']):010d}-"
     beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(own)]
     try:
-        age = now - float(unsealed(store.read(f"{HEARTBEATS}/{max(beats)}"))["beat"])
+        age = now - float(without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))["beat"])
     except (FileNotFoundError, LookupError, TypeError, ValueError):
         return Sign("unknown", f"{where}; it has given no sign of life")
     told = f"{where}; its last sign of life was {age:.0f} s ago"

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ...errors import StateCorruptError, StateMissingError
 from ..stores.contract import StateStore
 from .checkpoint_ref import CheckpointRef
-from .checksummed_json import parsed, sealed
+from .checksummed_json import parsed, with_checksum
 from .layout import ORDERS, order_object
 
 ORDER_FORMAT: Final = 1
@@ -160,7 +160,7 @@ class Orders:
         while True:
             numbered = order.model_copy(update={"number": self.newest() + 1})
             try:
-                data = sealed(numbered.model_dump(mode="json"))
+                data = with_checksum(numbered.model_dump(mode="json"))
                 self._store.publish(order_object(numbered.number), data)
             except FileExistsError:
                 self._store.refresh(ORDERS)

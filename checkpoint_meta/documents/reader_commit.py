@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef, refs_in
-from .checksummed_json import parsed, sealed
+from .checksummed_json import parsed, with_checksum
 from .landed_file import BadRecordsFile, LandedFile
 from .layout import READERS, abandoned_directory, abandoned_object, reader_directory, reader_object
 from .visibility_check import VISIBILITY_PAUSES
@@ -153,7 +153,7 @@ class ReaderCommit(_OfAttempt):
 
     def to_bytes(self) -> bytes:
         """Canonical JSON with a checksum: sorted keys, UTF-8, one trailing newline."""
-        return sealed(self.model_dump(mode="json"))
+        return with_checksum(self.model_dump(mode="json"))
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> ReaderCommit:
@@ -164,7 +164,7 @@ class ReaderCommit(_OfAttempt):
             StateCorruptError: not a reader commit.
         """
         remedy = "Restore the object from a copy."
-        return parsed(cls, data, where, "a reader commit", remedy, sealed_with="finished")
+        return parsed(cls, data, where, "a reader commit", remedy, checksum_since="finished")
 
 
 class Abandonment(_OfAttempt):
@@ -228,7 +228,7 @@ class ReaderCommits:
     def abandon(self, abandonment: Abandonment) -> None:
         """Record that an attempt was closed half-way; the first record of a reader stays."""
         ref = CheckpointRef(abandonment.checkpoint, abandonment.epoch)
-        document = sealed(abandonment.model_dump(mode="json"))
+        document = with_checksum(abandonment.model_dump(mode="json"))
         with contextlib.suppress(FileExistsError):
             self.store.publish(abandoned_object(ref, abandonment.reader), document)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import StateCorruptError, StateVersionError
 from ..stores.open_store import StateStore
-from .checksummed_json import sealed, unsealed
+from .checksummed_json import with_checksum, without_checksum
 
 _DIRECTORY = "schemas"
 _FORMAT = 1
@@ -83,7 +83,7 @@ class SchemaHistory:
             data = self._store.read(name)
             found = json.loads(data)["format"]
             if found <= _FORMAT:
-                document = unsealed(data)
+                document = without_checksum(data)
                 schema, reason = document["schema"], document.get("reason", "")
                 return StoredSchema(int(document["version"]), dict(schema), str(reason))
         except (ValueError, KeyError, TypeError) as error:
@@ -114,4 +114,4 @@ def _written(made: StoredSchema) -> bytes:
         "schema": made.schema,
         "reason": made.reason,
     }
-    return sealed(document)
+    return with_checksum(document)

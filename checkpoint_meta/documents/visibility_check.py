@@ -1,8 +1,8 @@
 """The proof that two processes see the same state directory.
 
-A published checkpoint holds its own checksum. Where it is in the object, and what it says, is
-the checkpoint's seal: small enough to travel with every task, and one short look to compare,
-however large the object is.
+A published checkpoint holds its own checksum. A visibility check is that checksum and where it is
+in the object: small enough to travel with every task, and one short read to compare, however large
+the object is.
 
 Not here: when it is compared (connector), and the checksum itself (`checkpoint.py`).
 """
@@ -23,7 +23,7 @@ VISIBILITY_PAUSES: Final = (0.2, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class VisibilityCheck:
     """A checksum, and where in which object it is."""
 
     name: str
@@ -31,8 +31,8 @@ class Seal:
     checksum: str
 
     @classmethod
-    def of(cls, name: str, data: bytes, checksum: str) -> Seal:
-        """The seal of an object that holds `checksum`."""
+    def of(cls, name: str, data: bytes, checksum: str) -> VisibilityCheck:
+        """The check of an object that holds `checksum`."""
         return cls(name, data.index(checksum.encode()), checksum)
 
     def check(self, store: StateStore, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -7,7 +7,7 @@ Not here: what is wrong with the options (`options/cleanup_validation.py`), clea
 from __future__ import annotations
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ...checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
@@ -31,7 +31,7 @@ def check_not_cleaned(store: StateStore, ref: CheckpointRef, options: SluiceOpti
     Raises:
         OptionError: checkpoints after it have been cleaned up.
     """
-    marks = CleanedMarks(store, 0).found()
+    marks = CleanupMarks(store, 0).found()
     newest = max((mark.checkpoint for mark in marks), default=0)
     if ref.checkpoint < newest and not options.ignore_missing_files:
         raise OptionError(

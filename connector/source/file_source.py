@@ -23,7 +23,7 @@ from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.aligned_batches import Alignment
-from ...enumerator.files.cutting import Border, SplitCutter
+from ...enumerator.files.cutting import FileBlock, SplitCutter
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.discovery.selection.criteria import Criteria, FileSelection
 from ...enumerator.files.discovery.tree_discovery import (
@@ -121,8 +121,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         )
 
     @cached_property
-    def _borders(self) -> _FormatBorders:
-        return _FormatBorders(self, None)
+    def _boundaries(self) -> _FormatBoundaries:
+        return _FormatBoundaries(self, None)
 
     def alignment(self) -> Alignment | None:
         """With whom this source is aligned, and through which directory."""
@@ -140,7 +140,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
     def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
         from ...reader.files.io.appended_records import whole_records
 
-        if not self._borders.may_cut_anywhere(FileVersion(path, size, -1)):
+        if not self._boundaries.may_cut_anywhere(FileVersion(path, size, -1)):
             raise FileChangedError(
                 "a file is not made of lines, and cannot be read on",
                 path,
@@ -155,8 +155,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return make_file_lister(self.options)
 
     def cutter(self, points: Points | None = None) -> SplitCutter:
-        """Cuts files at the borders of their format; gzip, if there is a place for its points."""
-        return SplitCutter(_FormatBorders(self, points), self.options.max_split_bytes)
+        """Cuts files where their format permits it; gzip only if its cuts can be stored."""
+        return SplitCutter(_FormatBoundaries(self, points), self.options.max_split_bytes)
 
     def spreader(self) -> SplitSpreader:
         """Spreads splits over readers; by learned costs if batches have a target duration."""
@@ -284,7 +284,7 @@ def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
         )
 
 
-class _FormatBorders:
+class _FormatBoundaries:
     """What a format of the reader tells the cutter of the enumerator."""
 
     def __init__(self, source: FileSource, points: Points | None) -> None:
@@ -307,7 +307,7 @@ class _FormatBorders:
     def cut_for_limits(self, file: FileVersion) -> bool:
         return self._format.splittability(file) is Splittability.LIMITS
 
-    def blocks(self, file: FileVersion) -> Sequence[Border] | None:
+    def blocks(self, file: FileVersion) -> Sequence[FileBlock] | None:
         if self._format.splittability(file) not in (Splittability.BLOCKS, Splittability.LIMITS):
             return None
         try:

@@ -67,9 +67,9 @@ def read_partition(
     attempt = current_attempt()
     check_query_id(attempt.query_id, partition.query_id, partition.state)
     for part in partition.parts:
-        if part.seal is not None:
+        if part.visibility is not None:
             # Before the first row: where the state is not shared, a commit would be lost.
-            part.seal.check(store)
+            part.visibility.check(store)
         read = source.split_serializer.read
         splits = [split for batch in part.splits() for split in read(part.version, batch)]
         assignment = Assignment(

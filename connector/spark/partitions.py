@@ -15,7 +15,7 @@ from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...checkpoint_meta.documents.continuation import Continuation
 from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
-from ...checkpoint_meta.documents.visibility_check import Seal
+from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 
 
 class AssignedPart:
@@ -27,7 +27,7 @@ class AssignedPart:
         version: int,
         splits: pa.Table,
         events: Sequence[Any] = (),
-        seal: Seal | None = None,
+        visibility: VisibilityCheck | None = None,
         continuations: Sequence[Continuation] = (),
         waived: frozenset[str] = frozenset(),
     ) -> None:
@@ -38,7 +38,7 @@ class AssignedPart:
         """The task finds out where they start, from this reader's own commits."""
         self.waived = waived
         """Ids of splits that are left out, since an order has given them up."""
-        self.seal = seal
+        self.visibility = visibility
         """By which an executor recognizes the checkpoint; None in a batch read."""
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -97,7 +97,7 @@ def partitions_of(
                 checkpoint.header.split_version,
                 pa.Table.from_batches(batches, checkpoint.split_schema),
                 checkpoint.header.events.get(str(reader), ()),
-                checkpoint.seal,
+                checkpoint.visibility,
                 continuations_of(checkpoint, reader),
                 waived(checkpoint.ref),
             )

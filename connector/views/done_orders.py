@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.orders import Order, Orders
-from ...enumerator.files.ledger.byte_ranges import splits_without, stretches_of
+from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from .state_view import splits_of_order
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class DoneOrders:
             if order.action == "waive":
                 continue
             splits = splits_of_order(order)
-            found = [(by, splits_without(of, stretches_of(splits))) for by, of in found]
+            found = [(by, splits_without(of, byte_ranges_of(splits))) for by, of in found]
             if not order.reads_again:
                 found.append((order, splits))
         return [(order, splits) for order, splits in found if splits]

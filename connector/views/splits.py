@@ -16,7 +16,7 @@ from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.file_columns import RANGES, ranges_of, splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
-from ...enumerator.files.ledger.byte_ranges import splits_without, stretches_of
+from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...enumerator.files.ledger.state_files import FilesAsOf
 from ...errors import OptionError
 from .done_orders import DoneOrders
@@ -97,7 +97,7 @@ def forgotten_splits(orders: DoneOrders, chain: Sequence[CheckpointView]) -> Ite
             if link.checkpoint.header.orders < order.number
             and link.ref.checkpoint >= order.checkpoint
         ]
-        left = splits_without(splits, stretches_of(_read_in(begun)))
+        left = splits_without(splits, byte_ranges_of(_read_in(begun)))
         if left:
             reason = order.reason or f"order {order.number}"
             said = {"state": pa.scalar("forgotten"), "reason": pa.scalar(reason)}

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ...checkpoint_meta.documents.orders import Order
 from ...checkpoint_meta.documents.reader_assignment import part_of, readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
@@ -65,7 +65,7 @@ class Cleaning(Generic[SplitT]):
         self._source = parts.source
         self._history = directory.history
         self._commits = ReaderCommits(directory.store)
-        self._marks = CleanedMarks(directory.store, directory.epoch)
+        self._marks = CleanupMarks(directory.store, directory.epoch)
         self._check_still_ours = directory.check_still_ours
         self._settings = parts.settings
         self._threads = parts.threads

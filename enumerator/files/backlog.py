@@ -19,8 +19,8 @@ _EVERY = 1.0
 """Seconds for which the oldest file is taken for known: finding it costs a look at all."""
 
 
-class Outstanding:
-    """Under the coordinator's lock."""
+class BacklogFigures:
+    """The size and age of what is in no batch yet. Call it under the coordinator's lock."""
 
     def __init__(self, pending: PendingRanges, clock: Callable[[], float] = time.time) -> None:
         self._pending = pending
@@ -68,8 +68,8 @@ def _files_in(ranges: pa.RecordBatch) -> int:
     return int(whole.sum()) + len(parts.column("path").unique())
 
 
-class Passes:
-    """Under the coordinator's lock."""
+class ListingStats:
+    """How listings went. Call it under the coordinator's lock."""
 
     def __init__(self, journal: Journal, clock: Callable[[], float] = time.time) -> None:
         self._journal = journal

@@ -1,7 +1,7 @@
 """Where a file may be cut, and how much of it the next checkpoint takes.
 
-Not here: what the borders of a format are (the reader's formats know; they come in through
-`Borders`), and which file is next (`enumerator.py`).
+Not here: where a format may be cut (the reader's formats know; they come in through
+`RecordBoundaries`), and which file is next (`enumerator.py`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def fits_whole(split: FileSplit, budget: BatchBudget) -> bool:
     )
 
 
-class Border(Protocol):
+class FileBlock(Protocol):
     """One indivisible block of a file."""
 
     @property
@@ -62,7 +62,7 @@ class Border(Protocol):
         """Rows in the block, -1 where they are not known."""
 
 
-class Borders(Protocol):
+class RecordBoundaries(Protocol):
     """What a format says of a file."""
 
     def may_cut_anywhere(self, file: FileVersion) -> bool:
@@ -71,7 +71,7 @@ class Borders(Protocol):
     def cut_for_limits(self, file: FileVersion) -> bool:
         """True if every cut costs time, so that a file is cut for a limit on bytes alone."""
 
-    def blocks(self, file: FileVersion) -> Sequence[Border] | None:
+    def blocks(self, file: FileVersion) -> Sequence[FileBlock] | None:
         """The blocks of a file that may be cut between them only; None for an indivisible one.
 
         Reads metadata: only asked where a cut is needed.
@@ -94,10 +94,10 @@ class Slice:
 class SplitCutter:
     """Cuts pending ranges of files into splits that fit the budget of a checkpoint."""
 
-    def __init__(self, borders: Borders, max_split_bytes: int) -> None:
-        self._borders = borders
+    def __init__(self, boundaries: RecordBoundaries, max_split_bytes: int) -> None:
+        self._boundaries = boundaries
         self._max_split_bytes = max_split_bytes
-        self._blocks: tuple[FileVersion, Sequence[Border] | None] | None = None
+        self._blocks: tuple[FileVersion, Sequence[FileBlock] | None] | None = None
 
     def cut(self, pending: FileSplit, budget: BatchBudget, wanted_bytes: int) -> Slice | None:
         """The next split of `pending`, at most about `wanted_bytes` long; None if it does not fit.
@@ -113,9 +113,9 @@ class SplitCutter:
         needs_rows = budget.rows_left is not None
         if length <= target and not needs_rows:
             return Slice(pending, 0, None)
-        if self._borders.may_cut_anywhere(pending.file):
+        if self._boundaries.may_cut_anywhere(pending.file):
             return _slice(pending, pending.start + min(length, target), 0)
-        if self._borders.cut_for_limits(pending.file):
+        if self._boundaries.cut_for_limits(pending.file):
             target = length if left is None else left
         blocks = self._blocks_of(pending)
         if blocks is None:
@@ -140,15 +140,15 @@ class SplitCutter:
                 pending = taken.remainder
         return splits
 
-    def _blocks_of(self, pending: FileSplit) -> Sequence[Border] | None:
+    def _blocks_of(self, pending: FileSplit) -> Sequence[FileBlock] | None:
         # One file at a time is cut, over many calls: remembering one is enough.
         if self._blocks is None or self._blocks[0] != pending.file:
-            self._blocks = (pending.file, self._borders.blocks(pending.file))
+            self._blocks = (pending.file, self._boundaries.blocks(pending.file))
         return self._blocks[1]
 
 
 def _whole_blocks(
-    pending: FileSplit, blocks: Sequence[Border], budget: BatchBudget, target: int
+    pending: FileSplit, blocks: Sequence[FileBlock], budget: BatchBudget, target: int
 ) -> Slice | None:
     end, rows = pending.start, 0
     for block in blocks:
@@ -171,7 +171,7 @@ def _whole_blocks(
     return _slice(pending, end if end > pending.start else pending.end, rows)
 
 
-def _rows_of(block: Border, budget: BatchBudget) -> int:
+def _rows_of(block: FileBlock, budget: BatchBudget) -> int:
     # Nothing else may be next to rows that nobody has counted.
     return block.rows if block.rows >= 0 else budget.limits.rows or 0
 

@@ -23,7 +23,7 @@ from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from .aligned_batches import AlignedBatches
-from .backlog import Outstanding, Passes
+from .backlog import BacklogFigures, ListingStats
 from .cutting import Slice, SplitCutter, bytes_for_work, fits_whole, wanted_split_bytes
 from .discovery.api import Discovery, FoundFiles
 from .event_time_batches import BatchPace, EventTimeBatches
@@ -43,7 +43,7 @@ _REST = 4.0
 _MANY = 1000
 """A pass that brings so many new files took its time for them, and the next one comes soon."""
 
-_SEALING = 0.2
+_FLUSH_DELAY = 0.2
 """Seconds between two looks whether the index of a first listing is written."""
 
 _UNSAVED = 20_000
@@ -94,8 +94,8 @@ class FileSplitEnumerator(LedgerEnumerator):
             if policy.alignment is not None:
                 first = self.ledger.pending.first
                 self._pace = AlignedBatches(policy.event_time, context, policy.alignment, first)
-        self._passes = Passes(context.journal, clock)
-        self._outstanding = Outstanding(self.ledger.pending, clock)
+        self._listings = ListingStats(context.journal, clock)
+        self._backlog = BacklogFigures(self.ledger.pending, clock)
         self._pass: Iterator[FoundFiles] | None = None
         """The pass that is under way."""
         self._pass_seconds = 0.0
@@ -155,7 +155,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         if portion is None:
             self._retry_or_raise(error)
             return
-        self._passes.found(portion.sifted.new)
+        self._listings.found(portion.sifted.new)
         self._pass_seconds += portion.seconds
         self._pass_new += portion.sifted.new
         had_to_wait = self._pace.waits
@@ -176,9 +176,9 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._go_on(0.0)
             return
         self._failures = 0
-        self._passes.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
+        self._listings.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
         if self._is_baseline and not self._has_discovered:
-            self.ledger.seals_all = bool(self.ledger.seen.runs) or self.ledger.can_improve
+            self.ledger.flushes_all = bool(self.ledger.seen.runs) or self.ledger.can_improve
             self._end_baseline()
         else:
             self._end_pass()
@@ -187,9 +187,9 @@ class FileSplitEnumerator(LedgerEnumerator):
         """What was there has to be known for sure before anything new is read."""
         if self.ledger.can_improve:
             # The upkeep is at it: what is written for these files is written before the next start.
-            self._context.call_async(lambda: None, self._end_baseline, _SEALING)
+            self._context.call_async(lambda: None, self._end_baseline, _FLUSH_DELAY)
             return
-        self.ledger.seals_all = False
+        self.ledger.flushes_all = False
         self._wants_checkpoint = True
         self._end_pass()
 
@@ -226,7 +226,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         back_off = min(_BACK_OFF_LIMIT, 0.2 * 3**self._failures)
         # Spread: many queries may wait for one store.
         delay = back_off * random.uniform(0.5, 1.0)  # noqa: S311 - hides nothing
-        self._passes.failed(error, delay)
+        self._listings.failed(error, delay)
         self._schedule(delay)
 
     @property
@@ -382,8 +382,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._passed_over:
             skipped["includeExistingFiles"] = self._passed_over
         return {
-            **self._outstanding.report(),
-            **self._passes.report(),
+            **self._backlog.report(),
+            **self._listings.report(),
             **self._pace.report(),
             "filesSeen": len(self.ledger.seen),
             **({"filesSkipped": skipped} if skipped else {}),

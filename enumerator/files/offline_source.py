@@ -26,7 +26,7 @@ from ..large_state import StateDocument
 from .ledger.changes import OnOverwrite
 from .ledger.file_state import FileState
 from .ledger.folding import fold
-from .ledger.index_merge import SealingPolicy
+from .ledger.index_merge import MergePolicy
 from .ledger.ledger import Ledger, LedgerPolicy
 from .ledger.seen_files import Piece
 from .ledger_source import FilesSource, LedgerEnumerator
@@ -35,7 +35,7 @@ Wanted = Callable[[pa.Array], pa.Array]
 """For a column of paths, which of them are wanted."""
 
 
-class StandingFiles(FilesSource):
+class OfflineFileSource(FilesSource):
     """The driver's half of the file source, as far as it needs no option."""
 
     def __init__(self, wanted: Wanted | None = None) -> None:
@@ -45,22 +45,22 @@ class StandingFiles(FilesSource):
     @override
     def create_enumerator(
         self, context: SplitEnumeratorContext[FileSplit], state: FileState | None
-    ) -> StandingEnumerator:
-        return StandingEnumerator(state or FileState(), self._wanted)
+    ) -> OfflineEnumerator:
+        return OfflineEnumerator(state or FileState(), self._wanted)
 
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
         return fold(chain, attachments, details=True)
 
 
-class StandingEnumerator(LedgerEnumerator):
+class OfflineEnumerator(LedgerEnumerator):
     """Finds nothing and assigns nothing."""
 
     def __init__(self, state: FileState, wanted: Wanted | None = None) -> None:
         self._wanted = wanted
         changes = [self._chosen(batch) for batch in state.changes]
         policy = LedgerPolicy(
-            on_overwrite=OnOverwrite.REPROCESS, sealing=SealingPolicy(thorough=True)
+            on_overwrite=OnOverwrite.REPROCESS, merging=MergePolicy(thorough=True)
         )
         self.ledger = Ledger(policy, replace(state, changes=changes))
         self.came_back: list[FileSplit] = []

@@ -43,8 +43,8 @@ _FIRST: Final = 1
 
 
 @dataclass
-class StandingState(Generic[SplitT, StateT]):
-    """A whole state that no query is at work on."""
+class OfflineState(Generic[SplitT, StateT]):
+    """A whole state while no query runs."""
 
     source: EnumeratorSource[SplitT, StateT]
     enumerator: SplitEnumerator[SplitT, StateT]
@@ -53,10 +53,10 @@ class StandingState(Generic[SplitT, StateT]):
     counter: CommitCounter[SplitT]
 
 
-def standing_state(
+def offline_state(
     source: EnumeratorSource[SplitT, StateT], restored: RestoredState[StateT]
-) -> StandingState[SplitT, StateT]:
-    """What a coordinator would go on with, without one."""
+) -> OfflineState[SplitT, StateT]:
+    """The state that a coordinator would resume with, without starting one."""
     threads = Threads(600.0, source.name, AsyncCalls)
     flight = CheckpointsInFlight(NO_IDENTITY, 0, UNLIMITED)
     readers = Readers(None, 1, lambda _: None)
@@ -67,13 +67,13 @@ def standing_state(
     )
     enumerator = source.create_enumerator(context, restored.state)
     counter = CommitCounter(source, enumerator, sent_back, threads.journal)
-    state = StandingState(source, enumerator, sent_back, flight, counter)
+    state = OfflineState(source, enumerator, sent_back, flight, counter)
     for name, events in restored.waiting.items():
         _send(state, int(name), events)
     return state
 
 
-def _send(state: StandingState[Any, Any], reader: int, events: Sequence[Any]) -> None:
+def _send(state: OfflineState[Any, Any], reader: int, events: Sequence[Any]) -> None:
     for event in events:
         state.flight.send(reader, CustomEvent(event))
 
@@ -82,7 +82,7 @@ def state_after(
     savepoint: StartingState,
     source: EnumeratorSource[SplitT, StateT],
     attachments: Attachments | None = None,
-) -> StandingState[SplitT, StateT]:
+) -> OfflineState[SplitT, StateT]:
     """The state that a query would begin with which starts from `savepoint`.
 
     Args:
@@ -98,13 +98,13 @@ def state_after(
     read = Attachments(savepoint.store, 0)
     adopted = AdoptedAttachments(savepoint.store, attachments) if attachments else read
     restored = restore(history, savepoint.ref, source, adopted)
-    state = standing_state(source, restored)
+    state = offline_state(source, restored)
     Adoption(savepoint, state.counter, partial(_send, state)).run(restored.counted)
     return state
 
 
-def plant(
-    state: StandingState[Any, Any],
+def publish_bootstrap(
+    state: OfflineState[Any, Any],
     store: StateStore,
     attachments: Attachments,
     epoch: int,

@@ -26,7 +26,7 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateError, StateMissingError
 from ..coordinator.restore import base_of, restore
 from ..source_api import EnumeratorSource
-from .bootstrap_checkpoint import standing_state
+from .bootstrap_checkpoint import offline_state
 
 
 class Compaction:
@@ -134,7 +134,7 @@ class Compaction:
     ) -> None:
         history = CheckpointHistory(self._store, passed_over)
         restored = restore(history, ref, self._source, self._attachments)
-        enumerator = standing_state(self._source, restored).enumerator
+        enumerator = offline_state(self._source, restored).enumerator
         while merge and enumerator.improve_state(self._attachments):
             self._check_still_ours()
         frozen = enumerator.freeze_state()

@@ -32,7 +32,7 @@ from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer
 from pyspark_sluice.enumerator.files.ledger.folding import fold
-from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
@@ -50,11 +50,11 @@ def is_lane(path: str) -> bool:
     return path.startswith(LANE)
 
 
-SEALING = SealingPolicy(seal_at=3, fan_in=2, longest=6)
+MERGING = MergePolicy(flush_at=3, fan_in=2, longest=6)
 """Runs of few files, so that a run of the simulation merges some."""
 
 POLICY = FilePolicy(
-    interval=0.0, attempts=3, max_pending=10, portion=8, ledger=LedgerPolicy(sealing=SEALING)
+    interval=0.0, attempts=3, max_pending=10, portion=8, ledger=LedgerPolicy(merging=MERGING)
 )
 """A pass comes in several portions, and rests."""
 

@@ -25,8 +25,8 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import hadoop_path, local_path, storage_url, written_path
 from ....enumerator.coordinator.restore import RestoredState
 from ....enumerator.files.discovery.tree_discovery import all_files
-from ....enumerator.files.offline_source import StandingEnumerator, StandingFiles
-from ....enumerator.offline.bootstrap_checkpoint import StandingState, standing_state
+from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
+from ....enumerator.offline.bootstrap_checkpoint import OfflineState, offline_state
 from ....errors import OptionError
 from ...options.model import SluiceOptions, parse_options
 from ...source.file_source import make_listing
@@ -150,9 +150,9 @@ class Import:
         seed = write_seed(target, purpose, self.origin, self.counts(), lambda _: self._state())
         return {**self.told(written=True), "seed": seed.model_dump(mode="json")}
 
-    def _state(self) -> StandingState[Any, Any]:
-        state = standing_state(StandingFiles(), RestoredState())
-        assert isinstance(state.enumerator, StandingEnumerator)
+    def _state(self) -> OfflineState[Any, Any]:
+        state = offline_state(OfflineFileSource(), RestoredState())
+        assert isinstance(state.enumerator, OfflineEnumerator)
         now = int(time.time() * 1_000_000)
         for at in range(0, len(self.seen), _STEP):
             files = self.seen[at : at + _STEP]

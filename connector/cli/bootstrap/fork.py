@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.file_columns import numbers_in
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.restore import restore
 from ....enumerator.coordinator.savepoint import is_known_to_be_complete
-from ....enumerator.files.offline_source import StandingEnumerator, StandingFiles, files_known
-from ....enumerator.offline.bootstrap_checkpoint import StandingState, state_after
+from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource, files_known
+from ....enumerator.offline.bootstrap_checkpoint import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
@@ -61,7 +61,7 @@ class Fork:
             "matching": self.matching,
         }
 
-        def make(attachments: Attachments) -> StandingState[Any, Any]:
+        def make(attachments: Attachments) -> OfflineState[Any, Any]:
             state = self._state(attachments)
             self._copy_what_readers_need(target.store)
             return state
@@ -98,7 +98,7 @@ class Fork:
             "pending": sample,
         }
 
-    def _state(self, attachments: Attachments | None) -> StandingState[Any, Any]:
+    def _state(self, attachments: Attachments | None) -> OfflineState[Any, Any]:
         wanted = _pattern(self.matching) if self.matching else None
         state = self._after(attachments, wanted)
         if wanted is not None:
@@ -107,16 +107,16 @@ class Fork:
 
     def _after(
         self, attachments: Attachments | None, wanted: Callable[[pa.Array], pa.Array] | None
-    ) -> StandingState[Any, Any]:
+    ) -> OfflineState[Any, Any]:
         savepoint = StartingState(self.view.store, self.ref)
-        return state_after(savepoint, StandingFiles(wanted), attachments)
+        return state_after(savepoint, OfflineFileSource(wanted), attachments)
 
     def _leave_out(
-        self, enumerator: StandingEnumerator, wanted: Callable[[pa.Array], pa.Array]
+        self, enumerator: OfflineEnumerator, wanted: Callable[[pa.Array], pa.Array]
     ) -> None:
         """What the other state found later and is not wanted counts as seen."""
         read, store = Attachments(self.view.store, 0), self.view.store
-        source = StandingFiles()
+        source = OfflineFileSource()
         known = restore(self.view.history, self.view.head, source, read).state
         assert known is not None
         now = int(time.time() * 1_000_000)
@@ -149,8 +149,8 @@ def _copy(old: StateStore, new: StateStore, name: str) -> None:
         ) from None
 
 
-def _files(state: StandingState[Any, Any]) -> StandingEnumerator:
-    assert isinstance(state.enumerator, StandingEnumerator)
+def _files(state: OfflineState[Any, Any]) -> OfflineEnumerator:
+    assert isinstance(state.enumerator, OfflineEnumerator)
     return state.enumerator
 
 
@@ -305,7 +305,7 @@ def _moment(text: str) -> int:
 
 
 def _check_not_cleaned(store: StateStore, ref: CheckpointRef) -> None:
-    newest = max((mark.checkpoint for mark in CleanedMarks(store, 0).found()), default=0)
+    newest = max((mark.checkpoint for mark in CleanupMarks(store, 0).found()), default=0)
     if ref.checkpoint < newest:
         raise OptionError(
             "files that this checkpoint had not assigned have been cleaned up",

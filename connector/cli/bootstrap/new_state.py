@@ -29,7 +29,7 @@ from ....checkpoint_meta.storage.urls import hadoop_path, join
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.coordinator.start_position import COMPACTION
-from ....enumerator.offline.bootstrap_checkpoint import StandingState, plant
+from ....enumerator.offline.bootstrap_checkpoint import OfflineState, publish_bootstrap
 from ....errors import OptionError
 from ..running_check import who_and_where
 from .continued_query import SPARKS_OWN, ContinuedQuery
@@ -121,7 +121,7 @@ def write_seed(
     purpose: str,
     origin: Mapping[str, Any],
     counts: Mapping[str, int],
-    make: Callable[[Attachments], StandingState[Any, Any]],
+    make: Callable[[Attachments], OfflineState[Any, Any]],
 ) -> Seed:
     """Write what `make` makes, then the seed that names it.
 
@@ -144,7 +144,7 @@ def write_seed(
     target.check_unused()
     attachments = Attachments(store, epoch)
     now = int(time.time() * 1_000_000)
-    made = plant(make(attachments), store, attachments, epoch, now)
+    made = publish_bootstrap(make(attachments), store, attachments, epoch, now)
     check_not_fenced(store, epoch)
     target.publish_sparks_own()
     user, host = who_and_where()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.epochs import claim_epoch, open_format
 from ....checkpoint_meta.documents.layout import (
     ABANDONED,
@@ -30,7 +30,7 @@ from ....checkpoint_meta.documents.layout import (
 from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.start_position import COMPACTION
-from ....enumerator.files.offline_source import StandingFiles
+from ....enumerator.files.offline_source import OfflineFileSource
 from ....enumerator.offline.compaction import Compaction
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
@@ -63,7 +63,7 @@ class CompactPlan:
         before = self.told()
         open_format(self.store)
         epoch = claim_epoch(self.store, COMPACTION)
-        compaction = Compaction(self.store, StandingFiles(), epoch)
+        compaction = Compaction(self.store, OfflineFileSource(), epoch)
         compaction.run(self.newest, self.retained, self.younger_than)
         return {**before, "written": True, "after": sizes(self.store)}
 
@@ -110,7 +110,7 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> C
             "A query of that source writes bases by itself.",
         )
     # What cleanSource has not come to is needed for it.
-    marks = {mark.ref for mark in CleanedMarks(store, 0).found()}
+    marks = {mark.ref for mark in CleanupMarks(store, 0).found()}
     if marks:
         behind = [link.ref in marks for link in links]
         retained = max(retained, behind.index(True) if any(behind) else len(links))

@@ -15,7 +15,7 @@ from ....checkpoint_meta.storage.urls import local_path
 from ....enumerator.files.cleaning.cleanup_api import Place, has_changed
 from ....enumerator.files.cleaning.local_cleanup import LocalPlace
 from ....enumerator.files.cleaning.remote_cleanup import remote_place
-from ....enumerator.files.ledger.byte_ranges import Stretch, stretches_of
+from ....enumerator.files.ledger.byte_ranges import ByteRange, byte_ranges_of
 from ....errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
 from ....reader.files.io.source_file import SourceFile
 
@@ -42,17 +42,17 @@ def as_present(
         OptionError: of a file that has changed only a part was asked for.
         SourceUnavailable: it cannot be found out.
     """
-    wanted = stretches_of(splits)
+    wanted = byte_ranges_of(splits)
     found = _present(list(wanted), storage_options)
     made: list[FileSplit] = []
     missing, partly = [], []
-    for file, stretches in wanted.items():
+    for file, ranges in wanted.items():
         now = found[file]
         if now is None or now.size == 0:
             missing.append(file.path)
         elif _is_as_it_was(file, now):
-            made += [FileSplit(file, start, end) for start, end in stretches]
-        elif _is_whole(file, stretches):
+            made += [FileSplit(file, start, end) for start, end in ranges]
+        elif _is_whole(file, ranges):
             made.append(FileSplit(now, 0, now.size))
         else:
             partly.append(file.path)
@@ -100,8 +100,8 @@ def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
         return False
 
 
-def _is_whole(file: FileVersion, stretches: Sequence[Stretch]) -> bool:
-    return list(stretches) == [(0, file.size)]
+def _is_whole(file: FileVersion, ranges: Sequence[ByteRange]) -> bool:
+    return list(ranges) == [(0, file.size)]
 
 
 def _present(

@@ -26,7 +26,7 @@ from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....checkpoint_meta.documents.serializer import FileSplitSerializer
 from ....enumerator.files.discovery.selection.criteria import PlaceBounds
 from ....enumerator.files.discovery.selection.event_times import EventTimes
-from ....enumerator.files.ledger.byte_ranges import Stretches, stretches_of
+from ....enumerator.files.ledger.byte_ranges import ByteRanges, byte_ranges_of
 from ....errors import OptionError
 from ...options.modification_times import instant, instant_in
 from ...views.quarantine import split_of
@@ -75,14 +75,14 @@ class KnownFiles:
         return Orders(self.view.store).after(contained)
 
     @cached_property
-    def pending(self) -> Stretches:
+    def pending(self) -> ByteRanges:
         """Found and not assigned, or about to come back, or ordered to be read again."""
         found = [split for batch in self._known.pending() for split in splits_in(batch)]
         again = [s for order in self.waiting if order.reads_again for s in splits_of_order(order)]
-        return stretches_of(self._of_interest([*found, *self._coming_back, *again]))
+        return byte_ranges_of(self._of_interest([*found, *self._coming_back, *again]))
 
     @cached_property
-    def under_way(self) -> Stretches:
+    def under_way(self) -> ByteRanges:
         """Assigned, and nothing is known of it: it is read when the query starts."""
         found = [
             split
@@ -91,7 +91,7 @@ class KnownFiles:
             if link.outcome(reader) == "assigned"
             for split in splits_in(batch)
         ]
-        return stretches_of(self._of_interest(found))
+        return byte_ranges_of(self._of_interest(found))
 
     @cached_property
     def quarantined(self) -> dict[str, FileSplit]:

@@ -17,10 +17,10 @@ from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, Checkpoi
 from ....checkpoint_meta.documents.file_columns import splits_in
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
 from ....enumerator.files.ledger.byte_ranges import (
-    Stretches,
+    ByteRanges,
+    byte_ranges_of,
     splits_of,
     splits_without,
-    stretches_of,
 )
 from ....errors import OptionError
 from ...views.files import files as files_view
@@ -89,13 +89,13 @@ def requeued(
             if newest.get(split.file.path, (split.file, 0))[0] == split.file
             or growing_mark(split.file.etag)
         ]
-        return _read_again(known, stretches_of(wanted), released=list(known.quarantined))
+        return _read_again(known, byte_ranges_of(wanted), released=list(known.quarantined))
     rows = [FileSplit(file, 0, end) for file, end in known.newest_versions().values() if end > 0]
     if in_state or quarantined:
         states = _states(view)
         asked = {in_state or "quarantined", "quarantined" if quarantined else in_state}
         rows = [split for split in rows if states.get(split.file) in asked]
-    return _read_again(known, stretches_of(rows))
+    return _read_again(known, byte_ranges_of(rows))
 
 
 def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
@@ -126,7 +126,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
     newest = {split.file.path: split.file for split in assigned}
     # Of a file that was replaced meanwhile only the newest version can be read.
     wanted = [s for s in assigned if growing_mark(s.file.etag) or newest[s.file.path] == s.file]
-    chosen = _read_again(known, stretches_of(wanted))
+    chosen = _read_again(known, byte_ranges_of(wanted))
     return Chosen(chosen.splits, chosen.released, chosen.left_out, ref)
 
 
@@ -151,7 +151,7 @@ def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
         note = {"only if its batch has not begun": len(begun)} if begun else {}
         return Chosen([*pending, *begun], left_out=note)
     given_up = known.quarantined
-    return Chosen(splits_of(stretches_of(given_up.values())), list(given_up))
+    return Chosen(splits_of(byte_ranges_of(given_up.values())), list(given_up))
 
 
 def waived(
@@ -199,7 +199,7 @@ def waived(
     return Chosen(lost, rewound_to=link.ref, rows=sum(rows[split] for split in lost))
 
 
-def _read_again(known: KnownFiles, wanted: Stretches, released: Sequence[str] = ()) -> Chosen:
+def _read_again(known: KnownFiles, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
     asked = splits_of(wanted)
     splits = splits_without(asked, known.under_way)
     left_out = _count("in flight: read when the query starts", asked, splits)
@@ -212,12 +212,12 @@ def _read_again(known: KnownFiles, wanted: Stretches, released: Sequence[str] = 
         if split.file in wanted and not splits_without([split], wanted)
     ]
     back = [known.quarantined[each] for each in covered]
-    pending_again = stretches_of([*splits, *back])
+    pending_again = byte_ranges_of([*splits, *back])
     return Chosen(splits_of(pending_again), sorted({*released, *covered}), left_out)
 
 
 def _count(why: str, asked: Sequence[FileSplit], left: Sequence[FileSplit]) -> dict[str, int]:
-    gone = splits_without(asked, stretches_of(left))
+    gone = splits_without(asked, byte_ranges_of(left))
     return {why: len(gone)} if gone else {}
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed
 from ....checkpoint_meta.documents.checkpoint_ref import refs_in
-from ....checkpoint_meta.documents.checksummed_json import unsealed
-from ....checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from ....checkpoint_meta.documents.checksummed_json import without_checksum
+from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.epochs import newest_epoch, purpose_of
 from ....checkpoint_meta.documents.layout import CHECKPOINTS, READERS, SEED, checkpoint_object
 from ....checkpoint_meta.documents.schema_history import SchemaHistory
@@ -63,12 +63,12 @@ class Walk:
         return data
 
     def _json(self, name: str, keys: set[str]) -> dict[str, Any] | None:
-        """A sealed document; one of an earlier release has no seal, and no unknown keys."""
+        """A document with a checksum; one of an earlier release has none, and no unknown keys."""
         data = self._read(name)
         if data is None:
             return None
         try:
-            document = unsealed(data)
+            document = without_checksum(data)
             strange = set(document) - keys
             if strange and "checksum" not in json.loads(data):
                 message = f"no checksum, and unknown keys: {', '.join(sorted(strange))}"
@@ -93,7 +93,7 @@ class Records(Walk):
     """Looks at each of them."""
 
     def _records(self) -> None:
-        for name, error in CleanedMarks(self._store, 0).check():
+        for name, error in CleanupMarks(self._store, 0).check():
             self._damaged(name, error)
         self._schemas()
         self._seed()

@@ -20,7 +20,7 @@ from ....checkpoint_meta.storage.input_paths import LoadedPath
 from ....checkpoint_meta.storage.urls import join, local_path
 from ....errors import SluiceError
 from ...cleaner_api import SourceCleaner
-from ..ledger.byte_ranges import Stretch, Stretches, joined, stretches_of, without
+from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
 from .cleanup_api import Place, has_changed
 from .local_cleanup import LocalPlace
 from .remote_cleanup import remote_place
@@ -84,7 +84,7 @@ class FileCleaner(SourceCleaner[FileSplit]):
 
     @override
     def spare(self, splits: Iterable[FileSplit]) -> None:
-        unread = stretches_of(splits)
+        unread = byte_ranges_of(splits)
         for file in [file for file in self._due if file in unread]:
             del self._due[file]
             self._coverage.restore([[*file, [(0, file.size)]]])
@@ -204,7 +204,7 @@ class Coverage:
     """Files that are read in part; one that was read in one piece never comes to be in it."""
 
     def __init__(self) -> None:
-        self._parts: dict[FileVersion, list[Stretch]] = {}
+        self._parts: dict[FileVersion, list[ByteRange]] = {}
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -222,7 +222,7 @@ class Coverage:
         self._parts[file] = read
         return False
 
-    def remove(self, unread: Stretches) -> None:
+    def remove(self, unread: ByteRanges) -> None:
         """These bytes count as not read."""
         for file in [file for file in self._parts if file in unread]:
             left = without(self._parts.pop(file), unread[file])
@@ -231,12 +231,12 @@ class Coverage:
 
     def state(self) -> Sequence[Any]:
         """As JSON values."""
-        return [[*file, stretches] for file, stretches in self._parts.items()]
+        return [[*file, ranges] for file, ranges in self._parts.items()]
 
     def restore(self, state: Sequence[Any]) -> None:
         """The inverse."""
-        for *file, stretches in state:
-            self._parts[FileVersion._make(file)] = [(start, end) for start, end in stretches]
+        for *file, ranges in state:
+            self._parts[FileVersion._make(file)] = [(start, end) for start, end in ranges]
 
 
 def files_of(state: Mapping[str, Any], key: str) -> list[FileVersion]:

@@ -10,24 +10,24 @@ from typing import TypeAlias
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 
-Stretch: TypeAlias = tuple[int, int]
+ByteRange: TypeAlias = tuple[int, int]
 
-Stretches: TypeAlias = Mapping[FileVersion, Sequence[Stretch]]
+ByteRanges: TypeAlias = Mapping[FileVersion, Sequence[ByteRange]]
 """Of each file, in order, none of them empty, none touching the next."""
 
 
-def stretches_of(splits: Iterable[FileSplit]) -> dict[FileVersion, list[Stretch]]:
+def byte_ranges_of(splits: Iterable[FileSplit]) -> dict[FileVersion, list[ByteRange]]:
     """The bytes that are in any of `splits`."""
-    found: dict[FileVersion, list[Stretch]] = {}
+    found: dict[FileVersion, list[ByteRange]] = {}
     for split in splits:
         found.setdefault(split.file, []).append((split.start, split.end))
-    return {file: joined(stretches) for file, stretches in found.items()}
+    return {file: joined(ranges) for file, ranges in found.items()}
 
 
-def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """The same bytes in as few stretches as there can be, in order."""
-    made: list[Stretch] = []
-    for start, end in sorted(stretches):
+def joined(ranges: Iterable[ByteRange]) -> list[ByteRange]:
+    """The same bytes in as few ranges as possible, in order."""
+    made: list[ByteRange] = []
+    for start, end in sorted(ranges):
         if start >= end:
             continue
         if made and start <= made[-1][1]:
@@ -37,18 +37,18 @@ def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
     return made
 
 
-def without(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stretch]:
+def without(ranges: Iterable[ByteRange], others: Iterable[ByteRange]) -> list[ByteRange]:
     """The bytes of the first that are not in the second."""
-    left = list(stretches)
+    left = list(ranges)
     for first, last in others:
-        cut: list[Stretch] = []
+        cut: list[ByteRange] = []
         for start, end in left:
             cut += [(start, min(end, first)), (max(start, last), end)]
         left = [(start, end) for start, end in cut if start < end]
     return left
 
 
-def splits_without(splits: Iterable[FileSplit], others: Stretches) -> list[FileSplit]:
+def splits_without(splits: Iterable[FileSplit], others: ByteRanges) -> list[FileSplit]:
     """What is left of `splits` without some bytes; one that keeps all of its own stays whole."""
     return [
         FileSplit(split.file, start, end)
@@ -57,6 +57,6 @@ def splits_without(splits: Iterable[FileSplit], others: Stretches) -> list[FileS
     ]
 
 
-def splits_of(stretches: Stretches) -> list[FileSplit]:
-    """One split a stretch."""
-    return [FileSplit(file, a, b) for file, parts in stretches.items() for a, b in parts]
+def splits_of(ranges: ByteRanges) -> list[FileSplit]:
+    """One split for each range of bytes."""
+    return [FileSplit(file, a, b) for file, parts in ranges.items() for a, b in parts]

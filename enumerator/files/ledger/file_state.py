@@ -23,7 +23,7 @@ from ....checkpoint_meta.documents.file_columns import (
     has_times,
     ranges_of,
     splits_in,
-    with_borders,
+    with_bounds,
     with_times,
 )
 from ....checkpoint_meta.documents.file_split import FileSplit
@@ -72,7 +72,7 @@ class FileStateSerializer(VersionedSerializer[FileState]):
     def serialize_all(self, value: FileState) -> Sequence[pa.RecordBatch]:
         """The changes, and a row for each known file that is in no run; at least one batch."""
         seen = [
-            changes_of(with_borders(piece.files, piece.end, piece.end), known=True)
+            changes_of(with_bounds(piece.files, piece.end, piece.end), known=True)
             for tail in value.tails
             for piece in tail.pieces
         ]

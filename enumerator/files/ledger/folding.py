@@ -25,7 +25,7 @@ from ....checkpoint_meta.documents.file_columns import (
     numbers_array,
     numbers_in,
     ranges_in,
-    with_borders,
+    with_bounds,
 )
 from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, versions_in
 from ....checkpoint_meta.index.run import Run, read_keys
@@ -80,11 +80,11 @@ def count_seen(chain: Sequence[StateDocument], attachments: Attachments) -> int:
     """
     runs = [run for each in chain for run in _runs(each, attachments, details=False)]
     told = [names_in(files.column("path")) for each in chain for files in _known(each)]
-    sealed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
+    flushed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
     if not told:
-        return len(sealed)
+        return len(flushed)
     known = SeenFiles(runs).know(SeenKeys.sort(Names.join(told)).names)
-    return len(sealed) + int(np.count_nonzero(~known))
+    return len(flushed) + int(np.count_nonzero(~known))
 
 
 def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
@@ -179,8 +179,8 @@ def _pending(rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
         pieces += [(int(order[where][0]), a, b) for a, b in ranges]
     if pieces:
         at = np.array([row for row, _, _ in pieces])
-        borders = np.array([(a, b) for _, a, b in pieces], np.int64)
-        kept.append(_Kept(part_of[at], row_of[at], borders[:, 0], borders[:, 1]))
+        boundaries = np.array([(a, b) for _, a, b in pieces], np.int64)
+        kept.append(_Kept(part_of[at], row_of[at], boundaries[:, 0], boundaries[:, 1]))
     return [batch for some in kept for batch in some.batches(rows)]
 
 
@@ -202,7 +202,7 @@ def _parts_left(start: list[int], end: list[int], added: list[bool]) -> list[tup
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Rows that are pending, by their place; with borders of their own where there are any."""
+    """Rows that are pending, by their place; with bounds of their own where there are any."""
 
     part: Any
     row: Any
@@ -215,6 +215,6 @@ class _Kept:
             here = self.part == part
             taken = rows[part].batch.take(numbers_array(self.row[here]))
             if self.start is not None and self.end is not None:
-                taken = with_borders(taken, self.start[here], self.end[here])
+                taken = with_bounds(taken, self.start[here], self.end[here])
             made.append(taken)
         return made

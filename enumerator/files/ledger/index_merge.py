@@ -37,10 +37,10 @@ _ROWS = 50_000
 
 
 @dataclass(frozen=True)
-class SealingPolicy:
+class MergePolicy:
     """How long runs are; counted in files."""
 
-    seal_at: int = 250_000
+    flush_at: int = 250_000
     """So many that are in no run become one, even if no base is due."""
 
     fan_in: int = 8
@@ -53,12 +53,12 @@ class SealingPolicy:
     """Every merge is due that `longest` permits, and every file is to be in a run."""
 
 
-def seal(seen: SeenFiles, tails: Sequence[Tail], attachments: Attachments) -> Run:
+def flush(seen: SeenFiles, tails: Sequence[Tail], attachments: Attachments) -> Run:
     """Make one run of some tails, neighbours."""
     keys = SeenKeys.merge([tail.keys for tail in tails])
     rows = [piece.rows() for tail in tails for piece in tail.pieces]
     written = attachments.publish(*_objects(write_keys(keys), write_files(_joined(rows))))
-    return seen.sealed(tails, Run(keys, written))
+    return seen.flushed(tails, Run(keys, written))
 
 
 def _joined(rows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,12 +77,12 @@ def _objects(keys: bytes, files: bytes) -> tuple[tuple[str, bytes], tuple[str, b
     return ("keys.arrow", keys), ("files.arrows", files)
 
 
-def can_merge(seen: SeenFiles, policy: SealingPolicy) -> bool:
+def can_merge(seen: SeenFiles, policy: MergePolicy) -> bool:
     """True if `merge_some` has something to do."""
     return bool(_group(seen.runs, policy))
 
 
-def merge_some(seen: SeenFiles, policy: SealingPolicy, attachments: Attachments) -> bool:
+def merge_some(seen: SeenFiles, policy: MergePolicy, attachments: Attachments) -> bool:
     """Merge one group of runs, if there is one; True if there was."""
     group = _group(seen.runs, policy)
     if not group:
@@ -103,7 +103,7 @@ def _files_of(runs: Sequence[Run], attachments: Attachments) -> Iterator[bytes]:
             LOG.warning("names of seen files are lost: %s", error)
 
 
-def _group(runs: Sequence[Run], policy: SealingPolicy) -> Sequence[Run]:
+def _group(runs: Sequence[Run], policy: MergePolicy) -> Sequence[Run]:
     """Neighbours, so that of a file in two of them the newer entry is still the newer one.
 
     Runs grow shorter from the oldest to the newest but where merging is due.
@@ -147,9 +147,9 @@ class FrozenLedger(FrozenState):
     def write(self, attachments: Attachments) -> WrittenState:
         open_tails = [tail for tail in self._tails if tail.run is None]
         if open_tails:
-            seal(self._seen, open_tails, attachments)
+            flush(self._seen, open_tails, attachments)
             give_back()
-        # A tail may have been sealed since, together with others of this state.
+        # A tail may have been flushed since, together with others of this state.
         later = {id(tail.run): tail.run for tail in self._tails if tail.run is not None}
         runs = [*self._runs, *later.values()]
         return WrittenState(

@@ -27,7 +27,7 @@ from ....checkpoint_meta.documents.file_columns import (
     ranges_in,
     ranges_of,
     splits_in,
-    with_borders,
+    with_bounds,
     with_times,
 )
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, GrowingMark
@@ -41,11 +41,11 @@ from ....checkpoint_meta.index.fingerprints import (
     versions_of,
 )
 from ..discovery.api import FoundFiles
-from .byte_ranges import Stretches, splits_of, splits_without, stretches_of
+from .byte_ranges import ByteRanges, byte_ranges_of, splits_of, splits_without
 from .changes import Changes, OnOverwrite
 from .file_state import FileState
 from .found_columns import etags_of, once, version_rows, where
-from .index_merge import FrozenLedger, SealingPolicy, can_merge, give_back, merge_some, seal
+from .index_merge import FrozenLedger, MergePolicy, can_merge, flush, give_back, merge_some
 from .pending import FileOrder, PendingRanges, RangeOrder
 from .seen_files import Piece, SeenFiles
 from .statistics_times import StatisticsTimes
@@ -71,7 +71,7 @@ class LedgerPolicy:
     times: StatisticsTimes | None = None
     """Event times that are read from files, and remembered in checkpoints."""
 
-    sealing: SealingPolicy = field(default_factory=SealingPolicy)
+    merging: MergePolicy = field(default_factory=MergePolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Ledger:
         """Files that became known by an order, maybe since the last `sift`: the next one knows."""
         self._has_unread = False
         """Files are known since the snapshot before of which `_changes` does not tell."""
-        self.seals_all = False
+        self.flushes_all = False
         """True: `improve` leaves no file outside of the runs, however few they are."""
         self._written: list[FrozenLedger] = []
 
@@ -160,7 +160,7 @@ class Ledger:
         if self._policy.whole_records is not None:
             files, ends = self._grown(files, start, version[rows], self._policy.whole_records)
         read = (start < ends) & wanted
-        ranges = where(with_borders(files, start, ends), read)
+        ranges = where(with_bounds(files, start, ends), read)
         keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
         if self._policy.times is not None:
             self._policy.times.learn(splits_in(ranges))
@@ -222,7 +222,7 @@ class Ledger:
         """Files are known from now on; the next snapshot names them, or the runs they are in."""
         self.seen.add(keys, piece, new)
         if is_told:
-            known = with_borders(piece.files, piece.end, piece.end)
+            known = with_bounds(piece.files, piece.end, piece.end)
             self._changes.append(changes_of(known, known=True))
         else:
             self._has_unread = True
@@ -230,7 +230,7 @@ class Ledger:
     def _withdraw_unread(self, replaced: Sequence[FileVersion]) -> None:
         """What waits whole in another version than these is not there any more."""
         kept = set(replaced)
-        waiting = stretches_of(self.pending.of_paths({file.path for file in replaced}))
+        waiting = byte_ranges_of(self.pending.of_paths({file.path for file in replaced}))
         self._withdraw(
             {f: s for f, s in waiting.items() if f not in kept and list(s) == [(0, f.size)]}
         )
@@ -259,7 +259,7 @@ class Ledger:
 
     def requeue(self, splits: Sequence[FileSplit], now: int) -> None:
         """These become pending, as far as they are not: what is pending is a set of bytes."""
-        wanted = stretches_of(splits)
+        wanted = byte_ranges_of(splits)
         self._learn(list(wanted), now)
         unread = self._not_pending(splits_of(wanted))
         self._learn_times(unread)
@@ -268,18 +268,18 @@ class Ledger:
 
     def forget(self, splits: Sequence[FileSplit], now: int) -> None:
         """What of these is pending is dropped; the files count as seen."""
-        unwanted = stretches_of(splits)
+        unwanted = byte_ranges_of(splits)
         self._learn(list(unwanted), now)
         self._withdraw(unwanted)
 
-    def _withdraw(self, unwanted: Stretches) -> None:
+    def _withdraw(self, unwanted: ByteRanges) -> None:
         gone = self.pending.withdraw(unwanted)
         if gone:
             self._changes.append(changes_of(ranges_of(gone), withdrawn=True))
 
     def _not_pending(self, splits: Sequence[FileSplit]) -> list[FileSplit]:
         pending = self.pending.of_paths({split.file.path for split in splits})
-        return splits_without(splits, stretches_of(pending))
+        return splits_without(splits, byte_ranges_of(pending))
 
     def _without_learned(self, sifted: Sifted) -> Sifted:
         """An order has said what becomes of them, and that they are known."""
@@ -344,21 +344,21 @@ class Ledger:
     @property
     def can_improve(self) -> bool:
         """True if `improve` has something to do."""
-        return self._is_long_unsealed() or can_merge(self.seen, self._policy.sealing)
+        return self._is_flush_due() or can_merge(self.seen, self._policy.merging)
 
-    def _is_long_unsealed(self) -> bool:
-        everything = self.seals_all or self._policy.sealing.thorough
-        least = 1 if everything else self._policy.sealing.seal_at
+    def _is_flush_due(self) -> bool:
+        everything = self.flushes_all or self._policy.merging.thorough
+        least = 1 if everything else self._policy.merging.flush_at
         return sum(map(len, self.seen.tails)) >= least
 
     def improve(self, attachments: Attachments) -> bool:
         """One bounded step towards few runs; True if there was anything to do."""
-        if self._is_long_unsealed():
+        if self._is_flush_due():
             _, tails = self.seen.freeze()
-            seal(self.seen, tails, attachments)
+            flush(self.seen, tails, attachments)
             did = True
         else:
-            did = merge_some(self.seen, self._policy.sealing, attachments)
+            did = merge_some(self.seen, self._policy.merging, attachments)
         give_back()
         return did
 

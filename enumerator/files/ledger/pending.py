@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ....checkpoint_meta.documents.file_columns import numbers_in, ranges_of, splits_in
 from ....checkpoint_meta.documents.file_split import FileSplit
-from .byte_ranges import Stretches, splits_without, stretches_of
+from .byte_ranges import ByteRanges, byte_ranges_of, splits_without
 
 _WINDOW = 1024
 """Most rows of a chunk that are objects at a time."""
@@ -238,13 +238,13 @@ class PendingRanges:
         """What is pending of some files, in any version; a look at all there is."""
         return [split for chunk in self._chunks for split in _of_paths(chunk.rows(), paths)[0]]
 
-    def withdraw(self, unwanted: Stretches) -> list[FileSplit]:
+    def withdraw(self, unwanted: ByteRanges) -> list[FileSplit]:
         """Some bytes are pending no longer; which of them were. A look at all there is."""
         gone: list[FileSplit] = []
         for chunk in list(self._chunks):
             touched, rest = _of_paths(chunk.rows(), {file.path for file in unwanted})
             left = splits_without(touched, unwanted)
-            taken = splits_without(touched, stretches_of(left))
+            taken = splits_without(touched, byte_ranges_of(left))
             if not taken:
                 continue
             gone += taken

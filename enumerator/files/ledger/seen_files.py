@@ -1,9 +1,9 @@
-"""Which files have been seen: sealed runs, and what was found since the newest of them.
+"""Which files have been seen: flushed runs, and what was found since the newest of them.
 
 Parts are immutable and the tuple of them is replaced as a whole, so the listing's thread and the
-one that seals and merges read without a lock while the coordinator's thread adds.
+one that flushes and merges read without a lock while the coordinator's thread adds.
 
-Not here: when runs are sealed and merged (`index_merge.py`), their objects
+Not here: when runs are flushed and merged (`index_merge.py`), their objects
 (`checkpoint_meta/index`).
 """
 
@@ -128,12 +128,12 @@ class SeenFiles(KnownFiles):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Sealed, the oldest first."""
+        """Immutable runs in the index, the oldest first."""
         return self._runs
 
     @property
     def tails(self) -> tuple[Tail, ...]:
-        """Not sealed, the oldest first."""
+        """What is in no run yet, the oldest first."""
         return self._tails
 
     # Changes --------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class SeenFiles(KnownFiles):
                 self._unstamped = [*self._stamped.pop()[1], *self._unstamped]
 
     def whole(self) -> tuple[tuple[Run, ...], tuple[Tail, ...]]:
-        """All as of now; the tails are copies, which stay as they are when theirs are sealed."""
+        """All as of now; the tails are copies, which stay as they are when theirs are flushed."""
         with self._lock:
             return self._runs, tuple(Tail(tail.keys, tail.pieces) for tail in self._tails)
 
@@ -178,7 +178,7 @@ class SeenFiles(KnownFiles):
                 tail.is_frozen = True
             return self._runs, self._tails
 
-    def sealed(self, tails: Sequence[Tail], run: Run) -> Run:
+    def flushed(self, tails: Sequence[Tail], run: Run) -> Run:
         """These tails have become a run."""
         run = self._in_memory(run)
         with self._lock:

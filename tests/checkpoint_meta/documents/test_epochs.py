@@ -8,7 +8,10 @@ import threading
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
+    with_checksum,
+    without_checksum,
+)
 from pyspark_sluice.checkpoint_meta.documents.epochs import (
     KEPT,
     check_not_fenced,
@@ -60,7 +63,9 @@ def test_a_lost_format_is_restored_from_the_claims_and_never_made_newer(store, c
     assert store.objects["FORMAT"] == b'{"format": 1}\n'
     assert "/ck/sluice/FORMAT is lost; restored from the claims" in caplog.text
     store.delete("FORMAT")
-    newer = sealed({**unsealed(store.read("epochs/0000000001.json")), "format": 4, "epoch": 2})
+    newer = with_checksum(
+        {**without_checksum(store.read("epochs/0000000001.json")), "format": 4, "epoch": 2}
+    )
     store.publish("epochs/0000000002.json", newer)
     with pytest.raises(StateVersionError, match="found format version 4"):
         open_format(store)

@@ -9,7 +9,10 @@ import sys
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
+    with_checksum,
+    without_checksum,
+)
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import (
     ALIVE_SECONDS,
@@ -60,7 +63,7 @@ def hold(tmp_path):
 def claim(store, **changes):
     """The newest claim, changed and published as the next."""
     newest = max(store.list("epochs"))
-    document = {**unsealed(store.read(f"epochs/{newest}")), **changes}
+    document = {**without_checksum(store.read(f"epochs/{newest}")), **changes}
     return {**document, "epoch": document["epoch"] + 1}
 
 
@@ -77,7 +80,7 @@ def test_a_recycled_process_id_is_not_the_process_that_has_claimed_the_state(tmp
     store = open_store(str(tmp_path / "state"))
     claim_epoch(store)
     assert owner_of(store).runs == "running"
-    store.publish("epochs/0000000002.json", sealed(claim(store, started="1")))
+    store.publish("epochs/0000000002.json", with_checksum(claim(store, started="1")))
     assert owner_of(store).runs == "gone"
 
 
@@ -96,7 +99,7 @@ def test_a_query_in_another_container_of_the_same_host_name_lives_while_its_hear
     process.wait(PATIENCE)
     document = json.loads(store.read("epochs/0000000001.json"))
     (beat,) = store.list("heartbeats")
-    at = unsealed(store.read(f"heartbeats/{beat}"))["beat"]
+    at = without_checksum(store.read(f"heartbeats/{beat}"))["beat"]
     assert look_at(store, document, at + ALIVE_SECONDS - 1).life == "unknown"
     assert look_at(store, document, at + ALIVE_SECONDS + 1).life == "gone"
 
@@ -109,7 +112,7 @@ def test_a_copied_claim_owns_nothing_as_soon_as_no_heart_beats_in_the_copy(hold,
     assert f"of the state at {tmp_path}/state" in str(owner_of(copy))
     document = json.loads(copy.read("epochs/0000000001.json"))
     (beat,) = copy.list("heartbeats")
-    at = unsealed(copy.read(f"heartbeats/{beat}"))["beat"]
+    at = without_checksum(copy.read(f"heartbeats/{beat}"))["beat"]
     assert look_at(copy, document, at + ALIVE_SECONDS + 1).life == "gone"
 
 

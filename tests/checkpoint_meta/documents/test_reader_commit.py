@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import with_checksum
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     ReaderCommit,
     ReaderCommits,
@@ -122,5 +122,5 @@ def test_a_damaged_commit_is_named(data):
 def test_unknown_keys_are_kept():
     document = json.loads(commit().to_bytes())
     document["from_the_future"] = [1]
-    read = ReaderCommit.from_bytes(sealed(document), "here")
+    read = ReaderCommit.from_bytes(with_checksum(document), "here")
     assert json.loads(read.to_bytes())["from_the_future"] == [1]

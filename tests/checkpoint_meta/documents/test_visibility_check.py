@@ -26,61 +26,61 @@ def publish(store, **changes):
     )
     history = CheckpointHistory(store)
     history.publish(checkpoint)
-    return history.load(REF).seal
+    return history.load(REF).visibility
 
 
-def refused(seal, store):
+def refused(visibility, store):
     with pytest.raises(StateNotSharedError, match="this executor does not see") as error:
-        seal.check(store, lambda _: None)
+        visibility.check(store, lambda _: None)
     return str(error.value)
 
 
 def test_whoever_sees_the_object_itself_proves_it_with_one_look(tmp_path):
     store = LocalStateStore(str(tmp_path))
-    seal = pickle.loads(pickle.dumps(publish(store)))
-    seal.check(LocalStateStore(str(tmp_path)))
+    visibility = pickle.loads(pickle.dumps(publish(store)))
+    visibility.check(LocalStateStore(str(tmp_path)))
     memory = MemoryStateStore()
-    seal = publish(memory)
+    visibility = publish(memory)
     faulty = FaultyStateStore(memory)
-    seal.check(faulty)
+    visibility.check(faulty)
     assert faulty.operations == 1
 
 
 def test_a_seal_is_the_same_for_whoever_published_and_whoever_read(tmp_path):
     store = LocalStateStore(str(tmp_path))
-    seal = publish(store)
-    assert CheckpointHistory(store).load(REF).seal == seal
-    assert len(seal.checksum) == 64
+    visibility = publish(store)
+    assert CheckpointHistory(store).load(REF).visibility == visibility
+    assert len(visibility.checksum) == 64
 
 
 def test_an_empty_directory_is_named_with_host_and_path(tmp_path):
-    seal = publish(MemoryStateStore())
-    text = refused(seal, LocalStateStore(str(tmp_path / "other")))
-    assert f"{tmp_path}/other/{seal.name} on host {socket.gethostname()}" in text
+    visibility = publish(MemoryStateStore())
+    text = refused(visibility, LocalStateStore(str(tmp_path / "other")))
+    assert f"{tmp_path}/other/{visibility.name} on host {socket.gethostname()}" in text
     assert "found no such object" in text
     assert "a shared mount or an object store" in text
     assert not (tmp_path / "other").exists()
 
 
 def test_another_object_of_that_name_is_no_proof():
-    seal = publish(MemoryStateStore(), created=1)
+    visibility = publish(MemoryStateStore(), created=1)
     other = MemoryStateStore()
     publish(other, created=2)
-    assert "found another object of that name" in refused(seal, other)
-    other.objects[seal.name] = b"short"
-    assert "found another object of that name" in refused(seal, other)
+    assert "found another object of that name" in refused(visibility, other)
+    other.objects[visibility.name] = b"short"
+    assert "found another object of that name" in refused(visibility, other)
 
 
 def test_a_file_system_that_is_a_little_behind_is_waited_for():
     store = MemoryStateStore()
-    seal = publish(store)
-    data = store.objects.pop(seal.name)
+    visibility = publish(store)
+    data = store.objects.pop(visibility.name)
     pauses = []
 
     def sleep(seconds):
         pauses.append(seconds)
         if len(pauses) == 2:
-            store.objects[seal.name] = data
+            store.objects[visibility.name] = data
 
-    seal.check(store, sleep)
+    visibility.check(store, sleep)
     assert len(pauses) == 2

@@ -8,7 +8,10 @@ import sys
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents import epochs
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
+    with_checksum,
+    without_checksum,
+)
 from pyspark_sluice.tests.connector.queries import Query
 
 
@@ -25,7 +28,7 @@ def query(tmp_path, monkeypatch, dead_pid):
     claim = epochs._claim
 
     def of_the_dead(*arguments):
-        return sealed({**unsealed(claim(*arguments)), "pid": dead_pid})
+        return with_checksum({**without_checksum(claim(*arguments)), "pid": dead_pid})
 
     monkeypatch.setattr(epochs, "_claim", of_the_dead)
     made = Query(tmp_path)

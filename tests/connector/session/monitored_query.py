@@ -82,10 +82,10 @@ class MonitoredQuery:
         """Of the source, at the time of this clock."""
         opened = self.query.coordinator._opened
         if opened is not None:
-            outstanding = opened.enumerator._outstanding
-            outstanding._clock = lambda: self.now
+            backlog = opened.enumerator._backlog
+            backlog._clock = lambda: self.now
             # It would take the oldest file for known for a second of the real clock.
-            outstanding._looked_at = (float("-inf"), -1)
+            backlog._looked_at = (float("-inf"), -1)
         return self.query.coordinator.report()
 
     def batch(self, seconds: float = TICK) -> None:

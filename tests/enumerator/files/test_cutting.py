@@ -71,10 +71,10 @@ def batches(cutter, size, limits):
 
 
 def check_whole(found, size):
-    borders = [(start, end) for batch in found for start, end, _ in batch]
-    assert borders[0][0] == 0
-    assert borders[-1][1] == size
-    assert all(end == start for (_, end), (start, _) in itertools.pairwise(borders))
+    boundaries = [(start, end) for batch in found for start, end, _ in batch]
+    assert boundaries[0][0] == 0
+    assert boundaries[-1][1] == size
+    assert all(end == start for (_, end), (start, _) in itertools.pairwise(boundaries))
 
 
 @given(size=st.integers(1, 500), limit=st.integers(1, 200), longest=st.integers(1, 200))
@@ -133,13 +133,13 @@ def test_an_indivisible_file_larger_than_the_room_waits_for_an_empty_checkpoint(
 
 def test_blocks_are_only_asked_for_where_a_cut_is_needed_and_once_a_file():
     blocks, size = blocks_of([(10, 1)] * 5)
-    borders = Blocks(blocks)
-    cutter = SplitCutter(borders, 1000)
+    boundaries = Blocks(blocks)
+    cutter = SplitCutter(boundaries, 1000)
     pending = FileSplit(FileVersion("f", size, 0), 0, size)
     assert cutter.cut(pending, BatchBudget(UNLIMITED), 1000) is not None
-    assert borders.asked == 0
+    assert boundaries.asked == 0
     batches(cutter, size, BatchLimits(bytes=12))
-    assert borders.asked == 1
+    assert boundaries.asked == 1
 
 
 def test_all_of_some_files_can_be_cut_at_once():

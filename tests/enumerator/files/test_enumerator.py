@@ -317,7 +317,7 @@ def test_after_a_long_pass_discovery_rests_unless_it_brought_many_new_files():
 
 def test_the_backlog_says_how_much_is_outstanding_how_old_it_is_and_how_listings_go():
     bench = Bench(file("a", 250, 1_000_000), file("b", 10, 3_000_000), parallelism=1)
-    bench.enumerator._outstanding._clock = lambda: 61.0
+    bench.enumerator._backlog._clock = lambda: 61.0
     assert bench.enumerator.backlog()["filesOutstanding"] == 0
     assert "lastListing" not in bench.enumerator.backlog()
     bench.discover()
@@ -330,7 +330,7 @@ def test_the_backlog_says_how_much_is_outstanding_how_old_it_is_and_how_listings
     # Two parts of one file that are sent back are one file.
     halves = [FileSplit(file("c", 20), 0, 10), FileSplit(file("c", 20), 10, 20)]
     bench.enumerator.add_splits_back(halves, 0)
-    bench.enumerator._outstanding._looked_at = (0.0, 2)
+    bench.enumerator._backlog._looked_at = (0.0, 2)
     backlog = bench.enumerator.backlog()
     assert (backlog["filesOutstanding"], backlog["splitsOutstanding"]) == (3, 4)
     bench.plan()

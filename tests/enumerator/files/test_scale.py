@@ -13,13 +13,13 @@ from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.discovery.api import FoundFiles
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer
-from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 
 pytestmark = pytest.mark.slow
 
-POLICY = LedgerPolicy(sealing=SealingPolicy(seal_at=10_000, fan_in=4, longest=100_000))
+POLICY = LedgerPolicy(merging=MergePolicy(flush_at=10_000, fan_in=4, longest=100_000))
 
 
 def files(first, count):

@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore, Simu
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.state_files import FilesAsOf
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
@@ -175,8 +175,8 @@ class SmallRuns(FileSource):
     """Seals, merges and deletes all the time."""
 
     def policy(self):
-        sealing = SealingPolicy(seal_at=2, fan_in=2, longest=8)
-        return replace(super().policy(), ledger=LedgerPolicy(sealing=sealing))
+        merging = MergePolicy(flush_at=2, fan_in=2, longest=8)
+        return replace(super().policy(), ledger=LedgerPolicy(merging=merging))
 
 
 def drive(source, store, ref, taken, directory):

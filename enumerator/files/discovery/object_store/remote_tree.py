@@ -38,7 +38,7 @@ _LEVELS_DOWN = 3
 """How far below a prefix its directories are looked for."""
 
 
-class _Stretch(NamedTuple):
+class _NameRange(NamedTuple):
     """Names that begin with `prefix`, behind `after` and up to `until`; empty for no end."""
 
     prefix: str
@@ -91,13 +91,13 @@ class RemoteTree(Tree):
             yield from self._instead(known, skips)
         self._was_there = True
 
-    def _first(self, base: str, after: str) -> _Stretch:
+    def _first(self, base: str, after: str) -> _NameRange:
         """All that is listed: of the bounds what is a name; files are held against them later."""
         place, end = self._scope.place, ""
         if place is not None:
             start, end = place.names_below(self.path_of(base.rstrip("/")))
             after = max(after, before(start)) if start else after
-        return _Stretch(base, 0, base + after if after else "", base + end if end else "")
+        return _NameRange(base, 0, base + after if after else "", base + end if end else "")
 
     # For single files that somebody told of --------------------------------------------------
 
@@ -134,7 +134,7 @@ class RemoteTree(Tree):
         if not expected and not self._pages.exists(self._root.rstrip("/") + "/"):
             raise FileNotFoundError(self._root)
 
-    def _list(self, task: _Stretch) -> Iterator[tuple[Page, int] | More[_Stretch]]:
+    def _list(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
         if not self._pages.is_flat:
             yield from self._directory(task)
         elif task.level < self._scope.depth - 1:
@@ -142,13 +142,13 @@ class RemoteTree(Tree):
         else:
             yield from self._flat(task)
 
-    def _level(self, task: _Stretch) -> Iterator[tuple[Page, int] | More[_Stretch]]:
+    def _level(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
         # A wildcard's directories are chosen before anything below them is listed.
         for page in self._pages.pages(task.prefix, folders=True):
             yield Page([], [], [], [], page.folders, page.is_there), task.level
             yield from self._folders(page, task)
 
-    def _directory(self, task: _Stretch) -> Iterator[tuple[Page, int] | More[_Stretch]]:
+    def _directory(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
         try:
             for page in self._pages.pages(task.prefix, after=task.after, folders=True):
                 yield page, task.level
@@ -157,15 +157,15 @@ class RemoteTree(Tree):
             if not task.level:
                 raise
 
-    def _folders(self, page: Page, task: _Stretch) -> Iterator[More[_Stretch]]:
+    def _folders(self, page: Page, task: _NameRange) -> Iterator[More[_NameRange]]:
         for folder in page.folders:
             path, name = self.path_of(folder.rstrip("/")), folder.rstrip("/").rpartition("/")[2]
             if self._scope.enters(name, task.level, path) != TAKEN:
                 continue
             if not task.after or folder > task.after or task.after.startswith(folder):
-                yield More(_Stretch(folder, task.level + 1, task.after, task.until))
+                yield More(_NameRange(folder, task.level + 1, task.after, task.until))
 
-    def _flat(self, task: _Stretch) -> Iterator[tuple[Page, int] | More[_Stretch]]:
+    def _flat(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
         prefix, after = task.prefix, task.after
         if task.level < self._scope.depth:
             prefix += self._scope.fixed_start
@@ -180,24 +180,24 @@ class RemoteTree(Tree):
                 yield from self._shared_out(task, prefix, str(page.names[-1]))
                 return
 
-    def _shared_out(self, task: _Stretch, prefix: str, after: str) -> Iterator[More[_Stretch]]:
-        borders = self._borders(prefix, after)
+    def _shared_out(self, task: _NameRange, prefix: str, after: str) -> Iterator[More[_NameRange]]:
+        bounds = self._bounds(prefix, after)
         if task.until:
-            borders = [border for border in borders if border < task.until]
-        step = -(-len(borders) // _WORKERS) or 1
-        ends = [*borders[::step], task.until]
-        for start, end in zip([after, *borders[::step]], ends, strict=True):
-            part = _Stretch(task.prefix, task.level, start, end, is_whole=False)
+            bounds = [bound for bound in bounds if bound < task.until]
+        step = -(-len(bounds) // _WORKERS) or 1
+        ends = [*bounds[::step], task.until]
+        for start, end in zip([after, *bounds[::step]], ends, strict=True):
+            part = _NameRange(task.prefix, task.level, start, end, is_whole=False)
             yield More(part)
 
-    def _borders(self, prefix: str, after: str) -> list[str]:
+    def _bounds(self, prefix: str, after: str) -> list[str]:
         """Directories behind `after`, of the highest level that has some."""
         for _ in range(_LEVELS_DOWN):
             page = next(self._pages.pages(prefix, after=after, folders=True), None)
             folders = list(page.folders) if page is not None else []
-            borders = [folder for folder in folders if folder > after]
-            if len(borders) > 1 or not folders:
-                return borders
+            bounds = [folder for folder in folders if folder > after]
+            if len(bounds) > 1 or not folders:
+                return bounds
             prefix = folders[0]
         return []
 

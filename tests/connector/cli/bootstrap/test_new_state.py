@@ -12,7 +12,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
@@ -28,8 +28,8 @@ from pyspark_sluice.connector.cli.bootstrap.new_state import Target, write_seed
 from pyspark_sluice.connector.cli.verify.verification import verified
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import RestoredState
-from pyspark_sluice.enumerator.files.offline_source import StandingFiles
-from pyspark_sluice.enumerator.offline.bootstrap_checkpoint import standing_state
+from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
+from pyspark_sluice.enumerator.offline.bootstrap_checkpoint import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
 from pyspark_sluice.reader.files.io.compressed.cut_places import object_of
 from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
@@ -135,7 +135,7 @@ def test_of_two_that_prepare_one_place_the_later_one_counts(old):
 
     def slow(attachments):
         fork_into(old, store)
-        return standing_state(StandingFiles(), RestoredState())
+        return offline_state(OfflineFileSource(), RestoredState())
 
     with pytest.raises(FencedError):
         write_seed(target, "import-spark", {}, {}, slow)
@@ -143,8 +143,8 @@ def test_of_two_that_prepare_one_place_the_later_one_counts(old):
     assert (seed.purpose, seed.ref) == ("fork", CheckpointRef(1, 2))
     assert drained(begun(old, store)) == [2, 3, 4]
     with pytest.raises(OptionError, match="the target directory is not empty"):
-        write_seed(target, "fork", {}, {}, lambda _: standing_state(
-            StandingFiles(), RestoredState()
+        write_seed(target, "fork", {}, {}, lambda _: offline_state(
+            OfflineFileSource(), RestoredState()
         ))  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def test_a_query_that_begins_while_its_place_is_prepared_stops_that(old):
 
     def slow(attachments):
         query.plan()
-        return standing_state(StandingFiles(), RestoredState())
+        return offline_state(OfflineFileSource(), RestoredState())
 
     with pytest.raises(FencedError):
         write_seed(Target("unused", store, MemoryStateStore()), "fork", {}, {}, slow)
@@ -327,7 +327,7 @@ def test_a_fork_of_what_was_cleaned_up_is_refused_by_name(old, tmp_path, capsys)
     store = open_store(str(tmp_path / "old"))
     for name, data in in_memory(old).objects.items():
         store.publish(name, data)
-    CleanedMarks(store, 1).publish(CheckpointRef(2, 2), {})
+    CleanupMarks(store, 1).publish(CheckpointRef(2, 2), {})
     arguments = [str(tmp_path / "old"), str(tmp_path / "new")]
     assert main(["fork", *arguments, "--at", "1", "--yes"]) == 2
     assert "have been cleaned up" in capsys.readouterr().err

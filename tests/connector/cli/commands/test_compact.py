@@ -8,7 +8,10 @@ import socket
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
+    with_checksum,
+    without_checksum,
+)
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
@@ -24,7 +27,7 @@ from pyspark_sluice.connector.cli.commands.compact_plan import compact_plan
 from pyspark_sluice.connector.cli.verify.verification import verified
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
-from pyspark_sluice.enumerator.files.offline_source import StandingFiles, files_known
+from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource, files_known
 from pyspark_sluice.enumerator.offline.compaction import Compaction
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
@@ -69,7 +72,7 @@ def states(store, refs):
     found = {}
     for ref in refs:
         read = Attachments(store, 0)
-        restored = restore(CheckpointHistory(store), ref, StandingFiles(), read)
+        restored = restore(CheckpointHistory(store), ref, OfflineFileSource(), read)
         assert restored.state is not None
         pending = sorted(split for batch in restored.state.changes for split in splits_in(batch))
         seen = {
@@ -166,7 +169,7 @@ def test_a_query_that_begins_meanwhile_stops_it(made):
     epoch = claim_epoch(store, "compact")
     claim_epoch(store)
     with pytest.raises(FencedError):
-        Compaction(store, StandingFiles(), epoch).run(plan.newest, 5)
+        Compaction(store, OfflineFileSource(), epoch).run(plan.newest, 5)
     assert states(store, list(before)) == before
 
 
@@ -187,9 +190,9 @@ def test_without_yes_nothing_is_written_and_while_a_query_runs_it_is_refused(tmp
     assert "a query holds this state" in capsys.readouterr().err
     assert query.store.list("bases") == []
     query.coordinator.close()
-    newest = unsealed(query.store.read("epochs/0000000002.json"))
+    newest = without_checksum(query.store.read("epochs/0000000002.json"))
     claim = {**newest, "host": f"not-{socket.gethostname()}", "epoch": 3}
-    query.store.publish("epochs/0000000003.json", sealed(claim))
+    query.store.publish("epochs/0000000003.json", with_checksum(claim))
     assert main(["compact", place, "--yes"]) == 4
     assert main(["compact", place, "--yes", "--force", "--retain-for", "7d", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -8,8 +8,11 @@ import os
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
-from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
+    with_checksum,
+    without_checksum,
+)
+from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
@@ -67,9 +70,9 @@ def test_an_order_of_a_newer_release_is_refused_by_both_versions(query, capsys):
     drained(query)
     run(capsys, "requeue", query.state, "--matching", "*", "--yes")
     name = "orders/0000000001.json"
-    order = unsealed(query.store.read(name))
+    order = without_checksum(query.store.read(name))
     query.store.delete(name)
-    query.store.publish(name, sealed({**order, "format": 2}))
+    query.store.publish(name, with_checksum({**order, "format": 2}))
     with pytest.raises(StateVersionError, match=r"format version 2.*at most format version 1"):
         drained(query)
 
@@ -110,7 +113,7 @@ def test_cleaning_up_waits_until_a_file_was_read_once_more(query, capsys):
 
 def marked_files(query):
     """How many files were cleaned up by what the newest mark says."""
-    marks = CleanedMarks(query.store, 1).found()
+    marks = CleanupMarks(query.store, 1).found()
     return marks[0].state["done"]["files"] if marks else 0
 
 

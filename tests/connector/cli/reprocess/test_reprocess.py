@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
+    with_checksum,
+    without_checksum,
+)
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
@@ -77,9 +80,9 @@ def test_a_query_that_runs_is_not_interfered_with(tmp_path, capsys):
     assert main([*again, "--yes", "--force"]) == 4
     assert "FencedError: a query holds this state" in capsys.readouterr().err
     (leaf,) = query.store.list("epochs")
-    claim = unsealed(query.store.read(f"epochs/{leaf}"))
+    claim = without_checksum(query.store.read(f"epochs/{leaf}"))
     query.store.delete(f"epochs/{leaf}")
-    query.store.publish(f"epochs/{leaf}", sealed({**claim, "host": "elsewhere"}))
+    query.store.publish(f"epochs/{leaf}", with_checksum({**claim, "host": "elsewhere"}))
     assert main([*again, "--yes"]) == 4
     assert "add --force" in capsys.readouterr().err
     assert query.store.list("orders") == []

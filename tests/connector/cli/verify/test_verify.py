@@ -10,7 +10,10 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.checksummed_json import sealed, unsealed
+from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
+    with_checksum,
+    without_checksum,
+)
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
@@ -225,14 +228,14 @@ def test_a_head_that_is_gone_is_missed_where_spark_refers_to_it(whole, right):
 
 def test_every_bit_of_a_sealed_document_counts():
     document = {"format": 1, "rows": [4, 5], "reader": 0, "events": [["a", {"é": 1.5}]]}
-    data = sealed(document)
-    assert unsealed(data) == document
+    data = with_checksum(document)
+    assert without_checksum(data) == document
     unseen = []
     for at in range(len(data) * 8):
         flipped = bytearray(data)
         flipped[at // 8] ^= 1 << at % 8
         try:
-            found = unsealed(bytes(flipped))
+            found = without_checksum(bytes(flipped))
         except ValueError:
             continue
         if not set(found) - set(document):

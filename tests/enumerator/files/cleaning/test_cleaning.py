@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit, UnfinishedSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
@@ -292,7 +292,7 @@ def test_a_mark_with_any_bit_flipped_does_not_count(keeping):
     keeping.batch([FileSplit(keeping.land("big", "0123456789"), 0, 4)])
     keeping.run()
     (name,) = keeping.store.list("cleaned")
-    marks = CleanedMarks(keeping.store, 9)
+    marks = CleanupMarks(keeping.store, 9)
     data = keeping.store.objects[f"cleaned/{name}"]
     (whole,) = marks.found()
     for bit in range(8 * len(data)):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanedMarks
+from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.options.model import parse_options
@@ -50,7 +50,7 @@ def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_the
         )  # fmt: skip
         coordinator.commit(ref)
     # A mark follows whenever nothing more is due.
-    wait_until(lambda: [m.checkpoint for m in CleanedMarks(store, 0).found()][:1] == [5])
+    wait_until(lambda: [m.checkpoint for m in CleanupMarks(store, 0).found()][:1] == [5])
     assert sorted(path.name for path in landing.iterdir()) == ["5.json", "6.json", "7.json"]
     cleaned = coordinator.report()["cleaned"]
     assert (cleaned["files"], cleaned["checkpointsToClean"]) == (5, 3)

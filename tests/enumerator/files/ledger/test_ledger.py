@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.event_time_order import EventTimeOrder
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
-from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import FileOrder, PendingRanges
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
@@ -257,7 +257,7 @@ def test_files_that_are_not_wanted_are_seen_and_stay_so_after_a_restart():
 def test_a_state_says_the_same_before_and_after_it_was_written_in_runs():
     store = MemoryStateStore()
     attachments = Attachments(store, 3)
-    policy = LedgerPolicy(sealing=SealingPolicy(seal_at=1, fan_in=2, longest=1000))
+    policy = LedgerPolicy(merging=MergePolicy(flush_at=1, fan_in=2, longest=1000))
     ledger, known = Ledger(policy), []
     state = FileState()
     for number in range(12):

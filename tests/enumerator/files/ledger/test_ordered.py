@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator.files.ledger.byte_ranges import stretches_of
+from pyspark_sluice.enumerator.files.ledger.byte_ranges import byte_ranges_of
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
@@ -159,7 +159,7 @@ def test_a_replaced_file_that_is_ordered_again_is_not_found_once_more():
     in_hand = ledger.sift([found([newer])], 1)
     ledger.requeue([FileSplit(newer, 0, 8)], 1)
     ledger.enter(in_hand)
-    assert stretches_of(ledger.pending) == {newer: [(0, 8)]}
+    assert byte_ranges_of(ledger.pending) == {newer: [(0, 8)]}
     enter(ledger, newer)
     assert len(ledger.pending) == 1
     # And what is written down says that this version is known.
@@ -187,5 +187,5 @@ def test_what_is_forgotten_and_ordered_again_between_two_cuts_is_pending():
     ledger.forget([FileSplit(FILES[0], 0, SIZE)], 1)
     ledger.requeue([FileSplit(FILES[0], 2, 4)], 1)
     chain.append(document(2, ledger.snapshot(2)))
-    assert stretches_of(ledger.pending) == {FILES[0]: [(2, 4)]}
-    assert stretches_of(folded(chain)) == {FILES[0]: [(2, 4)]}
+    assert byte_ranges_of(ledger.pending) == {FILES[0]: [(2, 4)]}
+    assert byte_ranges_of(folded(chain)) == {FILES[0]: [(2, 4)]}

@@ -19,7 +19,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.files.ledger.index_merge import SealingPolicy
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.state_files import FilesAsOf
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
@@ -29,15 +29,15 @@ pytestmark = pytest.mark.slow
 
 OLD = 24
 NEW = 6
-SEAL_AT = 8
+FLUSH_AT = 8
 
 
 class Source(FileSource):
     """Hands files over five at a time, and seals and merges all the time."""
 
     def policy(self):
-        sealing = SealingPolicy(seal_at=SEAL_AT, fan_in=2, longest=20)
-        return replace(super().policy(), portion=5, ledger=LedgerPolicy(sealing=sealing))
+        merging = MergePolicy(flush_at=FLUSH_AT, fan_in=2, longest=20)
+        return replace(super().policy(), portion=5, ledger=LedgerPolicy(merging=merging))
 
 
 class Query:

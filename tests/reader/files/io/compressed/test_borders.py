@@ -119,7 +119,7 @@ def _random_run(root, points, draw, monkeypatch):
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    made = tmp_path_factory.mktemp("borders")
+    made = tmp_path_factory.mktemp("boundaries")
     _file(made)
     return made
 
@@ -186,16 +186,16 @@ def test_rapidgzip_may_come_and_go_within_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(points_of_gzip, "SPACING", 1)
     points, found = CarriedPoints(), []
     made, file = make_format(JSON, SCHEMA, FormatContext(points=points)), version(path)
-    done, borders = 0, []
+    done, boundaries = 0, []
     for is_there in (False, True, False, True):
         monkeypatch.setattr(points_of_gzip, "can_find_points", lambda there=is_there: there)
         ends = [block.end for block in made.blocks(file) if block.end > done]
         done = ends[0]
-        borders.append(done)
-    for split in cut(path, borders):
+        boundaries.append(done)
+    for split in cut(path, boundaries):
         found += _ids(split, points)
     assert found == 12 * list(range(COUNT))
-    kinds = [byte in splittable_codecs.borders(file.size) for byte in borders]
+    kinds = [byte in splittable_codecs.boundaries(file.size) for byte in boundaries]
     assert {True, False} <= set(kinds), "both kinds of borders are used"
 
 

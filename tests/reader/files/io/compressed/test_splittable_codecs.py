@@ -214,7 +214,7 @@ def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path
 def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
     from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
 
-    class Borders:
+    class RecordBoundaries:
         def may_cut_anywhere(self, file):
             return made.splittability(file) is Splittability.RECORDS
 
@@ -234,7 +234,7 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
     ids, batches = [], 0
     while pending is not None:
         budget = BatchBudget(BatchLimits(None, limit, None))
-        taken = SplitCutter(Borders(), 1 << 30).cut(pending, budget, 1 << 30)
+        taken = SplitCutter(RecordBoundaries(), 1 << 30).cut(pending, budget, 1 << 30)
         assert taken is not None
         assert taken.split.length <= limit
         # Another process, which has the state and nothing else.
