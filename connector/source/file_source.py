@@ -56,7 +56,7 @@ from .state_location import state_root
 
 if TYPE_CHECKING:
     from ...checkpoint_meta.stores.contract import StateStore
-    from ...reader.files.io.compressed.cut_places import Points
+    from ...reader.files.io.compressed.cut_places import CutPlaces
 
 _TARGET_BYTES = 128 * 1024 * 1024
 """What one reader is meant to read in one batch (Spark's maxPartitionBytes)."""
@@ -87,7 +87,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return FileSplitEnumerator(
             context,
             make_discovery(self.options),
-            self.cutter(_points(context.store)),
+            self.cutter(_cut_places(context.store)),
             self.spreader(),
             self.policy(),
             state,
@@ -154,9 +154,9 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         """Lists what the options point at."""
         return make_file_lister(self.options)
 
-    def cutter(self, points: Points | None = None) -> SplitCutter:
+    def cutter(self, cut_places: CutPlaces | None = None) -> SplitCutter:
         """Cuts files where their format permits it; gzip only if its cuts can be stored."""
-        return SplitCutter(_FormatBoundaries(self, points), self.options.max_split_bytes)
+        return SplitCutter(_FormatBoundaries(self, cut_places), self.options.max_split_bytes)
 
     def spreader(self) -> SplitSpreader:
         """Spreads splits over readers; by learned costs if batches have a target duration."""
@@ -175,9 +175,11 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
 
     @override
     def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
-        return self.reader(context, _points(context.store))
+        return self.reader(context, _cut_places(context.store))
 
-    def reader(self, context: ReaderContext, points: Points | None) -> SplitReader[FileSplit]:
+    def reader(
+        self, context: ReaderContext, cut_places: CutPlaces | None
+    ) -> SplitReader[FileSplit]:
         """A reader for one attempt of one task, to which the driver's points have come."""
         from ...reader.files.reader import FileSplitReader
         from .schema_evolution import EvolvingReader
@@ -195,17 +197,17 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             context,
             only_assigned_versions=is_stream and self.options.on_overwrite is OnOverwrite.REPROCESS,
             schema_is_inferred=self._schema_is_inferred,
-            points=points,
+            cut_places=cut_places,
         )
         return FigureReader(EvolvingReader(reader, self.options, self.schema, context.store))
 
 
-def _points(store: StateStore | None) -> Points | None:
+def _cut_places(store: StateStore | None) -> CutPlaces | None:
     if store is None:
         return None
-    from ...reader.files.io.compressed.cut_places import StoredPoints
+    from ...reader.files.io.compressed.cut_places import StoredCutPlaces
 
-    return StoredPoints(store)
+    return StoredCutPlaces(store)
 
 
 def make_discovery(options: SluiceOptions) -> Discovery:
@@ -287,9 +289,9 @@ def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
 class _FormatBoundaries:
     """What a format of the reader tells the cutter of the enumerator."""
 
-    def __init__(self, source: FileSource, points: Points | None) -> None:
+    def __init__(self, source: FileSource, cut_places: CutPlaces | None) -> None:
         self._source = source
-        self._points = points
+        self._cut_places = cut_places
 
     @cached_property
     def _format(self) -> FileFormat:
@@ -298,7 +300,7 @@ class _FormatBoundaries:
         from ...reader.files.formats.registry import make_format
 
         return make_format(
-            self._source.options, self._source.schema, FormatContext(points=self._points)
+            self._source.options, self._source.schema, FormatContext(cut_places=self._cut_places)
         )
 
     def may_cut_anywhere(self, file: FileVersion) -> bool:

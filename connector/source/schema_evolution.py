@@ -18,7 +18,7 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import NewColumnsError, ProtocolError, SchemaEvolvedError, SluiceError
 from ...reader.api import Report, SplitReader
 from ...reader.files.evolution.new_columns import NewColumnsSeen
-from ...reader.files.evolution.type_growth import aligned, grown, news
+from ...reader.files.evolution.type_growth import added_or_widened, aligned, grown
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns
@@ -78,7 +78,7 @@ def evolved(
     """
     mode = options.mode_of_evolution
     found = _aligned(_found(seen, files, options, schema), schema, options)
-    names = news(schema, found, widen=mode.widens)
+    names = added_or_widened(schema, found, widen=mode.widens)
     shown = ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
     if not names:
         raise ProtocolError(

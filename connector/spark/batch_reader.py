@@ -44,19 +44,19 @@ class SluiceBatchReader(DataSourceReader):
         from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
         from ...enumerator.batch_budget import UNLIMITED, BatchBudget
         from ...enumerator.files.cutting import wanted_split_bytes
-        from ...reader.files.io.compressed.cut_places import CarriedPoints
+        from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
         from ...reader.files.path_columns import FilePruning
         from ..options.batch_validation import refuse_streaming_options
         from ..source.file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition
 
-        points = CarriedPoints()
+        cut_places = MemoryCutPlaces()
         source = self._source()
         refuse_streaming_options(source.options)
         pruning = FilePruning(source.schema, source.options)
         files = [file for file in source.lister()(()) if _may_match(pruning, file)]
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
-        splits = source.cutter(points).cut_all(files, BatchBudget(UNLIMITED), wanted)
+        splits = source.cutter(cut_places).cut_all(files, BatchBudget(UNLIMITED), wanted)
         spreader = source.spreader()
         readers = source.options.parallelism or spreader.readers_wanted(splits)
         serializer = source.split_serializer
@@ -71,7 +71,7 @@ class SluiceBatchReader(DataSourceReader):
                         (),
                     )
                 ],
-                points=points.of(share),
+                cut_places=cut_places.of(share),
             )
             for reader, share in spreader.spread(splits, readers).items()
         ]
@@ -114,12 +114,12 @@ class SluiceBatchReader(DataSourceReader):
         import pyarrow as pa
 
         from ...reader.api import ReaderContext
-        from ...reader.files.io.compressed.cut_places import CarriedPoints
+        from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
 
         source = self._source()
         serializer = source.split_serializer
-        points = CarriedPoints(partition.points)
-        reader = source.reader(ReaderContext(0, partition.reader, 0), points)
+        cut_places = MemoryCutPlaces(partition.cut_places)
+        reader = source.reader(ReaderContext(0, partition.reader, 0), cut_places)
         for part in partition.parts:
             splits = [s for batch in part.splits() for s in serializer.read(part.version, batch)]
             for item in reader.read(splits):

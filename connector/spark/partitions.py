@@ -60,7 +60,7 @@ class SluicePartition(InputPartition):
         reader: int,
         parts: Sequence[AssignedPart],
         state: str = "",
-        points: Mapping[str, bytes] | None = None,
+        cut_places: Mapping[str, bytes] | None = None,
         query_id: str = "",
     ) -> None:
         super().__init__(reader)
@@ -68,7 +68,7 @@ class SluicePartition(InputPartition):
         self.parts = list(parts)
         self.state = state
         """The state directory as the driver has resolved it; empty in a batch read."""
-        self.points = dict(points or {})
+        self.cut_places = dict(cut_places or {})
         """Where compressed files are entered, if there is no state that says it."""
         self.query_id = query_id
         """Of the query whose checkpoint is at checkpointLocation; empty where it is not known."""

@@ -45,7 +45,7 @@ from .batch_merging import merged
 from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA
 from .formats.registry import make_format
-from .io.compressed.cut_places import Points
+from .io.compressed.cut_places import CutPlaces
 from .io.file_kinds import recognised
 from .io.file_version import DirectoryMark
 from .io.source_file import SourceFile, contents
@@ -87,7 +87,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         *,
         only_assigned_versions: bool = False,
         schema_is_inferred: bool = False,
-        points: Points | None = None,
+        cut_places: CutPlaces | None = None,
     ) -> None:
         """`schema` is the one Spark expects: timestamps in microseconds, no large types.
 
@@ -98,7 +98,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         if context.must_finish and options.mode_of_evolution.stops:
             # What has been acknowledged once is read as it was then.
             options = options.model_copy(update={"schema_evolution_mode": EvolutionMode.NONE})
-        self._known = FormatContext(frozenset(schema.names), schema_is_inferred, points)
+        self._known = FormatContext(frozenset(schema.names), schema_is_inferred, cut_places)
         self._schema = schema
         self._watch = ColumnWatch(schema, options, self._known)
         self._options = options

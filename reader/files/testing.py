@@ -44,10 +44,10 @@ def whole(path: Path) -> FileSplit:
     return FileSplit(file, 0, file.size)
 
 
-def cut(path: Path, borders: Iterable[int]) -> list[FileSplit]:
+def cut(path: Path, boundaries: Iterable[int]) -> list[FileSplit]:
     """Splits of a file at the given bytes."""
     file = version(path)
-    points = sorted({0, file.size, *(b for b in borders if 0 < b < file.size)})
+    points = sorted({0, file.size, *(b for b in boundaries if 0 < b < file.size)})
     return [FileSplit(file, a, b) for a, b in pairwise(points)]
 
 
@@ -137,7 +137,7 @@ class FileFormatSuite(ABC):
         rows: list[Row] = read(splits, self.schema, **self.options)[0].to_pylist()
         return rows
 
-    def _cut(self, path: Path, borders: Iterable[int]) -> list[FileSplit]:
+    def _cut(self, path: Path, boundaries: Iterable[int]) -> list[FileSplit]:
         """Splits at these bytes, as far as the format may be cut there."""
         made, file = self._format(), version(path)
         where = made.splittability(file)
@@ -145,13 +145,13 @@ class FileFormatSuite(ABC):
             return [whole(path)]
         if where in (Splittability.BLOCKS, Splittability.LIMITS):
             starts = [block.start for block in made.blocks(file)]
-            borders = [starts[border % len(starts)] for border in borders]
-        return cut(path, borders)
+            boundaries = [starts[boundary % len(starts)] for boundary in boundaries]
+        return cut(path, boundaries)
 
     # Cuts -----------------------------------------------------------------------------------
 
     def test_a_cut_at_any_byte_gives_the_rows_of_the_whole_file(self, tmp_path: Path) -> None:
-        """At each border of two splits, a row is in exactly one of them, and in its order."""
+        """At each boundary of two splits, a row is in exactly one of them, and in its order."""
         rows = self.rows(9)
         path = self._file(tmp_path, rows)
         size = path.stat().st_size
@@ -166,10 +166,10 @@ class FileFormatSuite(ABC):
         path = self._file(tmp_path, rows)
         chance = random.Random(7)
         for _ in range(10):
-            borders = chance.sample(range(1, path.stat().st_size), 6)
-            splits = self._cut(path, borders)
+            boundaries = chance.sample(range(1, path.stat().st_size), 6)
+            splits = self._cut(path, boundaries)
             table, reports = read(splits, self.schema, **self.options)
-            assert table.to_pylist() == rows, f"cut at {sorted(borders)}"
+            assert table.to_pylist() == rows, f"cut at {sorted(boundaries)}"
             finished = [r for r in reports if isinstance(r, SplitFinished)]
             assert [r.split_id for r in finished] == [s.split_id for s in splits]
             assert sum(r.rows for r in finished) == len(rows)

@@ -215,7 +215,7 @@ def _without_nulls(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def news(current: pa.Schema, found: pa.Schema, *, widen: bool) -> list[str]:
+def added_or_widened(current: pa.Schema, found: pa.Schema, *, widen: bool) -> list[str]:
     """Names of the columns and fields that growing would add or widen, in their order."""
     after = grown(current, found, widen=widen)
     return _differences(pa.struct(list(current)), pa.struct(list(after)), "")

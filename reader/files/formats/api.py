@@ -19,7 +19,7 @@ from ....errors import OptionError
 from ..options import ReaderOptions
 
 if TYPE_CHECKING:
-    from ..io.compressed.cut_places import Points
+    from ..io.compressed.cut_places import CutPlaces
 
 
 class Splittability(Enum):
@@ -32,11 +32,11 @@ class Splittability(Enum):
     """At any byte: a record belongs to the split in which its first byte lies."""
 
     BLOCKS = "blocks"
-    """At the borders of `FileFormat.blocks` only."""
+    """At the boundaries of `FileFormat.blocks` only."""
 
     LIMITS = "limits"
-    """At the same borders, but only where a limit asks for it: what comes before a split has to be
-    decompressed again."""
+    """At the same boundaries, but only where a limit asks for it: what comes before a split has to
+    be decompressed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,13 @@ class Block:
 def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
     """Blocks without gaps from where blocks begin on disk.
 
-    Where the starts are no borders (none at all, out of order, beyond the file) the whole file is
-    one block: a file that is odd is read whole rather than cut wrongly.
+    Where the starts are no boundaries (none at all, out of order, beyond the file) the whole file
+    is one block: a file that is odd is read whole rather than cut wrongly.
     """
-    borders = [0, *starts[1:], size]
-    if len(starts) < 2 or any(a >= b for a, b in pairwise(borders)):
+    boundaries = [0, *starts[1:], size]
+    if len(starts) < 2 or any(a >= b for a, b in pairwise(boundaries)):
         return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]
-    return [Block(borders[i], borders[i + 1], rows[i]) for i in range(len(starts))]
+    return [Block(boundaries[i], boundaries[i + 1], rows[i]) for i in range(len(starts))]
 
 
 class TimeSpan(NamedTuple):
@@ -122,7 +122,7 @@ class FormatContext:
     schema_is_inferred: bool = False
     """True if a file may lack columns of the schema; false where that shows a mistake."""
 
-    points: Points | None = None
+    cut_places: CutPlaces | None = None
     """The points at which gzip can be entered; None if there is no place for them."""
 
 

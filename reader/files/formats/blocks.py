@@ -1,4 +1,4 @@
-"""What the block formats share: borders, opening, bounded batches, columns, named errors.
+"""What the block formats share: boundaries, opening, bounded batches, columns, named errors.
 
 The formats themselves are in `parquet/`, `orc/`, `arrow/`, `avro/` and `binary/`.
 """
@@ -105,7 +105,7 @@ class BlockFormat(FileFormat):
         self._fitter = ColumnFitter(schema)
 
     def splittability(self, file: FileVersion) -> Splittability:
-        """At block borders, in every file."""
+        """At block boundaries, in every file."""
         del file
         return Splittability.BLOCKS
 

@@ -19,7 +19,7 @@ from ..values.rows import Row, Rows
 from .api import BadRecord, Parsed
 from .record_format import RecordFormat, Source
 
-__all__ = ["PIECE", "TwoPathFormat", "records_of"]
+__all__ = ["PIECE", "FastThenExactFormat", "records_of"]
 
 PIECE = 64 * 1024
 """Bytes of the pieces of a refused block."""
@@ -28,7 +28,7 @@ _LEAST = 2 * 1024
 """Bytes of a piece that is not halved again."""
 
 
-class TwoPathFormat(RecordFormat):
+class FastThenExactFormat(RecordFormat):
     """A format of lines, or of what another separator ends."""
 
     _rows: Rows

@@ -19,7 +19,7 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError
 from ..evolution.new_columns import NewColumnsSeen
 from ..io.codecs import codec_of
-from ..io.compressed.splittable_codecs import anywhere, at_borders, at_starts, starts
+from ..io.compressed.splittable_codecs import anywhere, cuts_at_boundaries, cuts_at_starts, starts
 from ..io.file_kinds import another_kind
 from ..io.lines import (
     LineBlock,
@@ -87,8 +87,8 @@ class Source:
 
     def by_file(self, offsets: np.ndarray, length: int) -> list[int]:
         """How many of the ascending offsets, in parsed bytes of that length, each file has."""
-        borders = np.searchsorted(offsets, [*self.starts, length])
-        return [int(count) for count in np.diff(borders)]
+        boundaries = np.searchsorted(offsets, [*self.starts, length])
+        return [int(count) for count in np.diff(boundaries)]
 
 
 def source_of(block: LineBlock, skipped: int = 0) -> Source:
@@ -119,9 +119,9 @@ class RecordFormat(FileFormat):
         codec = codec_of(file.path, options.compression)
         if not whole and (codec is Compression.NONE or anywhere(codec)):
             return Splittability.RECORDS
-        if not whole and at_starts(codec, self.context.points):
+        if not whole and cuts_at_starts(codec, self.context.cut_places):
             return Splittability.BLOCKS
-        if not whole and at_borders(codec, self.context.points):
+        if not whole and cuts_at_boundaries(codec, self.context.cut_places):
             return Splittability.LIMITS
         return Splittability.WHOLE
 
@@ -129,13 +129,16 @@ class RecordFormat(FileFormat):
     def blocks(self, file: FileVersion) -> Sequence[Block]:
         """Of compressed text what can be entered by itself; see `FileFormat.blocks`."""
         found = starts(
-            file, codec_of(file.path, self.options.compression), self.options, self.context.points
+            file,
+            codec_of(file.path, self.options.compression),
+            self.options,
+            self.context.cut_places,
         )
         return contiguous(found, [-1] * len(found), file.size)
 
     @property
     def spans_lines(self) -> bool:
-        """True if a record may span lines, so that it takes the whole file to find borders."""
+        """True if a record may span lines, so that it takes the whole file to find boundaries."""
         return self.options.multi_line
 
     def may_pack(self, file: FileVersion) -> bool:
@@ -150,7 +153,7 @@ class RecordFormat(FileFormat):
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """The records whose first byte lies in `split`; see `FileFormat.decode`."""
-        blocks = line_blocks(split, self.options, self._block_bytes, self.context.points)
+        blocks = line_blocks(split, self.options, self._block_bytes, self.context.cut_places)
         for block in blocks:
             try:
                 parsed = self.parse(block.data, source_of(block))

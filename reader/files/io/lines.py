@@ -16,7 +16,7 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
 from .codecs import Readable, codec_of, decompressed
-from .compressed.cut_places import Points
+from .compressed.cut_places import CutPlaces
 from .compressed.splittable_codecs import entered
 from .memory_bounds import too_long
 from .source_file import RandomAccess, SourceFile
@@ -85,18 +85,18 @@ def is_ascii_superset(encoding: str) -> bool:
 
 
 def line_blocks(
-    split: FileSplit, options: ReaderOptions, step: int, points: Points | None = None
+    split: FileSplit, options: ReaderOptions, step: int, cut_places: CutPlaces | None = None
 ) -> Iterator[LineBlock]:
     """Yield the records of `split` in order, in blocks of about `step` bytes, in UTF-8.
 
-    A byte order mark is left out, but for `wholetext`. A part of a gzip file is found by `points`.
-    Raises what opening, reading and
-    decompressing raise, and `MalformedDataError` for a record longer than `maxRecordBytes`.
+    A byte order mark is left out, but for `wholetext`. `cut_places` finds a part of a gzip file.
+    Raises what opening, reading and decompressing raise, and `MalformedDataError` for a record
+    longer than `maxRecordBytes`.
     """
     with SourceFile(split.file, options.storage_options).opened() as source:
         codec = codec_of(split.file.path, options.compression)
         if codec is not Compression.NONE and not split.is_whole_file:
-            with entered(split, source, codec, points) as found:
+            with entered(split, source, codec, cut_places) as found:
                 pieces = _records(split, found, separator_of(options), options, step)
                 yield from _numbered(split, _transcoded(pieces, split, options), options, found)
         elif codec is not Compression.NONE or not is_ascii_superset(options.encoding):
@@ -151,11 +151,11 @@ def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> 
     """
     size = split.file.size
     start = max(0, split.start - width)
-    border = size if split.end >= size else max(start, split.end - width)
+    boundary = size if split.end >= size else max(start, split.end - width)
     step = min(step, _MOST_AT_ONCE)
     # What follows is read for the end of one record.
-    beyond = _between(source, border, size, min(step, _AT_FIRST), step)
-    return Content(_between(source, start, border, step, step), beyond, start)
+    beyond = _between(source, boundary, size, min(step, _AT_FIRST), step)
+    return Content(_between(source, start, boundary, step, step), beyond, start)
 
 
 def _between(

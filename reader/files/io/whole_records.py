@@ -52,9 +52,9 @@ def records(
         held.add(data)
         if held.size >= step:
             yield from held.whole()
-    border = held.end
+    boundary = held.end
     for data in found.beyond:
-        if held.add_beyond(data, border):
+        if held.add_beyond(data, boundary):
             break
     yield from held.rest()
 
@@ -92,21 +92,21 @@ class _Held:
             self._open = start + self._last(window) + len(self._separator)
         self._keep(window, start)
 
-    def add_beyond(self, data: bytes, border: int) -> bool:
+    def add_beyond(self, data: bytes, boundary: int) -> bool:
         """Take more of what follows; true once the records of the split have ended.
 
-        The own content ends at `border`.
+        The own content ends at `boundary`.
         """
         window, start = self._taken(data)
         at = window.find(self._separator)
-        while 0 <= at < border - start:
-            # It crosses the border, so what follows it still belongs to the split.
+        while 0 <= at < boundary - start:
+            # It crosses the boundary, so what follows it still belongs to the split.
             self._ends(start + at)
             at = window.find(self._separator, at + len(self._separator))
         if at >= 0 and self._begun:
             self._ends(start + at)
         self._keep(window, start)
-        is_over = at >= 0 or not (self._begun or self.end - len(self._tail) < border)
+        is_over = at >= 0 or not (self._begun or self.end - len(self._tail) < boundary)
         if is_over and self._begun:
             self._cut(self._open)
             self.end = self._open

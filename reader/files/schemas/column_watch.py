@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ..evolution.new_columns import KnownFields, NewColumnsSeen, written
-from ..evolution.type_growth import aligned, grown, news
+from ..evolution.type_growth import added_or_widened, aligned, grown
 from ..formats.api import Decoded, FileFormat, FormatContext, Splittability
 from ..formats.registry import make_format
 from ..options import ReaderOptions
@@ -57,7 +57,7 @@ class ColumnWatch:
         if found.num_fields and all(field.name.startswith("_col") for field in found):
             return None  # Columns of Hive's ORC go by their place.
         columns = pa.schema(list(aligned(found, pa.struct(list(self._schema)))))
-        if not news(self._schema, columns, widen=self._mode.widens):
+        if not added_or_widened(self._schema, columns, widen=self._mode.widens):
             return None
         if self._mode.stops:
             raise NewColumnsSeen(file.path)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from .casts import plain
 
-__all__ = ["Change", "Path", "on_columns", "on_leaves"]
+__all__ = ["Change", "Path", "map_nested", "on_columns"]
 
 Change = Callable[[pa.Array], pa.Array]
 Path = tuple[str, ...]
@@ -29,7 +29,7 @@ def on_columns(batch: pa.RecordBatch, changes: dict[str, Change]) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def on_leaves(found: pa.DataType, leaf: Leaf, path: Path = ()) -> Change | None:
+def map_nested(found: pa.DataType, leaf: Leaf, path: Path = ()) -> Change | None:
     """The change of a column of type `found`, made of what `leaf` says of the types in it.
 
     `leaf` gets a type without children and its path, and answers None where nothing is to be done;
@@ -38,22 +38,22 @@ def on_leaves(found: pa.DataType, leaf: Leaf, path: Path = ()) -> Change | None:
     """
     simple, unwrap = plain(found)
     if unwrap is not None:
-        beneath = on_leaves(simple, leaf, path)
+        beneath = map_nested(simple, leaf, path)
         return None if beneath is None else _after(unwrap, beneath)
     if pa.types.is_struct(found):
-        changes = {f.name: on_leaves(f.type, leaf, (*path, f.name)) for f in found}
+        changes = {f.name: map_nested(f.type, leaf, (*path, f.name)) for f in found}
         return _on_struct(changes) if any(changes.values()) else None
     if pa.types.is_map(found):
-        key = on_leaves(found.key_type, leaf, (*path, "key"))
-        value = on_leaves(found.item_type, leaf, (*path, "value"))
+        key = map_nested(found.key_type, leaf, (*path, "key"))
+        value = map_nested(found.item_type, leaf, (*path, "value"))
         return _on_map(key or _same, value or _same) if key or value else None
     if pa.types.is_list(found) or pa.types.is_large_list(found):
-        element = on_leaves(found.value_type, leaf, (*path, "element"))
+        element = map_nested(found.value_type, leaf, (*path, "element"))
         return None if element is None else _on_list(element)
     if pa.types.is_fixed_size_list(found) or _is_list_view(found):
         # Seldom, so by way of plain lists.
         plain_list = pa.list_(found.value_field)
-        inner = on_leaves(plain_list, leaf, path)
+        inner = map_nested(plain_list, leaf, path)
         return None if inner is None else _after(lambda array: array.cast(plain_list), inner)
     return leaf(found, path)
 

@@ -64,7 +64,7 @@ def only_rows(rows: int) -> Iterator[pa.RecordBatch]:
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Leave Python's search for cycles off while records are decoded.
 
     Their values hold none, and looking for some in a hundred thousand of them costs up to a third

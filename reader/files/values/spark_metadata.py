@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
 from ..options import ReaderOptions, RebaseMode
-from .map_nested import Change, Path, on_leaves
+from .map_nested import Change, Path, map_nested
 from .times.zones import zone_of
 
 __all__ = ["Calendar", "HybridCalendar", "calendar_of", "hybrid_calendar"]
@@ -62,7 +62,7 @@ class Calendar:
             # Spark has never rebased timestamps without a zone.
             return self.instant if self.dates and found.tz else None
 
-        changes = {field.name: on_leaves(field.type, leaf, (field.name,)) for field in schema}
+        changes = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
         return {name: change for name, change in changes.items() if change is not None}
 
     def date(self, array: pa.Array) -> pa.Array:

@@ -28,7 +28,7 @@ from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs
 from pyspark_sluice.reader.files.io.compressed.cut_places import (
-    CarriedPoints,
+    MemoryCutPlaces,
     take_over,
 )
 
@@ -47,13 +47,13 @@ MOVES = st.one_of(
 )
 
 
-class Forgets(CarriedPoints):
+class Forgets(MemoryCutPlaces):
     """A bug: each reader decides for itself where a border is."""
 
-    def border(self, file, byte):
+    def boundary(self, file, byte):
         return None
 
-    def keep_border(self, file, byte, content):
+    def keep_boundary(self, file, byte, content):
         return content
 
 
@@ -152,7 +152,7 @@ def test_a_file_is_cut_to_the_limit_and_ahead_of_the_batch_that_runs(tmp_path, m
 
 
 def test_a_border_that_each_reader_decides_for_itself_loses_or_doubles_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_source, "_points", lambda store: Forgets())
+    monkeypatch.setattr(file_source, "_cut_places", lambda store: Forgets())
     course = Course(tmp_path, BatchLimits(bytes=SHARE), monkeypatch)
     course.land(120)
     with pytest.raises(AssertionError, match=r"rows (lost|doubled)"):

@@ -24,7 +24,7 @@ from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.convert import Misfit, find_name
 from ...values.map_nested import Change, on_columns
-from ...values.rows import empty_columns, without_collection
+from ...values.rows import empty_columns, gc_paused
 from ...values.spark_metadata import calendar_of
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
 from ..blocks import BlockFormat, malformed
@@ -209,7 +209,7 @@ class _Decoder:
 
 
 def _taken(records: Iterator[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    with without_collection():
+    with gc_paused():
         return list(islice(records, count))
 
 

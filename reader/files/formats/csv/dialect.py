@@ -58,7 +58,7 @@ class Rules:
         # A separator of one character takes the place of the line feed, which then is text.
         feed = options.line_sep if len(options.line_sep) == 1 else "\n"
         breaks = tuple(dict.fromkeys((line_break, feed))) if line_break else ()
-        # A separator of several characters is looked for by `LongScanner`.
+        # A separator of several characters is looked for by `LongSeparatorScanner`.
         stop = options.sep if len(options.sep) == 1 else NO_CHARACTER
         return Rules(
             options.sep,

@@ -47,7 +47,7 @@ class CsvFast:
         self._blanks = _edge_blanks(options) if self.is_possible else None
         self._double = bool(options.quote) and options.escape == options.quote
         self._numbers = {f.name for f in data if _types.is_integer(f.type)}
-        self._wire = {f.name: _wire_type(f.type, options) for f in data}
+        self._intermediate = {f.name: _intermediate_type(f.type, options) for f in data}
 
     def parse(
         self, data: bytes, names: Sequence[str], *, lines: bool, marks: Marks | None = None
@@ -73,7 +73,9 @@ class CsvFast:
             # Arrow drops one at the beginning of any block.
             data = codecs.BOM_UTF8 + data
         in_doubt = bool(self._numbers) and marks.has_doubtful_numbers()
-        wire = self._wire | dict.fromkeys(self._numbers if in_doubt else (), pa.string())
+        intermediate = self._intermediate | dict.fromkeys(
+            self._numbers if in_doubt else (), pa.string()
+        )
         kept = [f.name for f in self._data if f.name in names]
         try:
             table = pa_csv.read_csv(
@@ -91,7 +93,7 @@ class CsvFast:
                 ),
                 pa_csv.ConvertOptions(
                     check_utf8=False,
-                    column_types={name: wire[name] for name in kept},
+                    column_types={name: intermediate[name] for name in kept},
                     include_columns=kept,
                     null_values=["", options.null_value or ""],
                     true_values=_TRUE,
@@ -109,7 +111,7 @@ class CsvFast:
         options = self._options
         if has_lone_return(data):
             return True
-        if options.rescued_data_column and not self._wire.keys() >= set(names):
+        if options.rescued_data_column and not self._intermediate.keys() >= set(names):
             return True
         if b"\0" in data and not (options.quote and options.escape):
             # Spark's parser takes a zero byte for the character that is not set.
@@ -186,7 +188,7 @@ def _edge_blanks(options: ReaderOptions) -> re.Pattern[bytes] | None:
     return re.compile(b"|".join(wanted)) if wanted else None
 
 
-def _wire_type(kind: pa.DataType, options: ReaderOptions) -> pa.DataType:
+def _intermediate_type(kind: pa.DataType, options: ReaderOptions) -> pa.DataType:
     is_formatted = _types.is_date(kind) and options.date_format
     if _types.is_timestamp(kind) or _types.is_decimal(kind) or is_formatted:
         return pa.string()

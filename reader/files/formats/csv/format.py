@@ -27,16 +27,16 @@ from ...values.strings import has_lone_return
 from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..fast_then_exact import PIECE, TwoPathFormat, records_of
+from ..fast_then_exact import PIECE, FastThenExactFormat, records_of
 from ..record_format import Source, beginning, data_schema, malformed, source_of
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
 from .header import Header, SkippedRows, differs, field_names
-from .multiline import CsvDocuments
+from .multiline import MultilineCsv
 from .record_splitter import CsvTokens, Token, break_of, shown
 
 
-class CsvFormat(TwoPathFormat):
+class CsvFormat(FastThenExactFormat):
     """Records of fields. By position, or by the header's names with `enforceSchema` false."""
 
     _rows: CsvRows
@@ -76,7 +76,7 @@ class CsvFormat(TwoPathFormat):
         self._tokens = CsvTokens(options)
         self._fast = CsvFast(self._data, options, temporal)
         self._columns = Header(self._data.names, options, context)
-        self._documents = CsvDocuments(self._tokens, self._fast, self._rows, self._columns, options)
+        self._multiline = MultilineCsv(self._tokens, self._fast, self._rows, self._columns, options)
         mark = re.escape(options.comment.encode())
         self._comments = re.compile(rb"^%s[^\n]*(?:\n|\Z)" % mark, re.MULTILINE) if mark else None
         self._separator = options.line_sep.encode()
@@ -87,7 +87,7 @@ class CsvFormat(TwoPathFormat):
     @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         parts = (
-            self._documents.parse(split, self._data.names, self._block_bytes)
+            self._multiline.parse(split, self._data.names, self._block_bytes)
             if self.spans_lines
             else self._by_lines(split)
         )
@@ -99,7 +99,7 @@ class CsvFormat(TwoPathFormat):
         begin = self._first_record(split.file) if self._begins_later else 0
         if begin is None:
             return
-        for block in line_blocks(split, self.options, self._block_bytes, self.context.points):
+        for block in line_blocks(split, self.options, self._block_bytes, self.context.cut_places):
             if block.since and begin > KNOWN:
                 where = f"{split.file.path}, byte {begin} of its content"
                 raise malformed(
@@ -205,8 +205,10 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
     feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
     counts = source.by_file(feeds, len(data))
     if sum(counts) != rows:
-        borders = [*source.starts, len(data)]
-        counts = [sum(1 for line in data[a:b].splitlines() if line) for a, b in pairwise(borders)]
+        boundaries = [*source.starts, len(data)]
+        counts = [
+            sum(1 for line in data[a:b].splitlines() if line) for a, b in pairwise(boundaries)
+        ]
     return counts if sum(counts) == rows else None
 
 

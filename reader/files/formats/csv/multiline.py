@@ -26,7 +26,7 @@ from .record_splitter import CsvTokens, break_of, shown
 
 
 @dataclass
-class _Document:
+class _FileProgress:
     """What is known of the file that is being read."""
 
     file: FileVersion
@@ -44,7 +44,7 @@ class _Document:
         self.position += count
 
 
-class CsvDocuments:
+class MultilineCsv:
     """Parses whole files. Holds nothing of one file when the next one is read."""
 
     def __init__(
@@ -69,7 +69,7 @@ class CsvDocuments:
         Raises:
             MalformedDataError: a record is longer than `maxRecordBytes`.
         """
-        document = _Document(split.file, names, self._options.line_sep)
+        document = _FileProgress(split.file, names, self._options.line_sep)
         has_header = self._options.header
         blocks = SkippedRows(self._options).behind(line_blocks(split, self._options, step))
         for is_last in _growing(blocks, document, self._options):
@@ -88,7 +88,7 @@ class CsvDocuments:
                     yield parsed
             document.use(used)
 
-    def _header(self, document: _Document, *, is_last: bool) -> int | None:
+    def _header(self, document: _FileProgress, *, is_last: bool) -> int | None:
         """Where the first record begins; None if the header goes on beyond what is read."""
         text = document.rest.decode("utf-8", "surrogateescape")
         for record in self._tokens.records(text, document.line_break, is_end=is_last):
@@ -99,7 +99,7 @@ class CsvDocuments:
         return len(document.rest) if is_last else None
 
     def _records(
-        self, data: bytes, document: _Document, *, is_last: bool
+        self, data: bytes, document: _FileProgress, *, is_last: bool
     ) -> Iterator[tuple[Parsed | None, int]]:
         """What could be parsed, and where in `data` it ends."""
         quick = self._quick(data, document, is_last=is_last)
@@ -112,7 +112,7 @@ class CsvDocuments:
             end = data.find(line_break, at + size)
             end = end + len(line_break) if end >= 0 else len(data)
             piece, ends_here = data[at:end], is_last and end == len(data)
-            here = _Document(document.file, document.names, document.line_break)
+            here = _FileProgress(document.file, document.names, document.line_break)
             here.position = document.position + at
             parsed, used = self._quick(piece, here, is_last=ends_here) or self._exact(
                 piece, here, is_last=ends_here
@@ -126,7 +126,7 @@ class CsvDocuments:
                 size *= 2
 
     def _quick(
-        self, data: bytes, document: _Document, *, is_last: bool
+        self, data: bytes, document: _FileProgress, *, is_last: bool
     ) -> tuple[Parsed | None, int] | None:
         """The same for all of `data` by the fast path; None if it might be wrong."""
         if not self._may_be_fast:
@@ -149,7 +149,7 @@ class CsvDocuments:
         return None if columns is None else (Parsed(self._rows.of_columns(columns)), used)
 
     def _exact(
-        self, data: bytes, document: _Document, *, is_last: bool
+        self, data: bytes, document: _FileProgress, *, is_last: bool
     ) -> tuple[Parsed | None, int]:
         text = data.decode("utf-8", "surrogateescape")
         rows, dropped, used, bad = list[Row](), 0, 0, list[BadRecord]()
@@ -173,7 +173,7 @@ class CsvDocuments:
 
 
 def _growing(
-    blocks: Iterator[LineBlock], document: _Document, options: ReaderOptions
+    blocks: Iterator[LineBlock], document: _FileProgress, options: ReaderOptions
 ) -> Iterator[bool]:
     """Reads as much again as is left over, each time; yields whether that is all there is.
 

@@ -19,7 +19,7 @@ from .dialect import BLANKS, Rules
 from .univocity_scanner import Scanner, Token
 
 
-class LongScanner(Scanner):
+class LongSeparatorScanner(Scanner):
     """Reads records whose fields are between separators of several characters."""
 
     def __init__(self, rules: Rules, text: str, *, is_end: bool = True) -> None:
@@ -173,7 +173,7 @@ class CsvTokens:
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
         self._comment = options.comment
-        self._scanner = Scanner if len(options.sep) == 1 else LongScanner
+        self._scanner = Scanner if len(options.sep) == 1 else LongSeparatorScanner
         self._line_rules = Rules.of(options)
         trims = options.ignore_leading_white_space or options.ignore_trailing_white_space
         self._splits = not trims and not overlaps_itself(options.sep.encode())

@@ -34,7 +34,7 @@ import pyarrow.json as pa_json
 
 from ...options import ReaderOptions
 from ...values.numbers import decimals
-from ...values.rows import columns_of, empty_columns, without_collection
+from ...values.rows import columns_of, empty_columns, gc_paused
 from ...values.strings import is_utf8
 from ...values.times.temporal import Temporal
 from ...values.variant.shredded_variants import is_variant
@@ -43,9 +43,9 @@ from .jackson_limits import may_exceed
 from .scalars import plain_base64
 
 
-def wire_schema(data: pa.Schema) -> pa.Schema | None:
+def intermediate_schema(data: pa.Schema) -> pa.Schema | None:
     """What pyarrow is asked for; None if it cannot parse a type at all."""
-    fields = [_wire(child, maps=False) for child in data]
+    fields = [_intermediate(child, maps=False) for child in data]
     known = [child for child in fields if child is not None]
     return (
         pa.schema(known)
@@ -54,24 +54,24 @@ def wire_schema(data: pa.Schema) -> pa.Schema | None:
     )
 
 
-def _wire(target: pa.Field, *, maps: bool) -> pa.Field | None:
-    kind = wire_type(target.type, maps=maps)
+def _intermediate(target: pa.Field, *, maps: bool) -> pa.Field | None:
+    kind = intermediate_type(target.type, maps=maps)
     return None if kind is None else pa.field(target.name, kind)
 
 
-def wire_type(kind: pa.DataType, *, maps: bool) -> pa.DataType | None:
+def intermediate_type(kind: pa.DataType, *, maps: bool) -> pa.DataType | None:
     """What a parser is asked for; None if it cannot parse the type, as none but some can maps."""
     if is_variant(kind):
         return None
     if _types.is_struct(kind):
-        children = [_wire(child, maps=maps) for child in kind]
+        children = [_intermediate(child, maps=maps) for child in kind]
         known = [child for child in children if child is not None]
         return pa.struct(known) if children and len(known) == len(children) else None
     if _types.is_list(kind):
-        value = wire_type(kind.value_type, maps=maps)
+        value = intermediate_type(kind.value_type, maps=maps)
         return None if value is None else pa.list_(pa.field(kind.value_field.name, value))
     if _types.is_map(kind) and maps and _types.is_string(kind.key_type):
-        item = wire_type(kind.item_type, maps=maps)
+        item = intermediate_type(kind.item_type, maps=maps)
         return None if item is None else pa.map_(kind.key_type, item)
     if _types.is_date(kind) or _types.is_timestamp(kind) or _types.is_binary(kind):
         return pa.string()
@@ -132,9 +132,9 @@ _LONG = Annotated[int, msgspec.Meta(ge=-(1 << 63))]
 class NestedRecords:
     """Decodes lines of objects; every type but decimals and floats in maps."""
 
-    def __init__(self, wire: pa.Schema, proof: Any) -> None:
+    def __init__(self, intermediate: pa.Schema, proof: Any) -> None:
         """`proof` is what msgspec decodes a record to; see `of`."""
-        self._schema = wire
+        self._schema = intermediate
         self._decoder = msgspec.json.Decoder(proof)
 
     @classmethod
@@ -143,14 +143,17 @@ class NestedRecords:
 
         With `known_only`, records with other fields are refused.
         """
-        kinds = [wire_type(field.type, maps=True) for field in data]
+        kinds = [intermediate_type(field.type, maps=True) for field in data]
         if None in kinds or not any(map(_types.is_nested, kinds)):
             return None
-        wire = pa.schema(list(zip(data.names, kinds, strict=True)))
-        if len(set(wire.names)) < len(wire):
+        intermediate = pa.schema(list(zip(data.names, kinds, strict=True)))
+        if len(set(intermediate.names)) < len(intermediate):
             return None
         try:
-            return cls(wire, _proof(pa.struct(list(wire)), known_only=known_only) or msgspec.Raw)
+            return cls(
+                intermediate,
+                _proof(pa.struct(list(intermediate)), known_only=known_only) or msgspec.Raw,
+            )
         except TypeError:
             return None
 
@@ -163,7 +166,7 @@ class NestedRecords:
         """
         from arro3.io import read_json
 
-        with without_collection():
+        with gc_paused():
             proven = len(self._decoder.decode_lines(data))
         rows = max(1, proven * _CACHED // max(1, len(data)))
         table = pa.table(read_json(data, self._schema, batch_size=rows))
@@ -225,13 +228,14 @@ class FastRecords:
         maps = [
             field
             for field in data
-            if wire_type(field.type, maps=True) and not wire_type(field.type, maps=False)
+            if intermediate_type(field.type, maps=True)
+            and not intermediate_type(field.type, maps=False)
         ]
         self._plain = pa.schema([field for field in data if field not in maps])
         """What pyarrow's parser is to find: all columns without maps."""
         self._maps = NestedRecords.of(pa.schema(maps), known_only=False)
         self._map_names = [field.name for field in maps]
-        self._wire = wire_schema(self._plain) if self._maps or not maps else None
+        self._intermediate = intermediate_schema(self._plain) if self._maps or not maps else None
         self._plan = [
             (field, at, data.field(at).type if at >= 0 else None)
             for field in schema
@@ -242,12 +246,14 @@ class FastRecords:
         self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(data, known_only=minds)
         self._written: FlatRecords | None = None
         if self._strict is None and not maps:
-            self._strict = FlatRecords.of(self._wire, known_only=minds)
+            self._strict = FlatRecords.of(self._intermediate, known_only=minds)
             written = [
                 f.name for f in data if _types.is_string(f.type) or _types.is_decimal(f.type)
             ]
             if written:
-                self._written = FlatRecords.of(self._wire, known_only=minds, written=written)
+                self._written = FlatRecords.of(
+                    self._intermediate, known_only=minds, written=written
+                )
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
         """The records in `data`; None where a parser refuses or might be wrong."""
@@ -260,15 +266,15 @@ class FastRecords:
         )
         if parsed is None:
             return None
-        wire, rows = parsed
+        intermediate, rows = parsed
         if (
             b"-" in data
-            and any(_has_minus_zero(wire[at]) for at in self._floats)
+            and any(_has_minus_zero(intermediate[at]) for at in self._floats)
             and _integer_minus_zero(data)
         ):
             return None
         try:
-            return self._assembled(wire, rows)
+            return self._assembled(intermediate, rows)
         except (ValueError, pa.ArrowException):
             return None
 
@@ -283,10 +289,10 @@ class FastRecords:
             return None
 
     def _by_pyarrow(self, data: bytes) -> tuple[list[pa.Array], int] | None:
-        if self._wire is None or _has_word_for_no_number(data):
+        if self._intermediate is None or _has_word_for_no_number(data):
             return None
         try:
-            table = self._table(data, self._wire)
+            table = self._table(data, self._intermediate)
             maps, rows = self._maps.columns(data) if self._maps else ([], table.num_rows)
         except (*REFUSALS, ValueError, pa.ArrowException):
             return None
@@ -295,17 +301,21 @@ class FastRecords:
         found = columns_of(table) | dict(zip(self._map_names, maps, strict=False))
         return [found[name] for name in self._data.names], rows
 
-    def _table(self, data: bytes, wire: pa.Schema) -> pa.Table:
+    def _table(self, data: bytes, intermediate: pa.Schema) -> pa.Table:
         ignored = "error" if self._options.minds_unknown_fields else "ignore"
-        options = pa_json.ParseOptions(explicit_schema=wire, unexpected_field_behavior=ignored)
+        options = pa_json.ParseOptions(
+            explicit_schema=intermediate, unexpected_field_behavior=ignored
+        )
         reading = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
         return pa_json.read_json(pa.BufferReader(data), reading, options)
 
-    def _assembled(self, wire: list[pa.Array], rows: int) -> pa.RecordBatch:
+    def _assembled(self, intermediate: list[pa.Array], rows: int) -> pa.RecordBatch:
         if not len(self._schema):
             return empty_columns(self._schema, rows)
         columns = [
-            pa.nulls(rows, field.type) if kind is None else finish(wire[at], kind, self._temporal)
+            pa.nulls(rows, field.type)
+            if kind is None
+            else finish(intermediate[at], kind, self._temporal)
             for field, at, kind in self._plan
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)

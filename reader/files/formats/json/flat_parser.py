@@ -19,7 +19,7 @@ from typing import Any, Self
 import msgspec
 import pyarrow as pa
 
-from ...values.rows import without_collection
+from ...values.rows import gc_paused
 
 _types = pa.types
 
@@ -44,13 +44,13 @@ REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowEr
 class FlatRecords:
     """Decodes lines of objects whose columns are numbers, booleans and strings."""
 
-    def __init__(self, wire: pa.Schema, kinds: list[Any], *, known_only: bool) -> None:
-        """`kinds` are the Python types of the columns of `wire`; see `of`."""
-        self._types = wire.types
+    def __init__(self, intermediate: pa.Schema, kinds: list[Any], *, known_only: bool) -> None:
+        """`kinds` are the Python types of the columns of `intermediate`; see `of`."""
+        self._types = intermediate.types
         self._written = [kind is msgspec.Raw for kind in kinds]
         asked = [
             (name, kind if kind is msgspec.Raw else kind | None)
-            for name, kind in zip(wire.names, kinds, strict=True)
+            for name, kind in zip(intermediate.names, kinds, strict=True)
         ]
         record = record_type(asked, known_only=known_only)
         self._decoder = msgspec.json.Decoder(record)
@@ -58,17 +58,18 @@ class FlatRecords:
 
     @classmethod
     def of(
-        cls, wire: pa.Schema | None, *, known_only: bool, written: Sequence[str] = ()
+        cls, intermediate: pa.Schema | None, *, known_only: bool, written: Sequence[str] = ()
     ) -> Self | None:
-        """For a schema out of `wire_schema`; None if it is not flat.
+        """For a schema out of `intermediate_schema`; None if it is not flat.
 
         With `known_only`, records with other columns are refused. The columns `written` are
         strings of any value: of one that is not a string, its text as written.
         """
-        if wire is None or any(NAME_ESCAPED.search(name) for name in wire.names):
+        if intermediate is None or any(NAME_ESCAPED.search(name) for name in intermediate.names):
             return None
         fields = [
-            field.with_type(pa.string()) if field.name in written else field for field in wire
+            field.with_type(pa.string()) if field.name in written else field
+            for field in intermediate
         ]
         kinds = [msgspec.Raw if f.name in written else python_type(f.type) for f in fields]
         if not kinds or None in kinds:
@@ -83,7 +84,7 @@ class FlatRecords:
             Exception: one of `REFUSALS`, for anything that is not exactly of its type.
         """
         rows, parts = 0, list[list[pa.Array]]()
-        with without_collection():
+        with gc_paused():
             for piece in self._pieces(data):
                 records = self._decoder.decode_lines(piece)
                 rows += len(records)

@@ -33,16 +33,16 @@ from ...values.rows import Row
 from ...values.strings import has_lone_return
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..fast_then_exact import TwoPathFormat
+from ..fast_then_exact import FastThenExactFormat
 from ..record_format import Source, beginning, data_schema
 from .fast_parsers import FastRecords
 from .json_rows import JsonRows
 from .json_types import type_of_json
 from .multiline import Documents
-from .unknown_fields import JsonNews, tree_of_record
+from .unknown_fields import UnknownJsonFields, tree_of_record
 
 
-class JsonFormat(TwoPathFormat):
+class JsonFormat(FastThenExactFormat):
     """Records of JSON lines, or with `multiLine` the document of each file."""
 
     _rows: JsonRows
@@ -57,8 +57,8 @@ class JsonFormat(TwoPathFormat):
     def new_columns_of(
         cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
     ) -> pa.DataType:
-        news = JsonNews(data_schema(known, options), options)
-        return news.of_records(json_texts(file, options, limit))
+        unknown_fields = UnknownJsonFields(data_schema(known, options), options)
+        return unknown_fields.of_records(json_texts(file, options, limit))
 
     @classmethod
     @override
@@ -91,7 +91,7 @@ class JsonFormat(TwoPathFormat):
         with suppress(ValueError, SluiceError):  # What cannot be read is named when it is its turn.
             for block in blocks:
                 records = (record for _, record in self.records(block.data))
-                found = merged(found, self._rows.news.of_records(records), wider_or_text)
+                found = merged(found, self._rows.unknown_fields.of_records(records), wider_or_text)
                 left -= len(block.data)
                 if left <= 0:
                     break
@@ -169,7 +169,7 @@ def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
     """Records of each file if each line held exactly one, or nothing but blanks; None if not.
 
     `rows` is what a parser found in `data`, which is valid JSON if blanks may be anywhere.
-    Every line feed between `}` and `{` then is a border between two records: inside of one, a
+    Every line feed between `}` and `{` then is a boundary between two records: inside of one, a
     comma would be between them. With as many records as lines, each line has one.
     """
     raw = np.frombuffer(data, np.uint8)

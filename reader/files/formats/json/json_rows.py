@@ -23,7 +23,7 @@ from .encodings import recoded
 from .scalars import Misfit, misfit
 from .token_values import Partial, converters, rows_of, struct_of, variant_of
 from .tokenizer import TokenStream
-from .unknown_fields import JsonNews
+from .unknown_fields import UnknownJsonFields
 
 __all__ = ["JsonRows"]
 
@@ -43,7 +43,7 @@ class JsonRows(Rows):
         super().__init__(schema, data)
         self._options = options
         self._mode = options.mode
-        self.news = JsonNews(data, options, known)
+        self.unknown_fields = UnknownJsonFields(data, options, known)
         self._fields = converters(data, options, temporal)
         self._takers = stdlib_parser.takers(data, options, temporal)
         self._texts = [f.name for f in data if pa.types.is_string(f.type)]
@@ -65,7 +65,7 @@ class JsonRows(Rows):
             MalformedDataError: the record does not parse or fit, under `FAILFAST`.
             NewColumnsSeen: it has fields that the schema does not have, if that stops the query.
         """
-        self.news.look(record, where)
+        self.unknown_fields.look(record, where)
         try:
             return self._plain(record), ""
         except stdlib_parser.REFUSALS:
@@ -85,7 +85,7 @@ class JsonRows(Rows):
             ValueError: it is no object, or none by itself.
             NewColumnsSeen: as for a record.
         """
-        self.news.look(element, where)
+        self.unknown_fields.look(element, where)
         if element.lstrip()[:1] != b"{":
             raise MalformedText("an element that is no object")
         with suppress(*stdlib_parser.REFUSALS):
@@ -125,7 +125,7 @@ class JsonRows(Rows):
 
     def _may_rescue(self, value: Any) -> bool:
         unknown = type(value) is list or not value.keys() <= self._takers.keys()
-        return unknown or self.news.anything(value)
+        return unknown or self.unknown_fields.anything(value)
 
     def _read(self, record: bytes) -> list[Row]:
         stream = TokenStream(recoded(record)[0], self._options)
@@ -170,7 +170,7 @@ class JsonRows(Rows):
             value.next()
             try:
                 row[name] = self._fields[name](value)
-                if (more := self.news.nested(name, raw)) is not None:
+                if (more := self.unknown_fields.nested(name, raw)) is not None:
                     rescued[name] = more
             except Misfit as err:
                 row[name] = err.value if isinstance(err, Partial) else None

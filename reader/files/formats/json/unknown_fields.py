@@ -22,16 +22,16 @@ from .scalars import Number
 from .token_values import tree_of
 from .tokenizer import TokenStream
 
-__all__ = ["JsonNews", "tree_of_record"]
+__all__ = ["UnknownJsonFields", "tree_of_record"]
 
 
-class JsonNews:
+class UnknownJsonFields:
     """Looks through records that the fast paths have refused."""
 
     def __init__(
         self, data: pa.Schema, options: ReaderOptions, known: frozenset[str] = frozenset()
     ) -> None:
-        """`known` are columns that are not news, though they are not in `data`."""
+        """`known` are columns that are not new, though they are not in `data`."""
         self._options = options
         self._columns = known
         self._evolution = options.mode_of_evolution
@@ -57,7 +57,7 @@ class JsonNews:
             value = tree_of_record(record, self._options)
             for one in value if isinstance(value, list) else [value]:
                 unknown = self._known.unknown_part(one) or {}
-                new.append({name: v for name, v in unknown.items() if self._is_news(name)})
+                new.append({name: v for name, v in unknown.items() if self._is_new(name)})
                 if self._evolution.widens and isinstance(one, dict):
                     longer.append(dict(self._longer(one)))
         found = type_of_json(new, exact=self._options.infer_column_types)
@@ -82,7 +82,7 @@ class JsonNews:
         """True if a parsed record has anything that the schema does not have."""
         return self._known.unknown_part(value) is not None
 
-    def _is_news(self, name: str) -> bool:
+    def _is_new(self, name: str) -> bool:
         return name in self._kinds or name not in self._columns
 
     def _longer(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Number]]:

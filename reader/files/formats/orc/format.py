@@ -20,7 +20,7 @@ from ...io.memory_bounds import held_at_most, too_long
 from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
-from ...values.map_nested import Change, Path, on_columns, on_leaves
+from ...values.map_nested import Change, Path, map_nested, on_columns
 from ...values.rows import only_rows
 from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import zone_of
@@ -28,7 +28,7 @@ from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in
 from ..time_columns import TimeColumn, opened_at_end
 from .child_process import ChildDecoder, ChildDied, Produce
-from .tail import TIMESTAMP, Tail, Type, patched, read_tail, writer_zone
+from .tail import TIMESTAMP, Tail, Type, read_tail, with_rewritten_footer, writer_zone
 from .time_statistics import time_span
 
 _POSITION = "_col"
@@ -111,7 +111,7 @@ def _stripes(
     zones = _zones(source, tail, chosen, options)
     instants = any(zone not in UTC_NAMES for zone in zones.values())
     if numbered or instants:
-        source = patched(source, tail, numbered=numbered, instants=instants)
+        source = with_rewritten_footer(source, tail, numbered=numbered, instants=instants)
     source.seek(0)
     reader = orc.ORCFile(source)
     rows = sum(stripe.rows for stripe in tail.stripes)
@@ -238,8 +238,8 @@ def unscaled_decimals(tail: Tail) -> set[Path]:
 def changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Change]:
     """What is to be done with which column of a stripe that was written in `zone`.
 
-    `found` is the schema of the file as `patched` hands it on; instants come out without a zone, in
-    UTC.
+    `found` is the schema of the file as `with_rewritten_footer` hands it on; instants come out
+    without a zone, in UTC.
 
     Raises:
         SchemaMismatchError: values of the hybrid calendar in a zone that is not known.
@@ -265,7 +265,7 @@ def changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Cha
     made = {}
     for index, field in enumerate(found):
         # By number, as the names may be others than in the file.
-        change = on_leaves(field.type, leaf, (str(index),))
+        change = map_nested(field.type, leaf, (str(index),))
         if change is not None:
             made[field.name] = change
     return made
@@ -294,7 +294,7 @@ def _moved(array: pa.Array, offset: int) -> pa.Array:
     """Timestamps counted from 2015 in the writer's zone, that were taken as counted in UTC.
 
     Writers cut seconds towards zero, and readers put that right where a fraction shows it. The
-    border between is 1970 in UTC, not in the writer's zone: undo it there, do it here.
+    boundary between is 1970 in UTC, not in the writer's zone: undo it there, do it here.
     """
     numbers = array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     seconds, fraction = np.divmod(numbers, _SECOND)

@@ -163,7 +163,9 @@ _TYPES = 4
 _NAMES = 3
 
 
-def patched(source: pa.NativeFile, tail: Tail, *, numbered: bool, instants: bool) -> pa.NativeFile:
+def with_rewritten_footer(
+    source: pa.NativeFile, tail: Tail, *, numbered: bool, instants: bool
+) -> pa.NativeFile:
     """The file with its columns called "0", "1" and so on, and with its timestamps as instants."""
     found: list[Field] = []
     root = True

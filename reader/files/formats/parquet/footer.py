@@ -1,7 +1,7 @@
 """What a Parquet footer says of row groups, parsed here because asking Arrow for it can abort.
 
 Arrow reads data with every failure caught, but a damaged footer makes its Python objects for column
-chunks end the whole process. So borders and statistics come from this parser of Thrift's compact
+chunks end the whole process. So boundaries and statistics come from this parser of Thrift's compact
 protocol, which can only raise. Follows `parquet.thrift`; data is decoded by Arrow.
 """
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...values.map_nested import Change, Path, on_leaves
+from ...values.map_nested import Change, Path, map_nested
 from .footer import MAGIC, Compact
 
 _DAY = 86_400_000_000
@@ -39,7 +39,7 @@ def paths_of(parquet: pq.ParquetFile) -> set[Path]:
         paths.append(path)
 
     for field in parquet.schema_arrow:
-        on_leaves(field.type, note, (field.name,))
+        map_nested(field.type, note, (field.name,))
     return {path for path, kind in zip(paths, kinds, strict=True) if kind == "INT96"}
 
 
@@ -85,7 +85,7 @@ def changes(schema: pa.Schema, int96: set[Path]) -> dict[str, Change]:
         del found
         return _timestamps if path in int96 else None
 
-    made = {field.name: on_leaves(field.type, leaf, (field.name,)) for field in schema}
+    made = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
     return {name: change for name, change in made.items() if change is not None}
 
 

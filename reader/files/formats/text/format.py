@@ -68,8 +68,8 @@ class TextFormat(RecordFormat):
         batch = self._lines(data, starts, ends, len(separator))
         if len(source.files) == 1:
             return Parsed(batch)
-        borders = np.searchsorted(starts, [*source.starts, len(data)])
-        return Parsed(batch, rows_of=np.diff(borders).tolist())
+        boundaries = np.searchsorted(starts, [*source.starts, len(data)])
+        return Parsed(batch, rows_of=np.diff(boundaries).tolist())
 
     def _lines(
         self, data: bytes, starts: np.ndarray, ends: np.ndarray, width: int
@@ -110,10 +110,10 @@ def _normalised(data: bytes, source: Source) -> tuple[bytes, Source]:
     """CR and CR LF as LF; positions of packed files are moved along."""
     if len(source.files) == 1:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), source
-    borders = [*source.starts, len(data)]
+    boundaries = [*source.starts, len(data)]
     starts, parts, offset = [], [], 0
     for i in range(len(source.files)):
-        part = data[borders[i] : borders[i + 1]].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        part = data[boundaries[i] : boundaries[i + 1]].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         starts.append(offset)
         parts.append(part)
         offset += len(part)

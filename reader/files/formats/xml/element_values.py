@@ -45,7 +45,7 @@ class Extra:
     """That, and what does not fit its field."""
 
     def new(self, name: str, value: Any) -> None:
-        """Note what has no field; nothing is no news."""
+        """Note what has no field in the schema; nothing is noted for an empty part."""
         if _has_value(value):
             put(self.unknown, name, value)
             put(self.lost, name, value)

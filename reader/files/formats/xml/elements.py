@@ -45,7 +45,7 @@ def parsed(record: bytes) -> Element:
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
     parser.CharacterDataHandler = builder.data
-    # Spark sees a comment as a border between two texts.
+    # Spark sees a comment as a boundary between two texts.
     parser.CommentHandler = builder.comment
     parser.ProcessingInstructionHandler = builder.pi
     if record.count(b"<") > DEEPEST:

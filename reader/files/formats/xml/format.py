@@ -17,7 +17,7 @@ from typing_extensions import override
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...options import ReaderOptions
-from ...values.rows import Row, without_collection
+from ...values.rows import Row, gc_paused
 from ..api import (
     NO_CONTEXT,
     BadRecord,
@@ -70,7 +70,7 @@ class XmlFormat(FileFormat):
     ) -> pa.DataType:
         shape, rows = new_shape(options), XmlRows(known, data_schema(known, options), options)
         for record in beginning(file, options, limit):
-            shape.add(rows.news(record))
+            shape.add(rows.unknown_part(record))
         return shape.type()
 
     @classmethod
@@ -94,7 +94,7 @@ class XmlFormat(FileFormat):
         """The records that begin in `split`; see `FileFormat.decode`."""
         with closing(records(split, self.options)) as found:
             while True:
-                with without_collection():
+                with gc_paused():
                     decoded = self._block(split.file, found)
                 if decoded is None:
                     return

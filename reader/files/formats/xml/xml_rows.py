@@ -41,7 +41,7 @@ class XmlRows(Rows):
         options: ReaderOptions,
         known: frozenset[str] = frozenset(),
     ) -> None:
-        """`known` are columns that are not news, though they are not in `data`.
+        """`known` are columns that are not new, though they are not in `data`.
 
         Raises TypeError for columns that XML cannot be read into.
         """
@@ -74,7 +74,7 @@ class XmlRows(Rows):
             row[self._rescued] = json.dumps(extra.lost, ensure_ascii=False, separators=(",", ":"))
         return row
 
-    def news(self, record: bytes) -> dict[str, Any]:
+    def unknown_part(self, record: bytes) -> dict[str, Any]:
         """What a record has and the schema does not; nothing if it is not well-formed."""
         extra = Extra()
         try:
@@ -96,10 +96,12 @@ class XmlRows(Rows):
                 self._stop_for(extra.unknown, where)
 
     def _stop_for(self, unknown: dict[str, Any], where: Callable[[], str]) -> None:
-        news = {name: value for name, value in unknown.items() if name not in self._made_here}
-        if news:
+        unknown_part = {
+            name: value for name, value in unknown.items() if name not in self._made_here
+        }
+        if unknown_part:
             shape = new_shape(self._options)
-            shape.add(news)
+            shape.add(unknown_part)
             raise NewColumnsSeen(where(), shape.type())
 
     def _bad(self, row: Row, record: bytes, problem: str, where: Callable[[], str]) -> Row | str:

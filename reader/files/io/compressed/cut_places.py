@@ -1,10 +1,10 @@
-"""Where compressed files are cut: points of gzip, and borders of what cannot be entered.
+"""Where compressed files are cut: points of gzip, and boundaries of what cannot be entered.
 
-A point comes with the 32 KiB of content before it. Points belong to one version of a
+A point comes with the 32 KiB of content before it. CutPlaces belong to one version of a
 file, are found once, by the driver, and travel to the readers: in the state of a stream, with the
 partition of a batch read.
 
-A border is a byte of a stored file at which two splits meet, and how much content is before it.
+A boundary is a byte of a stored file at which two splits meet, and how much content is before it.
 The first reader that comes to it decides that, durably, before any row depends on it: so two splits
 meet in one place, also if a reader dies and the next one has another release of a decoder.
 
@@ -33,7 +33,7 @@ _AT_ONCE = 16
 """Objects that are copied at the same time."""
 
 
-class Point(NamedTuple):
+class AccessPoint(NamedTuple):
     """The beginning of a block of deflate."""
 
     start: int
@@ -49,73 +49,73 @@ class Point(NamedTuple):
     """The content just before it, which the block may refer to."""
 
 
-class Points(ABC):
+class CutPlaces(ABC):
     """The points of files, by file version."""
 
     @abstractmethod
-    def find(self, file: FileVersion) -> list[Point] | None:
+    def find(self, file: FileVersion) -> list[AccessPoint] | None:
         """The points of `file` in order; None if nobody has looked for them."""
 
     @abstractmethod
-    def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
+    def keep(self, file: FileVersion, points: list[AccessPoint]) -> list[AccessPoint]:
         """Keep the points of `file`, and say which ones count: those that were kept first."""
 
     @abstractmethod
-    def border(self, file: FileVersion, byte: int) -> int | None:
-        """Bytes of content before the border at `byte`; None if no reader has reached it."""
+    def boundary(self, file: FileVersion, byte: int) -> int | None:
+        """Bytes of content before the boundary at `byte`; None if no reader has reached it."""
 
     @abstractmethod
-    def keep_border(self, file: FileVersion, byte: int, content: int) -> int:
-        """Keep how much content is before a border; says what counts: what was kept first."""
+    def keep_boundary(self, file: FileVersion, byte: int, content: int) -> int:
+        """Keep how much content is before a boundary; says what counts: what was kept first."""
 
 
-class CarriedPoints(Points):
-    """Points in memory, which travel with the work."""
+class MemoryCutPlaces(CutPlaces):
+    """Cut places in memory, which travel with the work."""
 
     def __init__(self, known: Mapping[str, bytes] | None = None) -> None:
         self._known = {name: _read(data) for name, data in (known or {}).items()}
-        self._borders: dict[tuple[FileVersion, int], int] = {}
+        self._boundaries: dict[tuple[FileVersion, int], int] = {}
 
     @override
-    def find(self, file: FileVersion) -> list[Point] | None:
+    def find(self, file: FileVersion) -> list[AccessPoint] | None:
         return self._known.get(object_of(file))
 
     @override
-    def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
+    def keep(self, file: FileVersion, points: list[AccessPoint]) -> list[AccessPoint]:
         self._known[object_of(file)] = points
         return points
 
     @override
-    def border(self, file: FileVersion, byte: int) -> int | None:
-        return self._borders.get((file, byte))
+    def boundary(self, file: FileVersion, byte: int) -> int | None:
+        return self._boundaries.get((file, byte))
 
     @override
-    def keep_border(self, file: FileVersion, byte: int, content: int) -> int:
-        return self._borders.setdefault((file, byte), content)
+    def keep_boundary(self, file: FileVersion, byte: int, content: int) -> int:
+        return self._boundaries.setdefault((file, byte), content)
 
     def of(self, splits: Iterable[FileSplit]) -> dict[str, bytes]:
-        """What these splits need, for a `CarriedPoints` elsewhere."""
-        borders: dict[FileVersion, set[int]] = {}
+        """What these splits need, for a `MemoryCutPlaces` elsewhere."""
+        boundaries: dict[FileVersion, set[int]] = {}
         for split in splits:
             if not split.is_whole_file:
-                borders.setdefault(split.file, set()).update((split.start, split.end))
+                boundaries.setdefault(split.file, set()).update((split.start, split.end))
         found = {}
-        for file, wanted in borders.items():
+        for file, wanted in boundaries.items():
             points = [point for point in self.find(file) or () if point.start in wanted]
             if points:
                 found[object_of(file)] = _written(points)
         return found
 
 
-class StoredPoints(Points):
-    """In the state of a stream: an immutable object for the points of a file, and for a border."""
+class StoredCutPlaces(CutPlaces):
+    """In the state of a stream: one immutable object for the points of a file, or a boundary."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
-        self._last: tuple[str, list[Point] | None] = "", None
+        self._last: tuple[str, list[AccessPoint] | None] = "", None
 
     @override
-    def find(self, file: FileVersion) -> list[Point] | None:
+    def find(self, file: FileVersion) -> list[AccessPoint] | None:
         name = object_of(file)
         if self._last[0] != name or self._last[1] is None:
             try:
@@ -125,7 +125,7 @@ class StoredPoints(Points):
         return self._last[1]
 
     @override
-    def keep(self, file: FileVersion, points: list[Point]) -> list[Point]:
+    def keep(self, file: FileVersion, points: list[AccessPoint]) -> list[AccessPoint]:
         try:
             self._store.publish(f"{FOLDER}/{object_of(file)}", _written(points))
         except FileExistsError:
@@ -135,7 +135,7 @@ class StoredPoints(Points):
         return points
 
     @override
-    def border(self, file: FileVersion, byte: int) -> int | None:
+    def boundary(self, file: FileVersion, byte: int) -> int | None:
         try:
             (kept,) = _read(self._store.read(f"{FOLDER}/{object_of(file, byte)}"))
         except FileNotFoundError:
@@ -143,10 +143,10 @@ class StoredPoints(Points):
         return kept.content
 
     @override
-    def keep_border(self, file: FileVersion, byte: int, content: int) -> int:
+    def keep_boundary(self, file: FileVersion, byte: int, content: int) -> int:
         name = f"{FOLDER}/{object_of(file, byte)}"
         with contextlib.suppress(FileExistsError):
-            self._store.publish(name, _written([Point(byte, 0, content, b"")]))
+            self._store.publish(name, _written([AccessPoint(byte, 0, content, b"")]))
             return content
         (kept,) = _read(self._store.read(name))
         return kept.content
@@ -164,17 +164,17 @@ def take_over(old: StateStore, new: StateStore) -> None:
         list(pool.map(copy, missing))
 
 
-def object_of(file: FileVersion, border: int | None = None) -> str:
-    """The name below `FOLDER` of the object for a file's points, or for one of its borders."""
+def object_of(file: FileVersion, boundary: int | None = None) -> str:
+    """The name below `FOLDER` of the object for a file's points, or for one of its boundaries."""
     name = hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:32]
-    return f"{name}.arrow" if border is None else f"{name}-{border}.arrow"
+    return f"{name}.arrow" if boundary is None else f"{name}-{boundary}.arrow"
 
 
-def _written(points: list[Point]) -> bytes:
+def _written(points: list[AccessPoint]) -> bytes:
     columns = list(zip(*points, strict=True)) or [()] * 4
     types = (pa.int64(), pa.int8(), pa.int64(), pa.binary())
     arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
-    table = pa.table(arrays, names=list(Point._fields))
+    table = pa.table(arrays, names=list(AccessPoint._fields))
     sink = pa.BufferOutputStream()
     # Each window by itself: together they would be as large as the memory they take.
     with ipc.new_file(sink, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as out:
@@ -183,6 +183,6 @@ def _written(points: list[Point]) -> bytes:
     return data
 
 
-def _read(data: bytes) -> list[Point]:
+def _read(data: bytes) -> list[AccessPoint]:
     table = ipc.open_file(pa.BufferReader(data)).read_all()
-    return [Point(**row) for row in table.to_pylist()]
+    return [AccessPoint(**row) for row in table.to_pylist()]

@@ -28,7 +28,7 @@ from isal import igzip_lib
 from .....checkpoint_meta.documents.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import local_path
 from ..source_file import is_local
-from .cut_places import Point
+from .cut_places import AccessPoint
 
 SPACING = 4 * 1024 * 1024
 """Compressed bytes between two points, at least: a point takes some 10 KB."""
@@ -60,7 +60,7 @@ def can_find_points() -> bool:
     return find_spec("rapidgzip") is not None
 
 
-def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[Point]:
+def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoint]:
     """The points of `file`.
 
     None where it is no whole gzip file, which its reader will name, or where `PATIENCE` ends.
@@ -79,7 +79,7 @@ def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[Point]:
             return list(_spread(_points(index), max(SPACING, file.size // MOST)))
 
 
-def _points(index: BinaryIO) -> Iterator[Point]:
+def _points(index: BinaryIO) -> Iterator[AccessPoint]:
     """The points in an index of indexed_gzip's format, in order."""
     head = index.read(35)
     if head[:6] != b"GZIDX\x01":
@@ -89,10 +89,10 @@ def _points(index: BinaryIO) -> Iterator[Point]:
     for behind, content, bits, has_window in entries:
         window = index.read(_WINDOW) if has_window else b""
         bit = 8 * behind - bits
-        yield Point(bit // 8, bit % 8, content, window)
+        yield AccessPoint(bit // 8, bit % 8, content, window)
 
 
-def _spread(points: Iterator[Point], spacing: int) -> Iterator[Point]:
+def _spread(points: Iterator[AccessPoint], spacing: int) -> Iterator[AccessPoint]:
     last = 0
     for point in points:
         if point.window and point.bit % 2 == 0 and point.start - last >= spacing:
@@ -100,10 +100,10 @@ def _spread(points: Iterator[Point], spacing: int) -> Iterator[Point]:
             last = point.start
 
 
-class FromPoint:
+class FromAccessPoint:
     """A decoder that begins at a point, and takes the trailer behind the stream as its own."""
 
-    def __init__(self, point: Point) -> None:
+    def __init__(self, point: AccessPoint) -> None:
         self._inner: Any = igzip_lib.IgzipDecompressor(
             flag=igzip_lib.DECOMP_DEFLATE, zdict=point.window
         )
@@ -130,7 +130,7 @@ class FromPoint:
         return out
 
 
-def head_of(point: Point, first: int) -> bytes:
+def head_of(point: AccessPoint, first: int) -> bytes:
     """What a decoder is given instead of `first`, the byte in which the point lies."""
     blocks = point.bit // 2
     bits = sum(_EMPTY_BLOCK << (_EMPTY_BITS * i) for i in range(blocks))

@@ -17,7 +17,7 @@ from ..codecs import FAULTS, Readable, Stream, broken, decompressed
 from ..source_file import RandomAccess, SourceFile
 from ..whole_records import Content
 from . import bzip2, gzip, zstd
-from .cut_places import CarriedPoints, Point, Points
+from .cut_places import AccessPoint, CutPlaces, MemoryCutPlaces
 
 _STEP = 1024 * 1024
 _NEAR = 1024 * 1024
@@ -38,40 +38,40 @@ def anywhere(codec: Compression) -> bool:
     return codec is Compression.BZIP2
 
 
-def at_starts(codec: Compression, points: Points | None) -> bool:
-    """True if a split may begin where `starts` says; for gzip that takes a place for `points`."""
+def cuts_at_starts(codec: Compression, cut_places: CutPlaces | None) -> bool:
+    """True if a split may begin where `starts` says; gzip needs `cut_places` for that."""
     if codec is Compression.GZIP:
-        return points is not None and gzip.can_find_points()
+        return cut_places is not None and gzip.can_find_points()
     return codec is Compression.ZSTD
 
 
-def at_borders(codec: Compression, points: Points | None) -> bool:
-    """True if splits may meet at `borders`: all that is before one is decompressed again."""
-    return points is not None and codec not in (Compression.BZIP2, Compression.ZSTD)
+def cuts_at_boundaries(codec: Compression, cut_places: CutPlaces | None) -> bool:
+    """True if splits may meet at `boundaries`: all that is before one is decompressed again."""
+    return cut_places is not None and codec not in (Compression.BZIP2, Compression.ZSTD)
 
 
-def borders(size: int) -> range:
+def boundaries(size: int) -> range:
     """The bytes at which a file that cannot be entered is cut."""
     share = max(LEAST_SHARE, -(-size // SHARES))
     return range(share, size, share)
 
 
 def starts(
-    file: FileVersion, codec: Compression, options: ReaderOptions, points: Points | None
+    file: FileVersion, codec: Compression, options: ReaderOptions, cut_places: CutPlaces | None
 ) -> list[int]:
     """The bytes at which splits of `file` may begin, 0 among them.
 
     Raises:
         SplitReadError: the file cannot be read.
     """
-    if not at_starts(codec, points):
-        return [0, *borders(file.size)]
+    if not cuts_at_starts(codec, cut_places):
+        return [0, *boundaries(file.size)]
     if codec is Compression.GZIP:
-        assert points is not None
-        found = points.find(file)
+        assert cut_places is not None
+        found = cut_places.find(file)
         if found is None:
-            found = points.keep(file, gzip.find_points(file, options.storage_options))
-        return [0, *(point.start for point in found if point.start not in borders(file.size))]
+            found = cut_places.keep(file, gzip.find_points(file, options.storage_options))
+        return [0, *(point.start for point in found if point.start not in boundaries(file.size))]
     with SourceFile(file, options.storage_options).opened() as source:
         try:
             return zstd.frames(source, file.size)
@@ -81,7 +81,7 @@ def starts(
 
 @contextmanager
 def entered(
-    split: FileSplit, source: RandomAccess, codec: Compression, points: Points | None
+    split: FileSplit, source: RandomAccess, codec: Compression, cut_places: CutPlaces | None
 ) -> Iterator[Content]:
     """Enter a file where `split` begins.
 
@@ -93,7 +93,7 @@ def entered(
     elif codec is Compression.ZSTD:
         yield _zstd(split, source)
     else:
-        with _in_order(split, source, codec, points) as found:
+        with _in_order(split, source, codec, cut_places) as found:
             yield found
 
 
@@ -145,17 +145,17 @@ def _zstd(split: FileSplit, source: RandomAccess) -> Content:
 
 @contextmanager
 def _in_order(
-    split: FileSplit, source: RandomAccess, codec: Compression, points: Points | None
+    split: FileSplit, source: RandomAccess, codec: Compression, cut_places: CutPlaces | None
 ) -> Iterator[Content]:
     """From a point of gzip, or from where the file begins."""
-    places = _Places(split.file, source, codec, points)
+    places = _Places(split.file, source, codec, cut_places)
     position = places.content_before(split.start)
     start, begun, before = 0, None, position
-    here = places.points.get(split.start)
+    here = places.access_points.get(split.start)
     if here is not None and here.content == position:
         first = source.read_at(here.start, 1)[0]
         start, before = here.start + 1, 0
-        begun = gzip.FromPoint(here), gzip.head_of(here, first)
+        begun = gzip.FromAccessPoint(here), gzip.head_of(here, first)
     with decompressed(split.file, source, codec, start, begun) as stream:
         for _ in _taken(stream, before):
             pass
@@ -166,21 +166,25 @@ class _Places:
     """How much content of one file is before the bytes at which splits of it meet."""
 
     def __init__(
-        self, file: FileVersion, source: RandomAccess, codec: Compression, points: Points | None
+        self,
+        file: FileVersion,
+        source: RandomAccess,
+        codec: Compression,
+        cut_places: CutPlaces | None,
     ) -> None:
         self._file, self._source, self._codec = file, source, codec
-        self._kept: Points = points or CarriedPoints()
+        self._kept: CutPlaces = cut_places or MemoryCutPlaces()
         found = self._kept.find(file) if codec is Compression.GZIP else None
-        self.points: dict[int, Point] = {point.start: point for point in found or ()}
+        self.access_points: dict[int, AccessPoint] = {point.start: point for point in found or ()}
 
     def content_before(self, byte: int) -> int:
-        """Decompresses all of it where no reader has reached a border yet."""
+        """Decompresses all of it where no reader has reached a boundary yet."""
         known = self._known(byte)
         if known is not None:
             return known
         with decompressed(self._file, self._source, self._codec) as stream:
             content = sum(map(len, _until(stream, byte)))
-        return self._kept.keep_border(self._file, byte, content)
+        return self._kept.keep_boundary(self._file, byte, content)
 
     def up_to(self, byte: int, stream: Stream, position: int) -> Iterator[bytes]:
         """The content from `position`, where the stream is, up to that byte."""
@@ -191,7 +195,7 @@ class _Places:
         for data in _until(stream, byte):
             position += len(data)
             yield data
-        kept = self._kept.keep_border(self._file, byte, position)
+        kept = self._kept.keep_boundary(self._file, byte, position)
         if kept < position:
             raise SplitReadError(
                 "another reader has cut this compressed file meanwhile",
@@ -205,11 +209,11 @@ class _Places:
     def _known(self, byte: int) -> int | None:
         if byte == 0:
             return 0
-        is_border = byte in borders(self._file.size)
-        kept = self._kept.border(self._file, byte) if is_border else None
-        if kept is None and byte in self.points:
-            return self.points[byte].content
-        if kept is None and not is_border:
+        is_boundary = byte in boundaries(self._file.size)
+        kept = self._kept.boundary(self._file, byte) if is_boundary else None
+        if kept is None and byte in self.access_points:
+            return self.access_points[byte].content
+        if kept is None and not is_boundary:
             raise SplitReadError(
                 "the points at which this compressed file was split are missing",
                 self._file.path,

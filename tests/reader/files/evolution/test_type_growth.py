@@ -6,7 +6,13 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.errors import SchemaMismatchError
-from pyspark_sluice.reader.files.evolution.type_growth import aligned, fitted, grown, news, wider
+from pyspark_sluice.reader.files.evolution.type_growth import (
+    added_or_widened,
+    aligned,
+    fitted,
+    grown,
+    wider,
+)
 
 ID = pa.schema([("id", pa.int32())])
 
@@ -23,8 +29,8 @@ def test_new_columns_and_fields_come_last_and_types_stay():
     after = grown(before, found, widen=False)
     at = pa.struct([("zip", pa.string()), ("city", pa.string())])
     assert after == pa.schema([("at", at), ("id", pa.int32()), ("new", pa.bool_())])
-    assert news(before, found, widen=False) == ["at.city string", "new bool"]
-    assert news(before, found, widen=True) == ["at.city string", "id int64", "new bool"]
+    assert added_or_widened(before, found, widen=False) == ["at.city string", "new bool"]
+    assert added_or_widened(before, found, widen=True) == ["at.city string", "id int64", "new bool"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +65,7 @@ def test_names_that_differ_in_case_are_aligned_or_refused():
 
 def test_what_has_only_been_null_is_no_news():
     found = pa.schema([("n", pa.null()), ("id", pa.null())])
-    assert news(ID, found, widen=True) == []
+    assert added_or_widened(ID, found, widen=True) == []
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pyspark_sluice.reader.files.formats import record_format
 from pyspark_sluice.reader.files.formats.api import FormatContext
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
-from pyspark_sluice.reader.files.io.compressed.cut_places import CarriedPoints
+from pyspark_sluice.reader.files.io.compressed.cut_places import MemoryCutPlaces
 from pyspark_sluice.reader.files.io.compressed.splittable_codecs import KNOWN
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
@@ -130,11 +130,11 @@ def test_lines_of_any_text_are_left_out_wherever_the_file_is_cut(
 def _of_points(path: Path, options: ReaderOptions) -> tuple[list[FileSplit], list[int]]:
     """A split for each point of a compressed file, and the rows of all of them."""
     file = version(path)
-    points = CarriedPoints()
-    made = CsvFormat(SCHEMA, options, FormatContext(points=points))
+    cut_places = MemoryCutPlaces()
+    made = CsvFormat(SCHEMA, options, FormatContext(cut_places=cut_places))
     borders = [block.start for block in made.blocks(file)]
     splits = [FileSplit(file, a, b) for a, b in pairwise([*borders, file.size])]
-    reader = FileSplitReader(SCHEMA, options, CONTEXT, points=points)
+    reader = FileSplitReader(SCHEMA, options, CONTEXT, cut_places=cut_places)
     batches = [item for item in reader.read(splits) if isinstance(item, pa.RecordBatch)]
     return splits, pa.Table.from_batches(batches, SCHEMA).column("id").to_pylist()
 

@@ -20,8 +20,8 @@ from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs
 from pyspark_sluice.reader.files.io.compressed.cut_places import (
-    CarriedPoints,
-    StoredPoints,
+    MemoryCutPlaces,
+    StoredCutPlaces,
     take_over,
 )
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -61,19 +61,19 @@ def _file(root, kind="deflate"):
     return path
 
 
-def _splits(path, points):
-    made = make_format(JSON, SCHEMA, FormatContext(points=points))
+def _splits(path, cut_places):
+    made = make_format(JSON, SCHEMA, FormatContext(cut_places=cut_places))
     assert made.splittability(version(path)) is Splittability.LIMITS
     return cut(path, [block.start for block in made.blocks(version(path))])
 
 
-def _steps(split, points):
-    reader = FileSplitReader(SCHEMA, JSON, CONTEXT, points=points)
+def _steps(split, cut_places):
+    reader = FileSplitReader(SCHEMA, JSON, CONTEXT, cut_places=cut_places)
     return (i for i in reader.read([split]) if isinstance(i, pa.RecordBatch))
 
 
-def _ids(split, points):
-    return [number for batch in _steps(split, points) for number in batch["id"].to_pylist()]
+def _ids(split, cut_places):
+    return [number for batch in _steps(split, cut_places) for number in batch["id"].to_pylist()]
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -81,34 +81,34 @@ def _ids(split, points):
 def test_splits_have_the_records_of_the_file_once_in_whatever_order_they_are_read(
     tmp_path, kind, backwards
 ):
-    path, points = _file(tmp_path, kind), CarriedPoints()
-    splits = _splits(path, points)
+    path, cut_places = _file(tmp_path, kind), MemoryCutPlaces()
+    splits = _splits(path, cut_places)
     assert len(splits) == splittable_codecs.SHARES
     order = range(len(splits))[:: -1 if backwards else 1]
-    found = {at: _ids(splits[at], points) for at in order}
+    found = {at: _ids(splits[at], cut_places) for at in order}
     assert [number for at in sorted(found) for number in found[at]] == list(range(COUNT))
     # Hadoop's blocks are taken in one by one, and here there are three.
     assert sum(1 for ids in found.values() if ids) >= (3 if "hadoop" in kind else 6)
 
 
-class Forgets(CarriedPoints):
+class Forgets(MemoryCutPlaces):
     """A bug: each reader decides for itself where a border is."""
 
-    def border(self, file, byte):
+    def boundary(self, file, byte):
         return None
 
-    def keep_border(self, file, byte, content):
+    def keep_boundary(self, file, byte, content):
         return content
 
 
-def _random_run(root, points, draw, monkeypatch):
+def _random_run(root, cut_places, draw, monkeypatch):
     """Readers of any release of a decoder, in any order; some are killed, and tried again."""
-    splits = _splits(root / "a.json.deflate", points)
+    splits = _splits(root / "a.json.deflate", cut_places)
     found = {}
     for at in draw(st.permutations(range(len(splits)))):
         for killed in (*draw(st.lists(st.integers(0, 3), max_size=2)), None):
             _take_in(monkeypatch, draw(st.integers(50, 9_000)), draw(st.integers(50, 50_000)))
-            steps = _steps(splits[at], points)
+            steps = _steps(splits[at], cut_places)
             if killed is None:
                 found[at] = [n for batch in steps for n in batch["id"].to_pylist()]
             for _ in range(killed or 0):
@@ -127,7 +127,7 @@ def root(tmp_path_factory):
 @given(data=st.data())
 def test_readers_of_any_release_that_are_killed_anywhere_give_every_row_once(root, data):
     with pytest.MonkeyPatch.context() as patch:
-        store = StoredPoints(LocalStateStore(str(root / f"{data.draw(st.uuids())}")))
+        store = StoredCutPlaces(LocalStateStore(str(root / f"{data.draw(st.uuids())}")))
         assert _random_run(root, store, data.draw, patch) == list(range(COUNT))
 
 
@@ -143,40 +143,42 @@ def test_a_border_that_is_not_kept_loses_and_doubles_rows(root, monkeypatch):
     assert any(doubled for _, doubled in found)
 
 
-class Late(CarriedPoints):
+class Late(MemoryCutPlaces):
     """Another reader comes to a border after this one has looked for it."""
 
     def __init__(self, content):
         super().__init__()
         self.content = content
 
-    def border(self, file, byte):
-        found = super().border(file, byte)
+    def boundary(self, file, byte):
+        found = super().boundary(file, byte)
         if found is None:
-            super().keep_border(file, byte, self.content)
+            super().keep_boundary(file, byte, self.content)
         return found
 
 
 @pytest.mark.parametrize(("content", "again"), [(100, True), (60_000, False)])
 def test_a_reader_that_was_not_the_first_at_a_border_gives_the_same_rows(root, content, again):
-    points = Late(content)
-    first, *_ = _splits(root / "a.json.deflate", points)
+    cut_places = Late(content)
+    first, *_ = _splits(root / "a.json.deflate", cut_places)
     if again:
         with pytest.raises(SplitReadError, match="another reader has cut"):
-            _ids(first, points)
-    ids = _ids(first, points)
+            _ids(first, cut_places)
+    ids = _ids(first, cut_places)
     assert ids == list(range(_lines()[:content].count(b"\n") + 1))
 
 
 def test_another_state_takes_borders_over(root, tmp_path, monkeypatch):
     old, new = (LocalStateStore(str(tmp_path / name)) for name in ("old", "new"))
-    first, *rest = _splits(root / "a.json.deflate", StoredPoints(old))
-    ids = _ids(first, StoredPoints(old))
+    first, *rest = _splits(root / "a.json.deflate", StoredCutPlaces(old))
+    ids = _ids(first, StoredCutPlaces(old))
     for _ in range(2):
         take_over(old, new)
     _take_in(monkeypatch, 9000, 50)
-    points = StoredPoints(new)
-    assert ids + [number for split in rest for number in _ids(split, points)] == list(range(COUNT))
+    cut_places = StoredCutPlaces(new)
+    assert ids + [number for split in rest for number in _ids(split, cut_places)] == list(
+        range(COUNT)
+    )
 
 
 def test_rapidgzip_may_come_and_go_within_a_file(tmp_path, monkeypatch):
@@ -184,8 +186,8 @@ def test_rapidgzip_may_come_and_go_within_a_file(tmp_path, monkeypatch):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(_lines() * 12, 6))
     monkeypatch.setattr(points_of_gzip, "SPACING", 1)
-    points, found = CarriedPoints(), []
-    made, file = make_format(JSON, SCHEMA, FormatContext(points=points)), version(path)
+    cut_places, found = MemoryCutPlaces(), []
+    made, file = make_format(JSON, SCHEMA, FormatContext(cut_places=cut_places)), version(path)
     done, boundaries = 0, []
     for is_there in (False, True, False, True):
         monkeypatch.setattr(points_of_gzip, "can_find_points", lambda there=is_there: there)
@@ -193,18 +195,18 @@ def test_rapidgzip_may_come_and_go_within_a_file(tmp_path, monkeypatch):
         done = ends[0]
         boundaries.append(done)
     for split in cut(path, boundaries):
-        found += _ids(split, points)
+        found += _ids(split, cut_places)
     assert found == 12 * list(range(COUNT))
     kinds = [byte in splittable_codecs.boundaries(file.size) for byte in boundaries]
     assert {True, False} <= set(kinds), "both kinds of borders are used"
 
 
 def test_a_border_belongs_to_one_version_of_a_file(tmp_path):
-    path, points = _file(tmp_path), CarriedPoints()
-    splits = _splits(path, points)
-    before = _ids(splits[0], points)
+    path, cut_places = _file(tmp_path), MemoryCutPlaces()
+    splits = _splits(path, cut_places)
+    before = _ids(splits[0], cut_places)
     path.write_bytes(zlib.compress(_lines(), 1))
-    again = _splits(path, points)
-    found = [number for split in again for number in _ids(split, points)]
+    again = _splits(path, cut_places)
+    found = [number for split in again for number in _ids(split, cut_places)]
     assert found == list(range(COUNT))
     assert before == found[: len(before)]

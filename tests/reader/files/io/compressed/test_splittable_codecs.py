@@ -20,7 +20,7 @@ from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.formats.api import FormatContext, Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
-from pyspark_sluice.reader.files.io.compressed.cut_places import CarriedPoints, StoredPoints
+from pyspark_sluice.reader.files.io.compressed.cut_places import MemoryCutPlaces, StoredCutPlaces
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version, whole
@@ -66,21 +66,21 @@ STORED = {
 }
 
 
-def _read(splits, points=None, options=JSON):
-    reader = FileSplitReader(SCHEMA, options, CONTEXT, points=points)
+def _read(splits, cut_places=None, options=JSON):
+    reader = FileSplitReader(SCHEMA, options, CONTEXT, cut_places=cut_places)
     batches, reports = [], []
     for item in reader.read(splits):
         (batches if isinstance(item, pa.RecordBatch) else reports).append(item)
     return pa.Table.from_batches(batches, SCHEMA), reports
 
 
-def _made(points, options=JSON):
-    return make_format(options, SCHEMA, FormatContext(points=points))
+def _made(cut_places, options=JSON):
+    return make_format(options, SCHEMA, FormatContext(cut_places=cut_places))
 
 
-def _splits(path, share, points=None, options=JSON):
+def _splits(path, share, cut_places=None, options=JSON):
     """The file in splits of about a share of it, as the driver cuts it."""
-    made, file = _made(points, options), version(path)
+    made, file = _made(cut_places, options), version(path)
     if made.splittability(file) is Splittability.RECORDS:
         return cut(path, range(1, file.size, file.size // share))
     assert made.splittability(file) is Splittability.BLOCKS
@@ -93,17 +93,17 @@ def _splits(path, share, points=None, options=JSON):
 def test_the_splits_of_a_compressed_file_have_its_records_once_and_in_order(tmp_path, data, kind):
     path = tmp_path / f"a.json.{kind}"
     path.write_bytes(STORED[kind](data))
-    points = CarriedPoints()
-    splits = _splits(path, 40, points)
+    cut_places = MemoryCutPlaces()
+    splits = _splits(path, 40, cut_places)
     assert len(splits) >= 3
-    table, reports = _read(splits, points)
+    table, reports = _read(splits, cut_places)
     assert table.column("id").to_pylist() == list(range(COUNT))
     assert table.equals(_read([whole(path)])[0].cast(SCHEMA))
     rows = [report.rows for report in reports if isinstance(report, SplitFinished)]
     assert sum(1 for count in rows if count) >= 3
     # A reader that is given one of them alone, in any order.
     for split, count in zip(splits[::-7], rows[::-7], strict=True):
-        assert _read([split], points)[0].num_rows == count
+        assert _read([split], cut_places)[0].num_rows == count
 
 
 def test_bzip2_is_entered_at_any_byte(tmp_path):
@@ -141,17 +141,17 @@ def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, k
     stored = STORED[kind](whole_data)
     chance = random.Random(3)
     path.write_bytes(stored)
-    points = CarriedPoints()
-    splits = _splits(path, 5, points)
-    expected = _read(splits, points)[0]
+    cut_places = MemoryCutPlaces()
+    splits = _splits(path, 5, cut_places)
+    expected = _read(splits, cut_places)[0]
     for _ in range(12):
         changed = bytearray(stored)
         changed[chance.randrange(len(stored))] ^= 1 << chance.randrange(8)
         path.write_bytes(changed)
         # As if it had been found so: points are looked for again.
-        points = CarriedPoints()
+        cut_places = MemoryCutPlaces()
         try:
-            found, _ = _read(_splits(path, 5, points), points)
+            found, _ = _read(_splits(path, 5, cut_places), cut_places)
         except SplitReadError as error:
             assert error.where.startswith(str(path))  # noqa: PT017 it may be whole as well
         else:
@@ -164,10 +164,10 @@ def test_a_file_that_ends_early_is_an_error_in_its_last_split(tmp_path, data, ki
     stored = STORED[kind](data[:2_000_000])
     for part in (0.2, 0.61, 0.999):
         path.write_bytes(stored[: int(len(stored) * part)])
-        points = CarriedPoints()
-        splits = _splits(path, 6, points)
+        cut_places = MemoryCutPlaces()
+        splits = _splits(path, 6, cut_places)
         with pytest.raises(MalformedDataError, match=re.escape(str(path))):
-            _read(splits, points)
+            _read(splits, cut_places)
 
 
 def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
@@ -192,9 +192,9 @@ def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
         at = bit // 8 + 2
         stored[at] ^= 1
         path.write_bytes(stored)
-        for border in (bit // 8 - 3, bit // 8, bit // 8 + 9):
+        for boundary in (bit // 8 - 3, bit // 8, bit // 8 + 9):
             with pytest.raises(MalformedDataError):
-                _read(cut(path, [border]))
+                _read(cut(path, [boundary]))
         stored[at] ^= 1
 
 
@@ -205,8 +205,8 @@ def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path
     for kind, compressed in STORED.items():
         path = tmp_path / f"a.csv.{kind}"
         path.write_bytes(compressed(text.encode()))
-        points, made = CarriedPoints(), ReaderOptions(**options)
-        found, _ = _read(_splits(path, 9, points, made), points, made)
+        cut_places, made = MemoryCutPlaces(), ReaderOptions(**options)
+        found, _ = _read(_splits(path, 9, cut_places, made), cut_places, made)
         assert found.column("id").to_pylist() == list(range(COUNT)), kind
         assert found.column("text").to_pylist() == [row["text"] for row in rows]
 
@@ -227,7 +227,7 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(data, 6))
     file = version(path)
-    store = StoredPoints(LocalStateStore(str(tmp_path / "state")))
+    store = StoredCutPlaces(LocalStateStore(str(tmp_path / "state")))
     made = _made(store)
     limit = 5 * 1024 * 1024
     pending: FileSplit | None = FileSplit(file, 0, file.size)
@@ -238,7 +238,7 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
         assert taken is not None
         assert taken.split.length <= limit
         # Another process, which has the state and nothing else.
-        again = StoredPoints(LocalStateStore(str(tmp_path / "state")))
+        again = StoredCutPlaces(LocalStateStore(str(tmp_path / "state")))
         table, _ = _read([taken.split], again)
         ids += table.column("id").to_pylist()
         pending, batches = taken.remainder, batches + 1
@@ -249,26 +249,26 @@ def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
 def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_path, data):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(data, 6))
-    points = CarriedPoints()
-    splits = _splits(path, 3, points)
+    cut_places = MemoryCutPlaces()
+    splits = _splits(path, 3, cut_places)
     with pytest.raises(SplitReadError, match="was split are missing"):
-        _read(splits[1:2], CarriedPoints())
+        _read(splits[1:2], MemoryCutPlaces())
     made = _made(None)
     assert made.splittability(version(path)) is Splittability.WHOLE
     path = tmp_path / "a.json.zst"
     path.write_bytes(bytes(pa.Codec("zstd").compress(data)))
-    assert len(_made(points).blocks(version(path))) == 1
+    assert len(_made(cut_places).blocks(version(path))) == 1
 
 
 def test_a_file_that_takes_too_long_to_look_through_is_read_whole(tmp_path, data, monkeypatch):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(data, 6))
-    points = StoredPoints(_store(tmp_path))
+    cut_places = StoredCutPlaces(_store(tmp_path))
     monkeypatch.setattr(points_of_gzip, "PATIENCE", 0.01)
-    assert len(_made(points).blocks(version(path))) == 1
+    assert len(_made(cut_places).blocks(version(path))) == 1
     monkeypatch.undo()
     # It is not looked through again at each restart.
-    again = StoredPoints(_store(tmp_path))
+    again = StoredCutPlaces(_store(tmp_path))
     assert len(_made(again).blocks(version(path))) == 1
     assert _read([whole(path)], again)[0]["id"].to_pylist() == list(range(COUNT))
 
@@ -279,8 +279,8 @@ def test_a_file_has_so_many_points_at_most(tmp_path, data, monkeypatch):
     counts = []
     for most in (2000, 2):
         monkeypatch.setattr(points_of_gzip, "MOST", most)
-        points = CarriedPoints()
-        counts.append(len(_made(points).blocks(version(path))))
+        cut_places = MemoryCutPlaces()
+        counts.append(len(_made(cut_places).blocks(version(path))))
     assert 3 >= counts[1] < counts[0]
 
 
