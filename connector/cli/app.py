@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from .arguments import Looking, Matching, command
+from .arguments import Matching, ViewArguments, command
 from .commands import bootstrap, compact, doctor, queue_setup, reprocess, sweep
 from .output import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
 
@@ -46,7 +46,7 @@ def sluice(
 
 
 @command(app)
-def status(given: Looking) -> None:
+def status(given: ViewArguments) -> None:
     """Backlog, rate, age of the oldest pending file, owner, quarantine."""
     with plainly():
         from ..views.owner import owner_of
@@ -62,7 +62,7 @@ def status(given: Looking) -> None:
 
 @command(app)
 def watch(
-    given: Looking,
+    given: ViewArguments,
     interval: Annotated[float, typer.Option(help="Seconds between two updates.", min=0.1)] = 2.0,
     count: Annotated[int, typer.Option(help="Number of updates; 0 means no limit.", min=0)] = 0,
 ) -> None:
@@ -80,7 +80,7 @@ def watch(
 
 @command(app)
 def files(
-    given: Looking,
+    given: ViewArguments,
     view: Annotated[
         str,
         typer.Option(
@@ -109,7 +109,7 @@ def files(
 
 
 @command(app)
-def checkpoints(given: Looking) -> None:
+def checkpoints(given: ViewArguments) -> None:
     """The retained checkpoints: a new query can start from each of them."""
     with plainly():
         from ..views.catalog import table_of
@@ -124,7 +124,7 @@ def checkpoints(given: Looking) -> None:
 
 @command(app)
 def inspect(
-    given: Looking,
+    given: ViewArguments,
     checkpoint: Annotated[str, typer.Argument(help="An id, or id-epoch: 42 or 42-3.")],
 ) -> None:
     """One checkpoint: its header, its assignments, and what its readers committed."""
@@ -142,7 +142,7 @@ def inspect(
 
 @command(app)
 def diff(
-    given: Looking,
+    given: ViewArguments,
     before: Annotated[str, typer.Argument(metavar="A", help="A checkpoint: 42 or 42-3.")],
     after: Annotated[
         str, typer.Argument(metavar="B", help="Another checkpoint, later or earlier.")
@@ -162,7 +162,7 @@ def diff(
 
 
 @command(app)
-def verify(given: Looking) -> None:
+def verify(given: ViewArguments) -> None:
     """Check every reference and checksum: what is damaged, and what can still be restored."""
     with plainly():
         from .spark_offset_log import offsets_referred
@@ -186,7 +186,7 @@ def verify(given: Looking) -> None:
 
 @command(app)
 def report(
-    given: Looking,
+    given: ViewArguments,
     output: Annotated[
         str,
         typer.Option("--output", "-o", help="Where to write the page; replaces an existing file."),

@@ -69,7 +69,7 @@ Matching = Annotated[
 
 
 @dataclass(frozen=True)
-class AtState:
+class StateArguments:
     """The state that a command is about."""
 
     state: State
@@ -82,14 +82,14 @@ class AtState:
 
 
 @dataclass(frozen=True)
-class Looking(AtState):
+class ViewArguments(StateArguments):
     """A command that shows what is there."""
 
     as_json: Json = False
 
 
 @dataclass(frozen=True)
-class Ordering(Looking):
+class OrderArguments(ViewArguments):
     """A command that orders something for the next start of a query."""
 
     matching: Matching = ""

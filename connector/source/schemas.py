@@ -31,7 +31,7 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
     Raises:
         OptionError: there is nothing to infer it from.
     """
-    from ...reader.files.schemas.inference import completed, inferred_schema
+    from ...reader.files.schemas.inference import inferred_schema, with_reader_columns
 
     options = as_inferred(options)
     history = schema_history(options)
@@ -43,7 +43,7 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
             files = all_files(make_discovery(options))
             return json_of(inferred_schema(files, options)), "inferred"
         return json_of(
-            completed(arrow_schema_of(before.schema), options, has_grown=True)
+            with_reader_columns(arrow_schema_of(before.schema), options, has_grown=True)
         ), "options"
 
     return StructType.fromJson(dict(history.grow(decided).schema))

@@ -27,7 +27,7 @@ from ..source_api import EnumeratorSource
 from .batch_sizing import BatchSizing
 from .commit_search import CommitSearch
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
-from .returned_splits import SentBackSplits
+from .returned_splits import ReturnedSplits
 from .threads import Threads
 
 
@@ -38,12 +38,12 @@ class CommitCounter(Generic[SplitT]):
         self,
         source: EnumeratorSource[SplitT, Any],
         enumerator: SplitEnumerator[SplitT, Any],
-        sent_back: SentBackSplits,
+        returned_splits: ReturnedSplits,
         journal: Journal,
     ) -> None:
         self.source = source
         self.enumerator = enumerator
-        self._sent_back = sent_back
+        self._returned_splits = returned_splits
         self._journal = journal
         self.abandoned_readers = 0
         """Assignments of completed checkpoints that no reader committed, in this incarnation."""
@@ -68,13 +68,13 @@ class CommitCounter(Generic[SplitT]):
             self.enumerator.handle_reader_event(reader, event_type, value)
         reasons = {split.index: split.reason for split in commit.returned}
         read = (s.split_id for i, s in enumerate(part) if s is not None and i not in reasons)
-        if self._sent_back.attempts:
-            self._sent_back.forget(read)
+        if self._returned_splits.attempts:
+            self._returned_splits.forget(read)
         again = []
         for index, reason in sorted(reasons.items()):
             split = part[index]
             assert split is not None
-            if self._sent_back.judge(split.split_id, reason, commit.checkpoint):
+            if self._returned_splits.judge(split.split_id, reason, commit.checkpoint):
                 again.append(split)
         if reasons:
             given_up, reason = len(reasons) - len(again), next(iter(reasons.values()))
@@ -94,7 +94,7 @@ class CommitCounter(Generic[SplitT]):
     def needs_part(self, commit: ReaderCommit) -> bool:
         """True if counting `commit` takes the splits that its reader had."""
         figures = self.enumerator.wants_figures and not commit.abandoned
-        return bool(commit.returned or self._sent_back.attempts or figures)
+        return bool(commit.returned or self._returned_splits.attempts or figures)
 
     def gave_up(self, reader: int, ref: CheckpointRef, splits: int) -> None:
         """Spark completed `ref` without this reader's rows."""

@@ -21,7 +21,7 @@ from ...errors import ProtocolError
 from ..api import SplitEnumerator, SplitT
 from ..journal import Journal
 from ..source_api import EnumeratorSource
-from .returned_splits import SentBackSplits
+from .returned_splits import ReturnedSplits
 
 
 def orders_contained(store: StateStore, lineage: StateStore | None, restored: int) -> int:
@@ -59,12 +59,12 @@ class AppliedOrders:
         self,
         source: EnumeratorSource[Any, Any],
         enumerator: SplitEnumerator[Any, Any],
-        sent_back: SentBackSplits,
+        returned_splits: ReturnedSplits,
         journal: Journal,
     ) -> None:
         self._source = source
         self._enumerator = enumerator
-        self._sent_back = sent_back
+        self._returned_splits = returned_splits
         self._journal = journal
         self._waiting: list[Order] = []
         self._written = self._handed_out = 0
@@ -108,7 +108,7 @@ class AppliedOrders:
                 "Use the source that created this state.",
             )
         splits = order_splits(order, self._source)
-        self._sent_back.release(order.released)
+        self._returned_splits.release(order.released)
         if splits and order.reads_again:
             self._enumerator.requeue_splits(splits)
         elif splits and order.action == "forget":

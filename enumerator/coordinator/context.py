@@ -20,7 +20,7 @@ from ...errors import ProtocolError
 from ..api import SplitEnumeratorContext, SplitT
 from ..journal import Journal
 from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent
-from .returned_splits import SentBackSplits
+from .returned_splits import ReturnedSplits
 from .threads import Threads
 
 ResultT = TypeVar("ResultT")
@@ -71,7 +71,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         threads: Threads,
         readers: Readers,
         bounded: bool,
-        sent_back: SentBackSplits,
+        returned_splits: ReturnedSplits,
         store: StateStore | None = None,
     ) -> None:
         self._flight = flight
@@ -79,7 +79,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self._threads = threads
         self._readers = readers
         self._bounded = bounded
-        self._sent_back = sent_back
+        self._returned_splits = returned_splits
         self._store = store
         self._no_more: set[int] = set()
 
@@ -106,7 +106,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @property
     @override
     def awaits_readers(self) -> bool:
-        return bool(self._flight.cut_records or self._flight.open.readers)
+        return bool(self._flight.cut_records or self._flight.open_record.readers)
 
     @override
     def request_parallelism(self, readers: int) -> int:
@@ -152,7 +152,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
 
     def _find_read(self, reader: int, split_id: str) -> tuple[CheckpointRef, int] | None:
         """The checkpoint, and the index in its part, that `reader` would resume from."""
-        for record in reversed([*self._flight.cut_records, self._flight.open]):
+        for record in reversed([*self._flight.cut_records, self._flight.open_record]):
             index = self._index_in(record, reader, split_id)
             if index is not None:
                 # The newest: what is in an older one goes on in it.
@@ -190,7 +190,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @override
     def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
         for split_id, reason in reasons.items():
-            self._sent_back.give_up(split_id, reason, self._flight.newest.checkpoint)
+            self._returned_splits.give_up(split_id, reason, self._flight.newest.checkpoint)
         self.request_planning()
 
     @override

@@ -253,7 +253,7 @@ class Coordinator(Generic[SplitT, StateT]):
     ) -> None:
         """Start the enumerator, then hand it what was sent and said before. Under the lock."""
         if start.newest != NO_CHECKPOINT:
-            opened.upkeep.restored(restored, start.newest, opened.flight.complete, there)
+            opened.upkeep.restored(restored, start.newest, opened.flight.latest_completed, there)
         opened.enumerator.start()
         opened.readers.start()
         for name, events in restored.waiting.items():
@@ -263,5 +263,5 @@ class Coordinator(Generic[SplitT, StateT]):
             opened.adopt(start.savepoint, restored.counted)
         if opened.cleaning is not None:
             # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
-            opened.cleaning.completed(opened.flight.complete)
+            opened.cleaning.completed(opened.flight.latest_completed)
             opened.cleaning.start()

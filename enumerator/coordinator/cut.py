@@ -24,7 +24,7 @@ from .applied_orders import AppliedOrders
 from .batch_sizing import BatchSizing
 from .in_flight import CheckpointRecord, CheckpointsInFlight
 from .restore import RestoredState
-from .returned_splits import SentBackSplits
+from .returned_splits import ReturnedSplits
 
 
 class CheckpointCutter(Generic[SplitT, StateT]):
@@ -35,14 +35,14 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         flight: CheckpointsInFlight,
         source: EnumeratorSource[SplitT, StateT],
         enumerator: SplitEnumerator[SplitT, StateT],
-        sent_back: SentBackSplits,
+        returned_splits: ReturnedSplits,
         orders: AppliedOrders,
         sizing: BatchSizing,
     ) -> None:
         self._flight = flight
         self._source = source
         self._enumerator = enumerator
-        self._sent_back = sent_back
+        self._returned_splits = returned_splits
         self._orders = orders
         self._sizing = sizing
         self._split_schema = source.split_serializer.serialize([]).schema
@@ -56,7 +56,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         if savepoint.state is not None and self._source.snapshots_are_changes:
             self._carried += self._source.state_serializer.serialize_all(savepoint.state)
             self._attachments = savepoint.attachments
-        self._sent_back.carry(savepoint.quarantined)
+        self._returned_splits.list_again(savepoint.quarantined)
 
     def cut(self, created: int) -> CheckpointRecord:
         """Everything sent since the cut before becomes a checkpoint. Under the lock.
@@ -70,7 +70,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         attachments = [*self._attachments, *self._source.attachments_of(snapshot)]
         self._attachments = ()
         rows, self._carried = [*self._carried, *state], []
-        record = self._flight.open
+        record = self._flight.open_record
         assigned = [(r, batch) for r in record.readers for batch in record.splits(r)]
         header = self._header(ref, parent, record).model_copy(
             update={
@@ -103,8 +103,8 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             created=0,
             assigned_splits=0,
             state_rows=0,
-            attempts=dict(self._sent_back.attempts),
-            quarantined=list(self._sent_back.take_new()),
+            attempts=dict(self._returned_splits.attempts),
+            quarantined=list(self._returned_splits.take_new()),
             continuations={n: c for n, r in parts.items() if (c := record.continuations(r))},
             events={n: events for n, r in parts.items() if (events := record.events(r))},
             waiting={
@@ -114,7 +114,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             cursors=dict(self._enumerator.cursors()),
             batch_duration=self._sizing.to_json(),
             orders=self._orders.take(),
-            released=list(self._sent_back.take_released()),
+            released=list(self._returned_splits.take_released()),
         )
 
     def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
@@ -130,8 +130,8 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             if self._source.snapshots_are_changes:
                 self._carried = [*record.checkpoint.state, *self._carried]
                 self._attachments = [*header.attachments, *self._attachments]
-            self._sent_back.carry(header.quarantined)
-            self._sent_back.carry_released(header.released)
+            self._returned_splits.list_again(header.quarantined)
+            self._returned_splits.list_released_again(header.released)
             self._enumerator.notify_checkpoint_aborted(header.checkpoint)
         self._orders.aborted()
         return aborted

@@ -161,7 +161,7 @@ class CheckpointsInFlight:
     def __init__(self, complete: CheckpointIdentity, epoch: int, limits: BatchLimits) -> None:
         """`complete`: Spark has read this checkpoint and all before it."""
         self.epoch = epoch
-        self.complete_identity = complete
+        self.latest_completed_identity = complete
         self._limits = limits
         self._last_id = complete.ref.checkpoint
         self._records = [CheckpointRecord(BatchBudget(limits))]
@@ -174,7 +174,7 @@ class CheckpointsInFlight:
     # Views ----------------------------------------------------------------------------------
 
     @property
-    def open(self) -> CheckpointRecord:
+    def open_record(self) -> CheckpointRecord:
         """What is sent now belongs to it."""
         return self._records[-1]
 
@@ -198,16 +198,16 @@ class CheckpointsInFlight:
         return self.at(Stage.CUT, Stage.PUBLISHED)
 
     @property
-    def complete(self) -> CheckpointRef:
+    def latest_completed(self) -> CheckpointRef:
         """Spark has read this checkpoint and all before it."""
-        return self.complete_identity.ref
+        return self.latest_completed_identity.ref
 
     @property
     def parent(self) -> CheckpointIdentity:
         """What the next cut is a delta on."""
         record = self.find(self.newest)
         if record is None:
-            return self.complete_identity
+            return self.latest_completed_identity
         assert record.checkpoint is not None
         return record.checkpoint.identity
 
@@ -215,7 +215,7 @@ class CheckpointsInFlight:
     def newest(self) -> CheckpointRef:
         """The name of the parent of the next cut."""
         refs = [record.ref for record in self.cut_records if record.ref is not None]
-        return max([self.complete, *refs])
+        return max([self.latest_completed, *refs])
 
     def find(self, ref: CheckpointRef) -> CheckpointRecord | None:
         """The record of `ref`, while it is in flight."""
@@ -230,7 +230,7 @@ class CheckpointsInFlight:
 
     def send(self, reader: int, event: Event) -> None:
         """Add a frozen event to the stream of `reader`."""
-        self.open.sent.setdefault(reader, []).append(event)
+        self.open_record.sent.setdefault(reader, []).append(event)
 
     def held_under(self, reader: int, record: CheckpointRecord) -> CheckpointRecord | None:
         """Why `reader` may not have its part of `record` yet; None once that is released.
@@ -301,7 +301,7 @@ class CheckpointsInFlight:
 
         Events of readers without a part in it stay in the open one: they cause no task.
         """
-        record = self.open
+        record = self.open_record
         waiting = {r: events for r, events in record.sent.items() if not record.has_part(r)}
         for reader in waiting:
             del record.sent[reader]
@@ -315,7 +315,7 @@ class CheckpointsInFlight:
         Raises:
             ProtocolError: `start` is neither complete nor handed out.
         """
-        if start == self.complete:
+        if start == self.latest_completed:
             return False
         record = self.find(start)
         if record is None or record.stage is not Stage.HANDED_OUT:
@@ -323,13 +323,13 @@ class CheckpointsInFlight:
                 "Spark asks for what follows a checkpoint that is not the last one",
                 location,
                 str(start),
-                str(self.running.ref if self.running else self.complete),
+                str(self.running.ref if self.running else self.latest_completed),
                 "Restart the query; if it happens again, please report it.",
             )
         for known in self._records[: self._records.index(record) + 1]:
             known.stage = Stage.COMPLETE
         assert record.checkpoint is not None
-        self.complete_identity = record.checkpoint.identity
+        self.latest_completed_identity = record.checkpoint.identity
         return True
 
     def remove(self, ref: CheckpointRef) -> bool:
@@ -347,6 +347,6 @@ class CheckpointsInFlight:
             last = self._records[-2]
             assert record.stage < Stage.HANDED_OUT, "only what Spark does not know is taken back"
             self._records.remove(last)
-            self.open.take_over(last)
+            self.open_record.take_over(last)
             aborted.append(last)
         return aborted

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
 
 
-class SentBackSplits:
+class ReturnedSplits:
     """Counts attempts by split id. Its whole content goes into every checkpoint."""
 
     def __init__(
@@ -59,7 +59,7 @@ class SentBackSplits:
         for split_id in split_ids:
             self.attempts.pop(split_id, None)
 
-    def carry(self, quarantined: Sequence[QuarantinedSplit]) -> None:
+    def list_again(self, quarantined: Sequence[QuarantinedSplit]) -> None:
         """List these again: of a savepoint that the next cut makes its own, or of an abort."""
         self._new = [*quarantined, *self._new]
 
@@ -71,7 +71,7 @@ class SentBackSplits:
         self._new = [split for split in self._new if split.split_id not in ids]
         self._released += sorted(ids)
 
-    def carry_released(self, split_ids: Iterable[str]) -> None:
+    def list_released_again(self, split_ids: Iterable[str]) -> None:
         """List these again: of an abort."""
         self._released = [*split_ids, *self._released]
 

@@ -36,7 +36,7 @@ from .context import CoordinatorContext, Readers
 from .cut import CheckpointCutter
 from .in_flight import CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
 from .restore import RestoredState
-from .returned_splits import SentBackSplits
+from .returned_splits import ReturnedSplits
 from .savepoint import Adoption
 from .source_cleanup import Cleaning
 from .upkeep import Upkeep
@@ -57,7 +57,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         self.source, self.settings = source, settings
         self.threads, self.clock = threads, parts.clock
         self.store, self.history, self.flight = directory.store, directory.history, flight
-        self.sent_back = SentBackSplits(
+        self.returned_splits = ReturnedSplits(
             settings.max_split_attempts, restored.attempts, restored.quarantined
         )
         self.readers = Readers(settings.parallelism, settings.at_least_readers, self._announce)
@@ -67,29 +67,29 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             threads,
             self.readers,
             parts.bounded,
-            self.sent_back,
+            self.returned_splits,
             self.store,
         )
         self.enumerator: SplitEnumerator[SplitT, StateT] = source.create_enumerator(
             self.context, restored.state
         )
         self.enumerator.go_on_from(restored.cursors)
-        self.orders = AppliedOrders(source, self.enumerator, self.sent_back, threads.journal)
+        self.orders = AppliedOrders(source, self.enumerator, self.returned_splits, threads.journal)
         waiting = Orders(self.store).after(restored.orders)
         self.orders.begin(restored.orders, waiting)
         self.sizing = BatchSizing(settings, flight, restored.batch_duration)
         self.cutter = CheckpointCutter(
-            flight, source, self.enumerator, self.sent_back, self.orders, self.sizing
+            flight, source, self.enumerator, self.returned_splits, self.orders, self.sizing
         )
         self.acknowledgements = Acknowledgements(
             flight,
             CommitSearch(ReaderCommits(self.store), settings.commit_patience),
-            CommitCounter(source, self.enumerator, self.sent_back, threads.journal),
+            CommitCounter(source, self.enumerator, self.returned_splits, threads.journal),
             self.sizing,
             threads,
         )
         self.cleaning = self._cleaning(parts, directory, restored.orders, waiting)
-        self.upkeep = Upkeep(parts, directory, self.enumerator, self.sent_back, self.cleaning)
+        self.upkeep = Upkeep(parts, directory, self.enumerator, self.returned_splits, self.cleaning)
         self._lock = threads.lock
         self.heartbeat = Heartbeat(self.store, flight.epoch, parts.clock)
         self._may_cut_ahead = True
@@ -145,7 +145,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         with self._lock:
             self.threads.raise_failure()
             running = self.flight.running
-            if running is not None and start == self.flight.complete:
+            if running is not None and start == self.flight.latest_completed:
                 return _name(running)
             is_news = self.flight.advance(start, self.store.location)
             self._may_cut_ahead = not unlimited
@@ -193,7 +193,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self._was_idle = not self._has_news
             if self._was_idle:
                 if unlimited:
-                    self.flight.open.budget.lift(self.settings.limits)
+                    self.flight.open_record.budget.lift(self.settings.limits)
                 self._await_upkeep()
                 return start
             record = self._cut()
@@ -208,11 +208,13 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         deadline = time.monotonic() + self.settings.discovery_timeout
         with self._lock:
             if unlimited:
-                self.flight.open.budget.lift(UNLIMITED, everything=True)
+                self.flight.open_record.budget.lift(UNLIMITED, everything=True)
             while not self.enumerator.has_discovered and self.threads.failure is None:
                 # Also so that discovery need not rest because too much is pending.
                 self._plan()
-                if not unlimited and (self.flight.open.readers or self.enumerator.wants_checkpoint):
+                if not unlimited and (
+                    self.flight.open_record.readers or self.enumerator.wants_checkpoint
+                ):
                     return
                 if not self._lock.wait(max(0.0, deadline - time.monotonic())):
                     raise WaitTimeoutError(
@@ -234,8 +236,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     @property
     def _has_news(self) -> bool:
-        parts = (self.enumerator, self.orders, self.sent_back)
-        return bool(self.flight.open.readers) or any(part.wants_checkpoint for part in parts)
+        parts = (self.enumerator, self.orders, self.returned_splits)
+        return bool(self.flight.open_record.readers) or any(part.wants_checkpoint for part in parts)
 
     def _await_upkeep(self) -> None:
         # Runs that end as soon as they can would never come to a base.
@@ -266,7 +268,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                 "epoch": self.flight.epoch,
                 **self.flight.held_counts(),
                 **self.sizing.report(),
-                "quarantinedSplits": self.sent_back.quarantined_total,
+                "quarantinedSplits": self.returned_splits.quarantined_total,
                 "abandonedReaders": self.acknowledgements.counter.abandoned_readers,
                 "abandonedSplits": self.acknowledgements.counter.abandoned_splits,
                 **({"unreadableState": list(damaged)} if damaged else {}),
@@ -292,7 +294,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         may_wait = max(1, self.settings.checkpoints_ahead)
         may_plan = self.sizing.may_plan and not self.orders.are_waiting
         if may_plan and len(self.flight.ahead) < may_wait:
-            budget = self.flight.open.budget
+            budget = self.flight.open_record.budget
             self.sizing.limit(budget)
             if not budget.is_full:
                 self.enumerator.plan_batch(budget)
@@ -372,8 +374,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             and not self.orders.are_waiting
             and self.flight.running is not None
             and len(self.flight.ahead) < self.settings.checkpoints_ahead
-            and bool(self.flight.open.readers)
-            and self.enumerator.is_decided(self.flight.open.budget)
+            and bool(self.flight.open_record.readers)
+            and self.enumerator.is_decided(self.flight.open_record.budget)
         )
 
     def _written(self, _: None, error: BaseException | None) -> None:

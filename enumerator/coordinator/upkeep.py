@@ -22,7 +22,7 @@ from ..api import SplitEnumerator
 from ..large_state import FrozenState
 from .components import CoordinatorParts, StateDirectory
 from .restore import RestoredState, base_of, folded_state
-from .returned_splits import SentBackSplits
+from .returned_splits import ReturnedSplits
 from .source_cleanup import Cleaning
 
 _ROWS_PER_BASE = 200_000
@@ -56,14 +56,14 @@ class Upkeep:
         parts: CoordinatorParts[Any, Any],
         directory: StateDirectory,
         enumerator: SplitEnumerator[Any, Any],
-        sent_back: SentBackSplits,
+        returned_splits: ReturnedSplits,
         cleaning: Cleaning[Any] | None = None,
     ) -> None:
         """`cleaning` says what it still needs of the state."""
         self._directory = directory
         self._source = parts.source
         self._enumerator = enumerator
-        self._sent_back = sent_back
+        self._returned_splits = returned_splits
         self._settings = parts.settings
         self._threads = parts.threads
         self._clock = parts.clock
@@ -75,7 +75,7 @@ class Upkeep:
         self._due: _Base | None = None
         """To be written now."""
         self._new_bases = False
-        self._let_go: CheckpointRef | None = None
+        self._prune_to: CheckpointRef | None = None
         self._is_busy = False
         self._retention = Retention(
             directory.store,
@@ -111,7 +111,7 @@ class Upkeep:
         # A run may end before a base that it has begun is written: nothing was deleted then.
         surplus = there - self._settings.retained_checkpoints
         if surplus > often and complete.checkpoint > 0:
-            self._let_go = complete
+            self._prune_to = complete
             self._was_overdue = surplus >= 2 * often
             self._go()
         if self._is_due:
@@ -129,7 +129,7 @@ class Upkeep:
         self._deltas += 1
         self._rows += header.state_rows + header.assigned_splits
         if self._is_due and not self._is_frozen and self._due is None:
-            quarantined = self._sent_back.quarantined_at_cut()
+            quarantined = self._returned_splits.quarantined_at_cut()
             cut.base = _Base(checkpoint, quarantined, self._enumerator.freeze_state())
             self._deltas = self._rows = 0
         self._ahead.append(cut)
@@ -152,7 +152,7 @@ class Upkeep:
         """Spark will never ask for `end` or before again."""
         if end.checkpoint > 0 and self._new_bases:
             self._new_bases = False
-            self._let_go = end
+            self._prune_to = end
             self._go()
 
     def look(self) -> None:
@@ -163,7 +163,7 @@ class Upkeep:
     @property
     def is_overdue(self) -> bool:
         """True if a base or a deletion was long overdue at the start, and is not done yet."""
-        return self._was_overdue and (self._due is not None or self._let_go is not None)
+        return self._was_overdue and (self._due is not None or self._prune_to is not None)
 
     @property
     def is_busy(self) -> bool:
@@ -195,17 +195,17 @@ class Upkeep:
 
     def _step(self) -> bool:
         with self._threads.lock:
-            due, let_go = self._due, self._let_go
+            due, prune_to = self._due, self._prune_to
         if due is not None:
             self._write(due)
             with self._threads.lock:
                 self._due = None
                 self._new_bases = True
                 self.bases_written += 1
-        elif let_go is not None:
-            self._prune(let_go)
+        elif prune_to is not None:
+            self._prune(prune_to)
             with self._threads.lock:
-                self._let_go = None
+                self._prune_to = None
         else:
             # Not while something is frozen: it would be written twice.
             did = not self._is_frozen and self._enumerator.improve_state(

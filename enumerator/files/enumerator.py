@@ -334,7 +334,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         if self.costs is not None:
             self.costs.end_batch()
-        self._discovery.notify_complete(checkpoint_id)
+        self._discovery.notify_checkpoint_complete(checkpoint_id)
         self._pace.completed(checkpoint_id)
 
     @override

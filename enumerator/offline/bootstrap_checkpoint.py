@@ -32,7 +32,7 @@ from ..coordinator.acknowledgements import CommitCounter
 from ..coordinator.context import CoordinatorContext, Readers
 from ..coordinator.in_flight import CheckpointsInFlight, CustomEvent
 from ..coordinator.restore import RestoredState, restore
-from ..coordinator.returned_splits import SentBackSplits
+from ..coordinator.returned_splits import ReturnedSplits
 from ..coordinator.savepoint import Adoption
 from ..coordinator.threads import AsyncCalls, Threads
 from ..settings import StartingState
@@ -48,7 +48,7 @@ class OfflineState(Generic[SplitT, StateT]):
 
     source: EnumeratorSource[SplitT, StateT]
     enumerator: SplitEnumerator[SplitT, StateT]
-    sent_back: SentBackSplits
+    returned_splits: ReturnedSplits
     flight: CheckpointsInFlight
     counter: CommitCounter[SplitT]
 
@@ -61,13 +61,18 @@ def offline_state(
     flight = CheckpointsInFlight(NO_IDENTITY, 0, UNLIMITED)
     readers = Readers(None, 1, lambda _: None)
     # Whether it was tried often enough is for the query to say, which has the option.
-    sent_back = SentBackSplits(sys.maxsize, restored.attempts, restored.quarantined)
+    returned_splits = ReturnedSplits(sys.maxsize, restored.attempts, restored.quarantined)
     context: CoordinatorContext[SplitT] = CoordinatorContext(
-        flight, source.split_serializer, threads, readers, bounded=True, sent_back=sent_back
+        flight,
+        source.split_serializer,
+        threads,
+        readers,
+        bounded=True,
+        returned_splits=returned_splits,
     )
     enumerator = source.create_enumerator(context, restored.state)
-    counter = CommitCounter(source, enumerator, sent_back, threads.journal)
-    state = OfflineState(source, enumerator, sent_back, flight, counter)
+    counter = CommitCounter(source, enumerator, returned_splits, threads.journal)
+    state = OfflineState(source, enumerator, returned_splits, flight, counter)
     for name, events in restored.waiting.items():
         _send(state, int(name), events)
     return state
@@ -136,9 +141,12 @@ def publish_bootstrap(
         created=created,
         assigned_splits=0,
         state_rows=rows_of(written.rows),
-        attempts=dict(state.sent_back.attempts),
-        quarantined=list(state.sent_back.quarantined_at_cut()),
-        waiting={str(r): state.flight.open.events(r) for r in sorted(state.flight.open.sent)},
+        attempts=dict(state.returned_splits.attempts),
+        quarantined=list(state.returned_splits.quarantined_at_cut()),
+        waiting={
+            str(r): state.flight.open_record.events(r)
+            for r in sorted(state.flight.open_record.sent)
+        },
         attachments=list(written.attachments),
     )
     split_schema = source.split_serializer.serialize([]).schema

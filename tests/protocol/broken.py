@@ -167,7 +167,7 @@ class OrphanGoesOn(Coordinator[Any, Any]):
             for ref in self.history.checkpoints():
                 if self.history.load(ref).header.parent == complete:
                     opened = super()._open(ref)
-                    opened.flight.complete_identity = self.history.load(complete).identity
+                    opened.flight.latest_completed_identity = self.history.load(complete).identity
                     # The rows have to show it, not a commit that never comes.
                     opened.flight.remove(ref)
                     return opened
@@ -240,7 +240,7 @@ class CutOmitsHeldEvents(Planted):
 
 class _OmitsWhatIsHeld(CheckpointCutter[Any, Any]):
     def cut(self, created: int) -> CheckpointRecord:
-        record = self._flight.open
+        record = self._flight.open_record
         for reader in list(record.sent):
             if self._flight.held_under(reader, record) is not None:
                 del record.sent[reader]
@@ -256,14 +256,14 @@ class CutTakesHeldEventsTwice(Planted):
 
 class _TakesTwice(CheckpointCutter[Any, Any]):
     def cut(self, created: int) -> CheckpointRecord:
-        before = self._flight.open
+        before = self._flight.open_record
         held = {
             reader: list(events)
             for reader, events in before.sent.items()
             if self._flight.held_under(reader, before) is not None
         }
         record = super().cut(created)
-        self._flight.open.sent.update(held)
+        self._flight.open_record.sent.update(held)
         return record
 
 
@@ -277,7 +277,7 @@ class RecordsNotRotated(Planted):
 class _NeverRotates(CheckpointsInFlight):
     def cut(self, checkpoint: Checkpoint) -> CheckpointRecord:
         record = super().cut(checkpoint)
-        self.open.sent = {reader: list(events) for reader, events in record.sent.items()}
+        self.open_record.sent = {reader: list(events) for reader, events in record.sent.items()}
         return record
 
 
@@ -310,7 +310,7 @@ class AbortForgotten(Planted):
 class _ForgetsAborts(CheckpointsInFlight):
     def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
         aborted = super().abort(ref)
-        self.open.sent.clear()
+        self.open_record.sent.clear()
         return aborted
 
 
@@ -368,8 +368,10 @@ class EventsWithoutTask(Planted):
 class _Careless(CheckpointsInFlight):
     def cut(self, checkpoint: Checkpoint) -> CheckpointRecord:
         record = super().cut(checkpoint)
-        checkpoint.header.events.update({str(r): self.open.events(r) for r in self.open.sent})
-        self.open.sent = {}
+        checkpoint.header.events.update(
+            {str(r): self.open_record.events(r) for r in self.open_record.sent}
+        )
+        self.open_record.sent = {}
         return record
 
 

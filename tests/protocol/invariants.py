@@ -84,7 +84,11 @@ class Invariants(Query):
         flight = opened(coordinator).flight
         serializer = FileSplitSerializer()
         splits = list(self.enumerator.inner.ledger.pending)
-        batches = [batch for reader in flight.open.sent for batch in flight.open.splits(reader)]
+        batches = [
+            batch
+            for reader in flight.open_record.sent
+            for batch in flight.open_record.splits(reader)
+        ]
         for batch in batches:
             splits.extend(serializer.deserialize(1, batch))
         ranges = [

@@ -210,7 +210,10 @@ class Harness:
 
     def inbox(self) -> dict[int, list[int]]:
         """Sent to readers since the last cut, held or not."""
-        read, record = self.source.split_serializer.read, opened(self.coordinator).flight.open
+        read, record = (
+            self.source.split_serializer.read,
+            opened(self.coordinator).flight.open_record,
+        )
         return {
             reader: [split.value for batch in record.splits(reader) for split in read(1, batch)]
             for reader in record.readers
@@ -218,7 +221,7 @@ class Harness:
 
     def events(self) -> dict[int, list[Any]]:
         """Custom events sent to readers since the last cut, held or not."""
-        record = opened(self.coordinator).flight.open
+        record = opened(self.coordinator).flight.open_record
         return {reader: record.events(reader) for reader in sorted(record.sent)}
 
     def abandoned(self) -> list[tuple[int, list[int]]]:

@@ -224,7 +224,7 @@ class Query(RuleBasedStateMachine):
         coordinator = self.coordinator
         coordinator._open(start)
         if unlimited:
-            opened(coordinator).flight.open.budget.lift(BatchLimits())
+            opened(coordinator).flight.open_record.budget.lift(BatchLimits())
         self._await_discovery(self.run)
         ahead, operations = opened(coordinator).flight.ahead, self.run.store.operations
         is_durable = ahead and ahead[0].stage is Stage.PUBLISHED
@@ -344,7 +344,7 @@ class Query(RuleBasedStateMachine):
 
     def _drain(self, run: Incarnation, spark: Spark) -> None:
         run.coordinator._open(spark.start)
-        opened(run.coordinator).flight.open.budget.lift(BatchLimits())
+        opened(run.coordinator).flight.open_record.budget.lift(BatchLimits())
         self._await_discovery(run)
         # A pass comes in portions; what landed last may have to wait for the one after.
         quiet, rounds_of_two_passes = 0, 4 + len(self.world.files) // 4

@@ -262,15 +262,15 @@ class Simulation(Invariants):
             assert isinstance(old._threads.failure, SluiceError)
         elif deed == "prune":
             self.zombie.discover()
-            old.commit(opened(old).flight.complete)
+            old.commit(opened(old).flight.latest_completed)
             self.zombie.discover()
             return
         else:
             flight = opened(old).flight
             # What it made before it was superseded it may still hand out.
-            known = {flight.complete, *(record.ref for record in flight.cut_records)}
+            known = {flight.latest_completed, *(record.ref for record in flight.cut_records)}
             try:
-                returned = old.latest(flight.complete)
+                returned = old.latest(flight.latest_completed)
             except FencedError as error:
                 message = str(error)
                 assert f"epoch {old.epoch} (this query)" in message

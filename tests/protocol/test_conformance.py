@@ -44,7 +44,7 @@ def test_a_checkpoint_holds_the_state_of_its_cut(query):
     """completedCheckpointFuture, testTakeCheckpoint."""
     query.start()
     query.enumerator.pending[:] = [11, 22, 33, 44]
-    opened(query.coordinator).flight.open.budget = _budget_for(2)
+    opened(query.coordinator).flight.open_record.budget = _budget_for(2)
     end = query.coordinator.latest(NO_CHECKPOINT)
     checkpoint = query.coordinator.history.load(end)
     (state,) = checkpoint.state
@@ -144,7 +144,7 @@ def test_a_reader_event_reaches_the_enumerator_as_it_was_sent(query):
 def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(query):
     """testCheckpointCoordinatorAndRestore."""
     query.start()
-    opened(query.coordinator).flight.open.budget = _budget_for(2)
+    opened(query.coordinator).flight.open_record.budget = _budget_for(2)
     end = cut(query, 0, 1, 2, 3, 4, 5)
     query.restart()
     query.start(end)
@@ -156,7 +156,7 @@ def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(q
 def test_a_restart_takes_back_what_the_named_checkpoint_did_not_assign(query):
     """testSubtaskFailedAndRevertUncompletedAssignments, as a query restart."""
     query.start()
-    opened(query.coordinator).flight.open.budget = _budget_for(2)
+    opened(query.coordinator).flight.open_record.budget = _budget_for(2)
     first = cut(query, 0, 1, 2, 3)
     second = query.coordinator.latest(first)
     assert query.assigned(second) == {0: [2], 1: [3]}
@@ -295,7 +295,7 @@ def test_a_snapshot_or_a_publication_that_fails_is_the_failure_of_that_checkpoin
 def test_a_savepoint_restores_the_coordinator(query):
     """testSavepointRestoresCoordinator."""
     query.start()
-    opened(query.coordinator).flight.open.budget = _budget_for(1)
+    opened(query.coordinator).flight.open_record.budget = _budget_for(1)
     end = cut(query, 1, 2, 3)
     query.acknowledge_all(end)
     other = Harness(state=MemoryStateStore("other"))

@@ -92,7 +92,7 @@ class Fork:
                 "assigned_and_pending_again": len(enumerator.came_back),
                 "left_out_splits": len(everything.ledger.pending) - len(pending),
                 "left_out_files": len(enumerator.ledger.seen) - len(everything.ledger.seen),
-                "quarantined_splits": state.sent_back.quarantined_total,
+                "quarantined_splits": state.returned_splits.quarantined_total,
                 "abandoned_splits": state.counter.abandoned_splits,
             },
             "pending": sample,

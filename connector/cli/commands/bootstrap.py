@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..arguments import ContinueQuery, Json, Looking, New, SourceName, StorageOptions, Yes, command
+from ..arguments import (
+    ContinueQuery,
+    Json,
+    New,
+    SourceName,
+    StorageOptions,
+    ViewArguments,
+    Yes,
+    command,
+)
 from ..output import plainly, print_json, print_pairs, print_table
 from ..state_argument import parsed_storage_options
 
@@ -93,7 +102,7 @@ class _Import:
 
 
 def fork(
-    given: Looking,
+    given: ViewArguments,
     new: New,
     at: Annotated[str, typer.Option("--at", help="A checkpoint: 42, or 42-3 of epoch 3.")] = "",
     at_time: Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..arguments import Force, Looking, Yes, command
+from ..arguments import Force, ViewArguments, Yes, command
 from ..output import plainly, print_json, print_pairs
 
 
@@ -19,7 +19,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def compact(
-    given: Looking,
+    given: ViewArguments,
     retain: Annotated[
         int,
         typer.Option(min=100, help="Checkpoints to keep: the query's minCheckpointsToRetain."),

@@ -74,7 +74,7 @@ class CompactPlan:
             "checkpoint": self.newest.checkpoint,
             "epoch": self.newest.epoch,
             "retain": self.retained,
-            "let_go_at_most": max(0, self.checkpoints - self.retained - 1),
+            "deletes_at_most": max(0, self.checkpoints - self.retained - 1),
             "written": False,
             "before": sizes(self.store),
         }
@@ -168,7 +168,7 @@ def compact_lines(told: dict[str, Any]) -> list[tuple[str, str]]:
         (
             "retained",
             (
-                f"{told['retain']:,} checkpoints before it; at most {told['let_go_at_most']:,} "
+                f"{told['retain']:,} checkpoints before it; at most {told['deletes_at_most']:,} "
                 "older ones are deleted"
             ),
         ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..arguments import Looking, Ordering, command
+from ..arguments import OrderArguments, ViewArguments, command
 from ..output import plainly, print_json_rows, print_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 def requeue(
-    given: Ordering,
+    given: OrderArguments,
     quarantined: Quarantined = False,
     in_state: Annotated[
         str, typer.Option("--in-state", "--state", help="Only files in this state: read, ...")
@@ -63,7 +63,7 @@ def requeue(
 ) -> None:
     """Read files again when the query starts: the quarantined ones, or those that match."""
     from ..reprocess.known_files import in_event_time
-    from ..reprocess.reprocess_log import Asked, carry_out
+    from ..reprocess.reprocess_log import Asked, submit_order
     from ..reprocess.reprocess_plan import requeued
 
     with plainly():
@@ -85,11 +85,11 @@ def requeue(
             given.as_json,
             in_range is not None,
         )
-        carry_out(given.opened(), given.storage_options, choose, said)
+        submit_order(given.opened(), given.storage_options, choose, said)
 
 
 def rewind(
-    given: Ordering,
+    given: OrderArguments,
     to: Annotated[str, typer.Option("--to", help="A checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
         str, typer.Option("--to-time", help="The newest checkpoint that was cut by then, ISO 8601.")
@@ -97,7 +97,7 @@ def rewind(
     skip_missing: SkipMissing = False,
 ) -> None:
     """Read everything again that was read after a checkpoint, when the query starts."""
-    from ..reprocess.reprocess_log import Asked, carry_out
+    from ..reprocess.reprocess_log import Asked, submit_order
     from ..reprocess.reprocess_plan import rewound
 
     def choose(view: StateView) -> Chosen:
@@ -107,12 +107,12 @@ def rewind(
         "rewind", given.matching, given.reason, skip_missing, given.yes, given.force, given.as_json
     )
     with plainly():
-        carry_out(given.opened(), given.storage_options, choose, said)
+        submit_order(given.opened(), given.storage_options, choose, said)
 
 
-def forget(given: Ordering, quarantined: Quarantined = False) -> None:
+def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
     """Discard pending or quarantined files: they count as seen and are not read."""
-    from ..reprocess.reprocess_log import Asked, carry_out
+    from ..reprocess.reprocess_log import Asked, submit_order
     from ..reprocess.reprocess_plan import forgotten
 
     def choose(view: StateView) -> Chosen:
@@ -122,12 +122,12 @@ def forget(given: Ordering, quarantined: Quarantined = False) -> None:
         "forget", given.matching, given.reason, False, given.yes, given.force, given.as_json
     )
     with plainly():
-        carry_out(given.opened(), given.storage_options, choose, said)
+        submit_order(given.opened(), given.storage_options, choose, said)
 
 
-def waive(given: Ordering) -> None:
+def waive(given: OrderArguments) -> None:
     """Give up what the batch in flight cannot read because files were deleted or replaced."""
-    from ..reprocess.reprocess_log import Asked, carry_out
+    from ..reprocess.reprocess_log import Asked, submit_order
     from ..reprocess.reprocess_plan import waived
     from ..spark_offset_log import under_way_in_spark
     from ..state_argument import parsed_storage_options
@@ -142,10 +142,10 @@ def waive(given: Ordering) -> None:
         def choose(view: StateView) -> Chosen:
             return waived(view, given.matching, under_way_in_spark(store, options), options)
 
-        carry_out(store, given.storage_options, choose, said)
+        submit_order(store, given.storage_options, choose, said)
 
 
-def orders(given: Looking) -> None:
+def orders(given: ViewArguments) -> None:
     """What requeue, rewind, forget and waive have ordered: who, when, why, and if it is done."""
     with plainly():
         from ..reprocess.reprocess_log import recorded_orders

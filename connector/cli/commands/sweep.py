@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..arguments import Looking, Yes, command
+from ..arguments import ViewArguments, Yes, command
 from ..output import plainly, print_json, print_pairs
 
 _SHOWN = 20
@@ -18,7 +18,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def sweep(
-    given: Looking,
+    given: ViewArguments,
     land_at: Annotated[
         str, typer.Argument(metavar="LAND_AT", help="The query's landAt, or its badRecordsPath.")
     ],

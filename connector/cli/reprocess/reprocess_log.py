@@ -82,7 +82,7 @@ class Asked:
     """True: every range that is chosen is shown, and not only the first."""
 
 
-def carry_out(
+def submit_order(
     store: StateStore, storage_options: str, choose: Callable[[StateView], Chosen], asked: Asked
 ) -> None:
     """Show what is chosen; with `--yes` write the order, unless a query is at work.

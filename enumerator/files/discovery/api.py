@@ -125,7 +125,7 @@ class Discovery(Protocol):
         """The checkpoint is taken back: a later one will hold what it held."""
         return
 
-    def notify_complete(self, checkpoint_id: int) -> None:
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is durable, and Spark has completed it and all before it."""
         return
 

@@ -49,7 +49,7 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
         schema = pa.schema(list(without_nulls(pa.struct(list(schema)))))
     else:
         schema = pa.schema([field for field in schema if not pa.types.is_null(field.type)])
-    schema = completed(schema, options)
+    schema = with_reader_columns(schema, options)
     if not len(schema):
         raise OptionError(
             "no schema was passed, and the files have no record to infer it from",
@@ -60,7 +60,9 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     return schema
 
 
-def completed(schema: pa.Schema, options: ReaderOptions, *, has_grown: bool = False) -> pa.Schema:
+def with_reader_columns(
+    schema: pa.Schema, options: ReaderOptions, *, has_grown: bool = False
+) -> pa.Schema:
     """`schema` with the hinted types, and with the columns that the reader makes.
 
     With `has_grown` it had them before, and may be more by now.

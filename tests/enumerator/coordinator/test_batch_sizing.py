@@ -152,7 +152,7 @@ def test_without_a_target_nothing_is_learned_and_nothing_is_written():
     query.coordinator.latest(ref)
     assert query.coordinator.history.load(ref).header.batch_duration == {}
     assert "batchDuration" not in query.coordinator.report()
-    assert opened(query.coordinator).flight.open.budget.work_limit is None
+    assert opened(query.coordinator).flight.open_record.budget.work_limit is None
 
 
 def test_a_split_is_taken_if_that_comes_nearer_to_the_target():

@@ -126,7 +126,7 @@ def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
         opened(coordinator).context.request_planning()
     wait_until(lambda: not opened(coordinator).enumerator.pending)
     assert opened(coordinator).enumerator.pending == []
-    assert opened(coordinator).flight.open.readers == [0]
+    assert opened(coordinator).flight.open_record.readers == [0]
     coordinator.close()
     assert not any(
         thread.name == "sluice-background" and not thread.daemon for thread in threading.enumerate()

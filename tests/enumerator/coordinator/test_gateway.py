@@ -72,7 +72,7 @@ class Readers:
         """What the reader may have by now, in order."""
         return [
             event
-            for record in [*self.flight.cut_records, self.flight.open]
+            for record in [*self.flight.cut_records, self.flight.open_record]
             if self.flight.held_under(reader, record) is None
             for event in record.events(reader)
         ]
@@ -98,7 +98,7 @@ def test_an_event_sent_after_a_cut_is_held_under_that_checkpoint(one):
     one.send("e")
     assert one.delivered() == []
     ((record, reader),) = one.flight.held()
-    assert (record, reader) == (one.flight.open, 0)
+    assert (record, reader) == (one.flight.open_record, 0)
     assert one.flight.held_under(0, record).ref.checkpoint == 1
 
 
@@ -243,8 +243,8 @@ def test_assignments_add_up_in_order(one):
     one.flight.send(0, numbered(1, 0))
     one.flight.send(1, numbered(2, 1))
     one.flight.send(0, numbered(1, 6))
-    assert splits_of(one.flight.open, 0) == ["0", "6"]
-    assert splits_of(one.flight.open, 1) == ["1", "2"]
+    assert splits_of(one.flight.open_record, 0) == ["0", "6"]
+    assert splits_of(one.flight.open_record, 1) == ["1", "2"]
 
 
 def test_a_checkpoint_takes_what_was_sent_before_it_and_nothing_else(one):
@@ -252,7 +252,7 @@ def test_a_checkpoint_takes_what_was_sent_before_it_and_nothing_else(one):
     one.cut(123)
     one.flight.send(0, numbered(1, 5))
     assert splits_of(one.flight.cut_records[0], 0) == ["1"]
-    assert splits_of(one.flight.open, 0) == ["5"]
+    assert splits_of(one.flight.open_record, 0) == ["5"]
 
 
 def test_completion_completes_that_checkpoint_and_all_before_it(one):
@@ -276,25 +276,25 @@ def test_an_abort_takes_back_that_checkpoint_and_all_after_it_newest_first(one):
     aborted = [record.ref.checkpoint for record in one.flight.abort(second)]
     assert aborted == [3, 2]
     assert [record.ref for record in one.flight.cut_records] == [first]
-    assert splits_of(one.flight.open, 0) == ["20", "1", "30", "1", "40"]
+    assert splits_of(one.flight.open_record, 0) == ["20", "1", "30", "1", "40"]
 
 
 def test_what_an_aborted_checkpoint_took_of_the_limits_is_taken_of_the_next_one():
     flight = CheckpointsInFlight(NO_IDENTITY, 1, BatchLimits(files=2))
     readers = Readers()
     readers.flight = flight
-    flight.open.budget.take("a", 1)
+    flight.open_record.budget.take("a", 1)
     readers.cut(1)
-    flight.open.budget.take("b", 1)
+    flight.open_record.budget.take("b", 1)
     readers.abort(1)
-    assert (flight.open.budget.files, flight.open.budget.is_full) == (2, True)
+    assert (flight.open_record.budget.files, flight.open_record.budget.is_full) == (2, True)
 
 
 def test_an_event_for_a_reader_without_a_part_waits_for_the_next_cut(one):
     one.send("e", reader=4)
     one.cut(1)
     assert one.flight.cut_records[0].readers == [0]
-    assert one.flight.open.events(4) == ["e"]
+    assert one.flight.open_record.events(4) == ["e"]
 
 
 class GatewayMachine(RuleBasedStateMachine):

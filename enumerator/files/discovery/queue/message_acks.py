@@ -115,7 +115,7 @@ class MessageAcks:
             for entry in self._held.values():
                 entry.checkpoints.discard(checkpoint_id)
 
-    def complete(self, checkpoint_id: int) -> None:
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
         """The checkpoint and all before it are complete."""
         with self._lock:
             for known_at in sorted(at for at in self._known_at if at <= checkpoint_id):

@@ -227,8 +227,8 @@ class NotificationDiscovery(Discovery):
         self._acks.aborted(checkpoint_id)
 
     @override
-    def notify_complete(self, checkpoint_id: int) -> None:
-        self._acks.complete(checkpoint_id)
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._acks.checkpoint_completed(checkpoint_id)
 
     @override
     def report(self) -> Mapping[str, Any]:

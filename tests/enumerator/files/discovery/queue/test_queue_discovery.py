@@ -84,7 +84,7 @@ class Stream:
 
     def checkpoint(self, identity):
         self.discovery.notify_cut(identity, self.ledger)
-        self.discovery.notify_complete(identity)
+        self.discovery.notify_checkpoint_complete(identity)
 
     def receive_all(self, count):
         """Wait until so many messages have been received, without a pass."""
@@ -211,17 +211,17 @@ def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(
     both = event(record(bucket, "in/a"), record(bucket, "in/b"))
     sqs.send_message(QueueUrl=queue, MessageBody=both)
     assert sorted(stream.found_within(count=2)) == ["in/a", "in/b"]
-    stream.discovery.notify_complete(1)
+    stream.discovery.notify_checkpoint_complete(1)
     assert stream.figures["held"] == 1, "the first checkpoint was cut before they were found"
     stream.discovery.notify_cut(2, stream.ledger)
     sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/c")))
     stream.found_within()
     assert stream.figures["held"] == 2
     stream.discovery.notify_aborted(2)
-    stream.discovery.notify_complete(2)
+    stream.discovery.notify_checkpoint_complete(2)
     assert stream.figures["held"] == 2, "a checkpoint that was taken back holds nothing"
     stream.discovery.notify_cut(3, stream.ledger)
-    stream.discovery.notify_complete(3)
+    stream.discovery.notify_checkpoint_complete(3)
     stream.until(held=0, deleted=2)
     assert _left(sqs, queue) == (0, 0)
 
@@ -267,7 +267,7 @@ def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_comp
     assert list(passing) == []
     stream.discovery.notify_entered()
     assert stream.figures["held"] == 1
-    stream.discovery.notify_complete(1)
+    stream.discovery.notify_checkpoint_complete(1)
     stream.until(held=0, deleted=1)
 
 
@@ -383,7 +383,7 @@ def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_mess
     assert len(first) == 4
     # The checkpoint that holds the others does not hold the one that was refused.
     stream.discovery.notify_cut(1, stream.ledger)
-    stream.discovery.notify_complete(1)
+    stream.discovery.notify_checkpoint_complete(1)
     stream.until_deleted(4)
     assert stream.figures["held"] == 1
     server.fault = None
