@@ -108,13 +108,15 @@ def _clean(error: BaseException, met: set[int]) -> BaseException:
         if inner is not None and id(inner) not in met:
             setattr(error, name, _clean(inner, met))
     error.__suppress_context__ = suppressed
-    told = masked(str(error))
-    if told == str(error):
+    shown = masked(str(error))
+    if shown == str(error):
         return error
-    stand_in = RuntimeError(f"{type(error).__name__}: {told}").with_traceback(error.__traceback__)
-    stand_in.__cause__, stand_in.__context__ = error.__cause__, error.__context__
-    stand_in.__suppress_context__ = suppressed
-    return stand_in
+    replacement = RuntimeError(f"{type(error).__name__}: {shown}").with_traceback(
+        error.__traceback__
+    )
+    replacement.__cause__, replacement.__context__ = error.__cause__, error.__context__
+    replacement.__suppress_context__ = suppressed
+    return replacement
 
 
 def _cleaned(value: Any) -> Any:

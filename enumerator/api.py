@@ -321,7 +321,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """
         return {}
 
-    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+    def resume_from(self, cursors: Mapping[str, Any]) -> None:
         """What `cursors` gave at the checkpoint that was restored. Called before `start`."""
         return
 

@@ -39,7 +39,7 @@ class Journal:
         if log.isEnabledFor(level):
             where = (self.location, self.epoch, self.checkpoint)
             names = ("sluice_state", "sluice_epoch", "sluice_checkpoint")
-            told = [masked(str(v)) if isinstance(v, str | BaseException) else v for v in values]
+            shown = [masked(str(v)) if isinstance(v, str | BaseException) else v for v in values]
             extra = dict(zip(names, where, strict=True))
             text = "[%s epoch %d checkpoint %d] " + message
-            log.log(level, text, *where, *told, extra=extra)
+            log.log(level, text, *where, *shown, extra=extra)

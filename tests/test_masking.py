@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.session.error_display import plainly_told
+from pyspark_sluice.connector.session.error_display import plain_errors
 from pyspark_sluice.errors import OptionError, ProtocolError, SourceUnavailable
 from pyspark_sluice.masking import hide, masked
 
@@ -52,7 +52,7 @@ def test_an_error_of_ours_never_tells_it_whatever_it_quotes():
 
 @pytest.mark.parametrize("kind", [ValueError, ProtocolError, Stubborn, OSError])
 def test_what_reaches_the_user_tells_it_nowhere_in_its_history(kind):
-    @plainly_told()
+    @plain_errors()
     def fails():
         try:
             try:

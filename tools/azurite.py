@@ -54,8 +54,8 @@ def _install(npm: str) -> str:
             check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS,
         )  # fmt: skip
     except subprocess.CalledProcessError as error:
-        told = [line for line in str(error.stderr).splitlines() if line.startswith("npm error")]
-        return " ".join(told).replace("npm error ", "")[:300]
+        lines = [line for line in str(error.stderr).splitlines() if line.startswith("npm error")]
+        return " ".join(lines).replace("npm error ", "")[:300]
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     (FOLDER / "installed").touch()

@@ -106,7 +106,7 @@ class Sign:
     """What can be known of a claim's process."""
 
     life: Life
-    told: str
+    evidence: str
 
 
 def look_at(store: StateStore, claim: Mapping[str, Any], now: float | None = None) -> Sign:
@@ -150,5 +150,5 @@ def _heard(store: StateStore, claim: Mapping[str, Any], now: float) -> Sign:
         age = now - float(without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))["beat"])
     except (FileNotFoundError, LookupError, TypeError, ValueError):
         return Sign("unknown", f"{where}; it has given no sign of life")
-    told = f"{where}; its last sign of life was {age:.0f} s ago"
-    return Sign("unknown" if age < ALIVE_SECONDS else "gone", told)
+    evidence = f"{where}; its last sign of life was {age:.0f} s ago"
+    return Sign("unknown" if age < ALIVE_SECONDS else "gone", evidence)

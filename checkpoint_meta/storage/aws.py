@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from .errors import said_in
+from .errors import message_in
 from .providers import ClientConfig
 
 _NUMBERS: Final = {
@@ -74,16 +74,16 @@ def as_os_errors(where: str) -> Iterator[None]:
     try:
         yield
     except exceptions.ClientError as error:
-        told = error.response.get("Error", {})
+        detail = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        code = str(told.get("Code", ""))
+        code = str(detail.get("Code", ""))
         kind = PermissionError if status in (401, 403) else OSError
         if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
             kind = FileNotFoundError
         # What boto3 cannot read it takes for the message as a whole: see `errors.py`.
-        message = str(told.get("Message", ""))
-        said = said_in(message) if "<" in message else f"{code}: {message}"
-        text = f"the service answered {status} ({said})"
+        message = str(detail.get("Message", ""))
+        reason = message_in(message) if "<" in message else f"{code}: {message}"
+        text = f"the service answered {status} ({reason})"
         error.args, error.response = (text,), {}
         raise kind(_NUMBERS[kind], text, where) from error
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:

@@ -39,7 +39,7 @@ class RefusedRequest(OSError):
 _PASSING: Final = {"408", "409", "425", "429"}
 """Answers below 500 that another try may not get."""
 
-_SAID: Final[Mapping[str, tuple[type[OSError], int]]] = {
+_KNOWN_TEXTS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     # A bucket in another region.
     "Received redirect without LOCATION": (RefusedRequest, errno.EINVAL),
     # The store has answered with nothing, in place of 416.
@@ -95,7 +95,7 @@ def _kind(text: str) -> tuple[type[OSError], int]:
         # One of several deletions: S3 tells a code, Azure a status.
         return _KINDS.get(bulk.group(1), (OSError, errno.EIO))
     if status is None:
-        found = (kind for said, kind in _SAID.items() if said in text)
+        found = (kind for reason, kind in _KNOWN_TEXTS.items() if reason in text)
         return next(found, (OSError, errno.EIO))
     number = status.group(1)[:3]
     # S3 answers 400 where a client was too slow.
@@ -109,24 +109,24 @@ def _cut(error: BaseException) -> str:
 
     The client quotes whole answers, and stores repeat tokens in them that nobody here has seen.
     """
-    told = _told(error)
-    error.args = (told,)
-    return told
+    summary = _summary(error)
+    error.args = (summary,)
+    return summary
 
 
-def said_in(body: str) -> str:
+def message_in(body: str) -> str:
     """Code and message of an answer that reports an error; empty if it has neither."""
     found = (_CODE.search(body), _MESSAGE.search(body))
     # Azure's messages have lines of their own for the request's number and time.
     return ": ".join(" ".join(each.group(1).split()) for each in found if each is not None)
 
 
-def _told(error: BaseException) -> str:
+def _summary(error: BaseException) -> str:
     """In one line what the store has said, or what became of the request."""
     text = str(error).partition("\n\nDebug source")[0]
-    status, said = _STATUS.search(text), said_in(text)
+    status, reason = _STATUS.search(text), message_in(text)
     if status is None:
         return " ".join(text.split())[:_SHOWN]
-    why = f" ({said})" if said else ""
+    why = f" ({reason})" if reason else ""
     tries = _RETRIES.search(text)
     return f"the store answered {status.group(1).strip()}{why}" + (tries.group(0) if tries else "")

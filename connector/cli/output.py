@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ...errors import FencedError, OptionError, SluiceError, StateError, without_history
-from ..views.amounts import said_bytes
+from ..views.amounts import format_bytes
 
 
 class Exit(IntEnum):
@@ -62,8 +62,8 @@ def plainly() -> Iterator[None]:
     try:
         yield
     except SluiceError as error:
-        told = without_history(error)
-        sys.stderr.write(f"{type(told).__name__}: {told}\n")
+        shown = without_history(error)
+        sys.stderr.write(f"{type(shown).__name__}: {shown}\n")
         raise Ended(exit_code(error)) from None
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`).
@@ -113,7 +113,7 @@ def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: s
         justify: Literal["left", "right"] = "right" if numeric else "left"
         shown.add_column(name.replace("_", " "), justify=justify, overflow="fold")
     for row in rows:
-        shown.add_row(*(said(row.get(name), name) for name in columns))
+        shown.add_row(*(formatted(row.get(name), name) for name in columns))
     _WIDE.print(shown)
 
 
@@ -128,7 +128,7 @@ def _escaped(text: str) -> str:
     return text.replace("[", "\\[")
 
 
-def said(value: Any, name: str = "") -> str:
+def formatted(value: Any, name: str = "") -> str:
     """A value for people: bytes with their unit, times to the second."""
     if value is None:
         return "-"
@@ -137,7 +137,7 @@ def said(value: Any, name: str = "") -> str:
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
     if "bytes" in name or name == "size":
-        return said_bytes(value)
+        return format_bytes(value)
     if isinstance(value, int | float):
         return f"{value:,}"
     return _escaped(str(value))

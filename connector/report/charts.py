@@ -75,7 +75,7 @@ def _line(axis: TimeAxis, batches: Sequence[Batch], series: Mapping[str, Iterabl
         include_x_axis=True,
         allow_interruptions=True,
         xrange=(axis.begin, axis.end),
-        x_value_formatter=axis.said,
+        x_value_formatter=axis.formatted,
         value_formatter=_padded,
         max_scale=5,
         margin_right=50,

@@ -42,7 +42,7 @@ class TimeAxis:
         first, last = math.ceil(self.begin / self.step), math.floor(self.end / self.step)
         return [number * self.step for number in range(first, last + 1)]
 
-    def said(self, moment: float) -> str:
+    def formatted(self, moment: float) -> str:
         """The label of a moment, as short as the others allow."""
         at = datetime.fromtimestamp(moment, UTC)
         if self.step >= _DAY:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ..views.amounts import counted, said_bytes
+from ..views.amounts import counted, format_bytes
 from .figures import Batch, Figures
 
 _RECENT: Final = 10
@@ -62,7 +62,7 @@ def _backlog(batches: Sequence[Batch]) -> tuple[Level, str]:
     first, last = recent[0].backlog_bytes, recent[-1].backlog_bytes
     if not recent[-1].backlog_files:
         return "good", "There is no backlog."
-    said = f"The backlog is {counted(recent[-1].backlog_files, 'file')}, {said_bytes(last)}"
+    backlog = f"The backlog is {counted(recent[-1].backlog_files, 'file')}, {format_bytes(last)}"
     if last > first:
-        return "watch", f"{said}, and has grown over the last {len(recent)} batches."
-    return "good", f"{said}, and has not grown over the last {len(recent)} batches."
+        return "watch", f"{backlog}, and has grown over the last {len(recent)} batches."
+    return "good", f"{backlog}, and has not grown over the last {len(recent)} batches."

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ...masking import masked
-from ..views.amounts import counted, said_bytes
+from ..views.amounts import counted, format_bytes
 from .charts import charts_of
 from .figures import Figures, figures_of
 from .verdict import verdict_of
@@ -104,8 +104,8 @@ def _summary(figures: Figures, made: datetime) -> str:
             ("checkpoints", f"{first.checkpoint} to {last.checkpoint}, which are retained"),
             ("from", f"{first.planned:%Y-%m-%d %H:%M:%S} to {last.planned:%Y-%m-%d %H:%M:%S} UTC"),
             ("rows in them", f"{sum(batch.rows for batch in batches):,}"),
-            ("read in them", said_bytes(sum(batch.bytes for batch in batches))),
-            ("backlog", f"{last.backlog_files:,} files, {said_bytes(last.backlog_bytes)}"),
+            ("read in them", format_bytes(sum(batch.bytes for batch in batches))),
+            ("backlog", f"{last.backlog_files:,} files, {format_bytes(last.backlog_bytes)}"),
         ]
     pairs.append(("quarantined", counted(len(figures.quarantine), "split")))
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
@@ -131,7 +131,7 @@ def _in_flight(figures: Figures) -> str:
 
 
 def _files(figures: Figures) -> str:
-    rows = [(s, f"{count:,}", said_bytes(size)) for s, (count, size) in figures.files.items()]
+    rows = [(s, f"{count:,}", format_bytes(size)) for s, (count, size) in figures.files.items()]
     return _table("Files", ("state", "files", "size"), rows, numbers=(1, 2))
 
 

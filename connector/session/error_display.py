@@ -21,7 +21,7 @@ _HIDE = "SPARK_HIDE_TRACEBACK"
 
 
 @contextmanager
-def plainly_told() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """Around every call of Spark's: our errors leave without their history.
 
     A process of Spark's ends with the exception that it hands over, so the switch concerns that
@@ -37,10 +37,10 @@ def plainly_told() -> Iterator[None]:
             os.environ[_HIDE] = "1"
         raise without_history(error) from None
     except Exception as error:
-        told = without_secrets(error)
-        if told is error:
+        shown = without_secrets(error)
+        if shown is error:
             raise
-        raise told from told.__cause__
+        raise shown from shown.__cause__
 
 
 def is_process_of_spark() -> bool:

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-_SAID = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 
-_BEFORE = {name: os.environ[name] for name in _SAID if os.environ.get(name)}
+_BEFORE = {name: os.environ[name] for name in _VARIABLES if os.environ.get(name)}
 
 
 def use_this_interpreter() -> None:
@@ -25,25 +25,25 @@ def use_this_interpreter() -> None:
 
     Changes nothing where the environment names one, or where `python3` is this one anyway.
     """
-    if sys.executable and not any(os.environ.get(name) for name in _SAID):
+    if sys.executable and not any(os.environ.get(name) for name in _VARIABLES):
         found = shutil.which("python3")
         if found is None or not _same(found, sys.executable):
             os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
-def said_before() -> Mapping[str, str]:
+def interpreters_before() -> Mapping[str, str]:
     """What the environment said before this package was imported, by variable."""
     return _BEFORE
 
 
 def run_this_interpreter_in(context: Any) -> None:
     """Let Python processes that a local SparkContext starts from now on run this interpreter."""
-    if context.master.startswith("local") and not _is_said(context):
+    if context.master.startswith("local") and not _is_configured(context):
         # The context keeps the name that it hands to all Python processes.
         context.pythonExec = sys.executable
 
 
-def _is_said(context: Any) -> bool:
+def _is_configured(context: Any) -> bool:
     found = shutil.which(context.pythonExec)
     return context.pythonExec != "python3" or (found is not None and _same(found, sys.executable))
 

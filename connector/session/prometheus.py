@@ -159,9 +159,9 @@ def error_name(exception: str) -> str:
     return str(found[-1]) if found else "other"
 
 
-def _names_checkpoint(told: Any) -> Mapping[str, Any] | None:
+def _names_checkpoint(given: Any) -> Mapping[str, Any] | None:
     """An offset or a report of this package; None for those of any other source."""
-    found = _parsed(told) if isinstance(told, str) else told
+    found = _parsed(given) if isinstance(given, str) else given
     return found if isinstance(found, dict) and {"checkpoint", "epoch"} <= set(found) else None
 
 

@@ -46,9 +46,9 @@ def run_with_evolution(
             query.awaitTermination(left)
             return query
         except StreamingQueryException as error:
-            said = str(error).partition(_EVOLVED)[2].partition("SQLSTATE")[0]
-            said = _VERSION.sub("", said)
+            change = str(error).partition(_EVOLVED)[2].partition("SQLSTATE")[0]
+            change = _VERSION.sub("", change)
             # The same news twice would mean that `start` does not load the stream again.
-            if not said or said == before:
+            if not change or change == before:
                 raise
-            before = said
+            before = change

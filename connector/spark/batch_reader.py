@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ..session.error_display import plainly_told
+from ..session.error_display import plain_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,7 @@ class SluiceBatchReader(DataSourceReader):
         self._schema = schema
         self._inferred = inferred
 
-    @plainly_told()
+    @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
         """One partition for each reader; none where there is nothing to read."""
         import pyarrow as pa
@@ -107,7 +107,7 @@ class SluiceBatchReader(DataSourceReader):
 
         if not isinstance(partition, SluicePartition):
             return  # Spark's placeholder for "no partitions".
-        with plainly_told():
+        with plain_errors():
             yield from self._rows(partition)
 
     def _rows(self, partition: SluicePartition) -> Iterator[pa.RecordBatch]:

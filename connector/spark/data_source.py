@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from ..session.error_display import plainly_told
+from ..session.error_display import plain_errors
 
 if TYPE_CHECKING:
     from ..options.model import SluiceOptions
@@ -38,7 +38,7 @@ class SluiceDataSource(DataSource):
         """The name for `format`."""
         return "sluice"
 
-    @plainly_told()
+    @plain_errors()
     def schema(self) -> StructType | str:
         """The schema where the user gave none: fixed, stored, or inferred from a sample.
 

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..session.error_display import plainly_told
+from ..session.error_display import plain_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._driver = StreamDriver(self._options, self._schema, inferred=self._inferred)
         return self._driver
 
-    @plainly_told()
+    @plain_errors()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Before the first checkpoint."""
         return self._opened().initial_offset()
@@ -76,17 +76,17 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         return ReadMaxFiles(_NO_LIMIT)
 
-    @plainly_told()
+    @plain_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """This run ends with what is there now."""
         self._opened().coordinator.prepare_available_now()
 
-    @plainly_told()
+    @plain_errors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The next checkpoint after `start`, already durable; `start` if there is nothing new."""
         return self._opened().latest_offset(start, isinstance(limit, ReadAllAvailable))
 
-    @plainly_told()
+    @plain_errors()
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """The backlog, for Spark's progress events.
 
@@ -96,12 +96,12 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         return self._opened().report()
 
-    @plainly_told()
+    @plain_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The assignment of the range, out of the checkpoint files."""
         return self._opened().partitions(start, end)
 
-    @plainly_told()
+    @plain_errors()
     def commit(self, end: dict[str, Any]) -> None:
         """Let old state go; nothing else depends on this call."""
         self._opened().commit(end)
@@ -115,7 +115,7 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """On an executor: the rows of one partition, then its reader commits."""
         from .partition_reader import read_partition
 
-        with plainly_told():
+        with plain_errors():
             yield from read_partition(
                 self._options, self._schema, partition, inferred=self._inferred
             )

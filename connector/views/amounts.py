@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 
-def said_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Bytes with a unit, powers of 1024."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(count) < 1024 or unit == "TiB":
@@ -19,7 +19,7 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def said_duration(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """Two units at most."""
     if seconds is None:
         return "-"

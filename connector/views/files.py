@@ -86,7 +86,7 @@ def files(view: StateView) -> pa.Table:
         parts += [_superseded(table, again) for table in assigned_splits([link])]
     parts.append(_given_up(known.quarantined()))
     ranges = pa.concat_tables(parts).combine_chunks()
-    return _told(_grouped(_seen(known), _facts(ranges)), ranges)
+    return _described(_grouped(_seen(known), _facts(ranges)), ranges)
 
 
 def _superseded(table: pa.Table, again: set[str]) -> pa.Table:
@@ -166,7 +166,7 @@ def _grouped(seen: pa.Table, facts: pa.Table) -> pa.Table:
     return rows.group_by(_KEY, use_threads=False).aggregate(wanted)
 
 
-def _told(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
+def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     order = pc.fill_null(grouped.column("order_max"), 0)
     newest, explained = grouped.column("assignment_min"), grouped.column("explained_min")
     # Of what came back and was read in the end nobody needs the reason.

@@ -21,13 +21,13 @@ class Owner:
     host: str
     pid: int
     runs: Life
-    told: str = ""
+    evidence: str = ""
 
     def __str__(self) -> str:
         if not self.epoch:
             return "no query has ever claimed it"
         who = f"process {self.pid} on {self.host}" if self.pid else "a claim that cannot be read"
-        return f"epoch {self.epoch}, {who}" + (f": {self.told}" if self.told else "")
+        return f"epoch {self.epoch}, {who}" + (f": {self.evidence}" if self.evidence else "")
 
 
 def owner_of(store: StateStore) -> Owner:
@@ -38,6 +38,6 @@ def owner_of(store: StateStore) -> Owner:
     try:
         claim = claim_of(store, epoch)
         sign = look_at(store, claim)
-        return Owner(epoch, str(claim["host"]), int(claim["pid"]), sign.life, sign.told)
+        return Owner(epoch, str(claim["host"]), int(claim["pid"]), sign.life, sign.evidence)
     except (ValueError, LookupError, TypeError):
         return Owner(epoch, "", 0, "unknown")

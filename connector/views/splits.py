@@ -100,8 +100,8 @@ def forgotten_splits(orders: DoneOrders, chain: Sequence[CheckpointView]) -> Ite
         left = splits_without(splits, byte_ranges_of(_read_in(begun)))
         if left:
             reason = order.reason or f"order {order.number}"
-            said = {"state": pa.scalar("forgotten"), "reason": pa.scalar(reason)}
-            yield _table(ranges_of(left), said)
+            reasons = {"state": pa.scalar("forgotten"), "reason": pa.scalar(reason)}
+            yield _table(ranges_of(left), reasons)
 
 
 def _read_in(chain: Sequence[CheckpointView]) -> Iterator[FileSplit]:

@@ -154,10 +154,10 @@ class StateView:
             ref = links[-1].header.parent
         read = set(refs_in(self.store.list(READERS)))
         left = set(refs_in(self.store.list(ABANDONED)))
-        said = in_parallel(lambda link: self._said(link, read, left), links)
+        described = in_parallel(lambda link: self._described(link, read, left), links)
         views: list[CheckpointView] = []
         through = False
-        for at, (link, (published, closed)) in enumerate(zip(links, said, strict=True)):
+        for at, (link, (published, closed)) in enumerate(zip(links, described, strict=True)):
             completed = _completed(link.ref, links[:at])
             commits = {c.reader: c for c in published if not c.abandoned}
             gave_up = {c.reader for c in published if c.abandoned}
@@ -170,7 +170,7 @@ class StateView:
             through = through or bool(commits or abandoned)
         return views
 
-    def _said(
+    def _described(
         self, link: Checkpoint, read: set[CheckpointRef], left: set[CheckpointRef]
     ) -> tuple[Sequence[ReaderCommit], frozenset[int]]:
         ref = link.ref

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..session.error_display import plainly_told
+from ..session.error_display import plain_errors
 from ..source.state_location import open_state
 from .catalog import batches_of, table_of, view_named
 from .view_options import view_options, wanted_view
@@ -38,7 +38,7 @@ class ViewReader(DataSourceReader):
         self._options = dict(options)
         self._schema = schema
 
-    @plainly_told()
+    @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
         """One, with the options checked."""
         from ...errors import OptionError
@@ -56,6 +56,6 @@ class ViewReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """On an executor, which reaches the state as the query's do."""
-        with plainly_told():
+        with plain_errors():
             store = open_state(view_options(self._options))
             yield from batches_of(table_of(store, wanted_view(self._options) or ""))

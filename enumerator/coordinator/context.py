@@ -177,12 +177,12 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
 
     def _check(self, reader: int, what: str) -> None:
         if not 0 <= reader < self._readers.count or reader in self._no_more:
-            told = reader in self._no_more
+            has_ended = reader in self._no_more
             raise ProtocolError(
                 f"cannot {what} reader {reader}",
                 "",
                 "it has received the signal that there are no more splits"
-                if told
+                if has_ended
                 else "not registered",
                 f"one of the registered readers 0 to {self._readers.count - 1}",
             )

@@ -44,7 +44,7 @@ from .components import CoordinatorParts, StateDirectory
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .restore import RestoredState, restore
 from .running_coordinator import RunningCoordinator
-from .start_position import Beginning, beginning
+from .start_position import StartPosition, start_position
 from .threads import AsyncCalls, BoundedLock, Threads
 
 
@@ -171,10 +171,10 @@ class Coordinator(Generic[SplitT, StateT]):
         open_format(self._store)
         # Before the claim: a query that must not begin supersedes nobody.
         spark = running or complete
-        start = beginning(self._store, spark, self._settings)
+        start = start_position(self._store, spark, self._settings)
         epoch = claim_epoch(self._store)
         if spark == NO_CHECKPOINT:
-            start = beginning(self._store, spark, self._settings, epoch)
+            start = start_position(self._store, spark, self._settings, epoch)
         newest, savepoint = start.newest, start.savepoint
         if start.is_seed:
             complete = self._seed = newest
@@ -204,7 +204,7 @@ class Coordinator(Generic[SplitT, StateT]):
             opened = self._build(restored, flight, attachments)
             self._begin(opened, restored, start, there)
         self._opened = opened
-        self._journal.info("coordinator", "opened: %s", start.told(restored.deltas))
+        self._journal.info("coordinator", "opened: %s", start.described(restored.deltas))
         opened.heartbeat.beat()
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
@@ -248,7 +248,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self,
         opened: RunningCoordinator[SplitT, StateT],
         restored: RestoredState[StateT],
-        start: Beginning,
+        start: StartPosition,
         there: int,
     ) -> None:
         """Start the enumerator, then hand it what was sent and said before. Under the lock."""

@@ -73,7 +73,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         self.enumerator: SplitEnumerator[SplitT, StateT] = source.create_enumerator(
             self.context, restored.state
         )
-        self.enumerator.go_on_from(restored.cursors)
+        self.enumerator.resume_from(restored.cursors)
         self.orders = AppliedOrders(source, self.enumerator, self.returned_splits, threads.journal)
         waiting = Orders(self.store).after(restored.orders)
         self.orders.begin(restored.orders, waiting)

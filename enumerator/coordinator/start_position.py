@@ -25,7 +25,7 @@ is a seed."""
 
 
 @dataclass(frozen=True)
-class Beginning:
+class StartPosition:
     """What a query goes on after."""
 
     newest: CheckpointRef
@@ -35,7 +35,7 @@ class Beginning:
     is_seed: bool = False
     """True where `newest` was prepared by a tool, and Spark does not know of it."""
 
-    def told(self, deltas: int) -> str:
+    def described(self, deltas: int) -> str:
         """For the log; `deltas` were folded in addition to a base."""
         if self.savepoint is not None:
             return f"a new query from {self.savepoint.ref} of {self.savepoint.store.location}"
@@ -46,9 +46,9 @@ class Beginning:
         return f"restored {self.newest} from {deltas} checkpoints on top of a base"
 
 
-def beginning(
+def start_position(
     store: StateStore, spark: CheckpointRef, settings: CoordinatorSettings, epoch: int = 0
-) -> Beginning:
+) -> StartPosition:
     """What a query goes on after whose newest checkpoint in Spark's log is `spark`.
 
     Where Spark is at its beginning, a seed counts until a reader has acknowledged anything here:
@@ -63,20 +63,20 @@ def beginning(
             a seed, and a savepoint was named as well.
     """
     if spark != NO_CHECKPOINT:
-        return Beginning(spark)
+        return StartPosition(spark)
     find = settings.starting_state
     savepoint = find() if find is not None else None
     if settings.ingest_again:
-        return Beginning(NO_CHECKPOINT, savepoint)
+        return StartPosition(NO_CHECKPOINT, savepoint)
     if savepoint is None:
         check_fresh_start(store)
     elif ReaderCommits(store).newest_acknowledged() is not None:
-        return Beginning(NO_CHECKPOINT, savepoint)
+        return StartPosition(NO_CHECKPOINT, savepoint)
     seed = find_seed(store)
     if seed is None:
         if savepoint is None:
             _check_no_half_seed(store, epoch)
-        return Beginning(NO_CHECKPOINT, savepoint)
+        return StartPosition(NO_CHECKPOINT, savepoint)
     if savepoint is not None:
         raise StateError(
             "this query could start from two states",
@@ -86,7 +86,7 @@ def beginning(
             "Leave startingState out, or give the query another checkpointLocation.",
         )
     CheckpointHistory(store).check_identity(seed.identity, SEED)
-    return Beginning(seed.ref, is_seed=True)
+    return StartPosition(seed.ref, is_seed=True)
 
 
 def _check_no_half_seed(store: StateStore, epoch: int) -> None:

@@ -69,9 +69,9 @@ class AlignedBatches(EventTimeBatches):
         self._positions = alignment.positions
         self._first = first
         self._peers: tuple[Peer, ...] = ()
-        self._told: int | None = None
+        self._published: int | None = None
         """The position that was published last."""
-        self._told_at: float | None = None
+        self._published_at: float | None = None
         self._is_exchanging = self._is_wanted = False
         self._questions = 0
         """Checkpoints that Spark has completed in this run: each was followed by a question."""
@@ -88,8 +88,8 @@ class AlignedBatches(EventTimeBatches):
 
     @property
     def _position(self) -> int | None:
-        if self.waits and self._told_at is not None:
-            return self._told
+        if self.waits and self._published_at is not None:
+            return self._published
         first = self._first()
         times = [] if first is None else [self._time(first)]
         if self._span is not None:
@@ -101,7 +101,7 @@ class AlignedBatches(EventTimeBatches):
     @override
     def judged(self, found: Sifted, *, ended: bool) -> Sifted:
         judged = super().judged(found, ended=ended)
-        if ended and self._told_at is None and not self._is_exchanging:
+        if ended and self._published_at is None and not self._is_exchanging:
             self._is_exchanging = True
             # A moment later, when what was found is pending.
             self._context.call_async(_nothing, self._exchange)
@@ -111,16 +111,16 @@ class AlignedBatches(EventTimeBatches):
     def _want(self) -> None:
         """Publish and look, after what is under way; the first time after the first listing."""
         self._is_wanted = True
-        if self._told_at is not None and not self._is_exchanging:
+        if self._published_at is not None and not self._is_exchanging:
             self._exchange()
 
     def _exchange(self, *_: Any) -> None:
         self._is_exchanging, self._is_wanted = True, False
         position, question = self._position, self._questions
-        is_news = self._told_at is None or position != self._told or self._is_due
-        self._told = position
+        is_news = self._published_at is None or position != self._published or self._is_due
+        self._published = position
         if is_news:
-            self._told_at = self._positions.clock()
+            self._published_at = self._positions.clock()
 
         def exchange() -> tuple[Peer, ...]:
             if is_news:
@@ -142,13 +142,13 @@ class AlignedBatches(EventTimeBatches):
     @property
     def _is_due(self) -> bool:
         """A source that has a backlog is not idle, however long a batch takes."""
-        assert self._told_at is not None
-        age = self._positions.clock() - self._told_at
+        assert self._published_at is not None
+        age = self._positions.clock() - self._published_at
         return self._first() is not None and age > self._positions.idle_after / _RENEWALS
 
     def _look_again(self, *_: Any) -> None:
-        if self._told_at is not None and (
-            self._behind or self._position != self._told or self._is_due
+        if self._published_at is not None and (
+            self._behind or self._position != self._published or self._is_due
         ):
             self._want()
         self._context.call_async(_nothing, self._look_again, self._alignment.interval)
@@ -214,12 +214,12 @@ class AlignedBatches(EventTimeBatches):
     @override
     def report(self) -> Mapping[str, Any]:
         peers = {peer.name: _shown(peer.position) for peer in self._peers}
-        told: dict[str, Any] = {"group": self._positions.group, "sources": peers}
-        if self._told_at is not None:
-            told["position"] = _shown(self._told)
+        found: dict[str, Any] = {"group": self._positions.group, "sources": peers}
+        if self._published_at is not None:
+            found["position"] = _shown(self._published)
         if self._behind:
-            told["alignedBehind"] = self._behind
-        return {**super().report(), "alignment": told}
+            found["alignedBehind"] = self._behind
+        return {**super().report(), "alignment": found}
 
 
 def _shown(position: int | None) -> str:

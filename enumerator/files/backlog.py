@@ -87,8 +87,8 @@ class ListingStats:
         """The pass has ended after so many seconds of work."""
         new, self._new, self._failed = self._new, 0, ""
         self._last = {"endedAt": int(self._clock()), "seconds": round(seconds, 3), "new": new}
-        tell = self._journal.info if new else self._journal.debug
-        tell(
+        log = self._journal.info if new else self._journal.debug
+        log(
             "discovery", "a listing found %d new files in %.3f s, and skipped %d",
             new, seconds, skipped,
         )  # fmt: skip

@@ -173,7 +173,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._retry_or_raise(portion.error)
             return
         if not portion.ended:
-            self._go_on(0.0)
+            self._list_again_after(0.0)
             return
         self._failures = 0
         self._listings.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
@@ -197,9 +197,9 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._has_discovered = True
         if not self._context.bounded:
             rest = _REST * self._pass_seconds if self._pass_new < _MANY else 0.0
-            self._go_on(max(self._policy.interval, rest))
+            self._list_again_after(max(self._policy.interval, rest))
 
-    def _go_on(self, delay: float) -> None:
+    def _list_again_after(self, delay: float) -> None:
         """With this pass or the next one, unless there is enough to do: then once there is not."""
         # While nothing may be planned no pause would end.
         is_full = len(self.ledger.pending) >= self._policy.max_pending
@@ -243,10 +243,10 @@ class FileSplitEnumerator(LedgerEnumerator):
             return
         pending, chosen = self.ledger.pending, []
         wanted = self._wanted_bytes(budget)
-        last = goes_on = False
+        last = continues = False
         while True:
             # A file that was begun is taken to its end first: it counts once.
-            last = last if goes_on else self._share.takes_last(budget)
+            last = last if continues else self._share.takes_last(budget)
             split = pending.last() if last else pending.first()
             if split is None or not budget.takes_more_of(split.file.path):
                 break
@@ -257,7 +257,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             if taken is None:
                 break
             pending.take(taken.remainder, last=last)
-            goes_on = taken.remainder is not None
+            continues = taken.remainder is not None
             budget.take(split.file.path, taken.split.length, taken.rows, taken.work)
             self._pace.took(taken.split)
             if last:
@@ -267,7 +267,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             readers = self._context.request_parallelism(self._spreader.readers_wanted(chosen))
             self._context.assign_splits(self._spreader.spread(chosen, readers))
         if self._is_paused:
-            self._go_on(self._delay)
+            self._list_again_after(self._delay)
 
     def _slice(
         self, split: FileSplit, budget: BatchBudget, wanted: int, *, came_back: bool
@@ -339,19 +339,19 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def cursors(self) -> Mapping[str, Any]:
-        told = {
+        positions = {
             "discovery": self._discovery.position(),
             "eventTime": self._pace.cursors(),
             "costs": {} if self.costs is None else self.costs.to_json(),
         }
-        return {name: cursors for name, cursors in told.items() if cursors}
+        return {name: cursors for name, cursors in positions.items() if cursors}
 
     @override
-    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+    def resume_from(self, cursors: Mapping[str, Any]) -> None:
         self._discovery.resume(cursors.get("discovery", {}))
         if self.costs is not None:
             self.costs.restore(cursors.get("costs", {}))
-        self._pace.go_on_from(cursors.get("eventTime", {}))
+        self._pace.resume_from(cursors.get("eventTime", {}))
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:

@@ -120,7 +120,7 @@ class BatchPace:
         """What has to survive a restart, as JSON values; may be empty."""
         return {}
 
-    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+    def resume_from(self, cursors: Mapping[str, Any]) -> None:
         """What `cursors` gave at the checkpoint that was restored."""
         return
 
@@ -163,13 +163,13 @@ class EventTimeBatches(BatchPace):
         self._late_names.extend(split.file.path for split in late)
         self._context.journal.warning(
             "discovery", "%d files came too late for their place: %s",
-            len(late), "; ".join(map(self._said, late[:_NAMED])),
+            len(late), "; ".join(map(self._described, late[:_NAMED])),
         )  # fmt: skip
         if self._policy.on_late is OnLateFile.FAIL:
             raise self._too_late(late[0])
         if self._policy.on_late is OnLateFile.READ:
             return found
-        self._context.quarantine_splits({split.split_id: self._said(split) for split in late})
+        self._context.quarantine_splits({split.split_id: self._described(split) for split in late})
         return replace(found, ranges=found.ranges.slice(len(late)))
 
     def _count_timeless(self, found: Sifted) -> None:
@@ -197,7 +197,7 @@ class EventTimeBatches(BatchPace):
             late.append(split)
         return late
 
-    def _said(self, split: FileSplit) -> str:
+    def _described(self, split: FileSplit) -> str:
         assert self._reached is not None
         return (
             f"a file of {shown_time(self._time(split))} came after files of "
@@ -256,16 +256,16 @@ class EventTimeBatches(BatchPace):
     def cursors(self) -> Mapping[str, Any]:
         if self._reached is None and not self._timeless:
             return {}
-        told: dict[str, Any] = {"reached": self._reached, "late": self._late}
-        told["lateFiles"] = list(self._late_names)
+        position: dict[str, Any] = {"reached": self._reached, "late": self._late}
+        position["lateFiles"] = list(self._late_names)
         if self._timeless:
-            told |= {"timeless": self._timeless, "timelessFiles": list(self._timeless_names)}
+            position |= {"timeless": self._timeless, "timelessFiles": list(self._timeless_names)}
         if self._policy.times.longest:
-            told["longest"] = self._policy.times.longest
-        return told
+            position["longest"] = self._policy.times.longest
+        return position
 
     @override
-    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+    def resume_from(self, cursors: Mapping[str, Any]) -> None:
         if cursors:
             self._reached, self._late = cursors["reached"], cursors["late"]
             self._late_names.extend(cursors["lateFiles"])
@@ -277,22 +277,22 @@ class EventTimeBatches(BatchPace):
     @override
     def report(self) -> Mapping[str, Any]:
         cursors = self.cursors()
-        return {"eventTime": said_event_time(cursors)} if cursors else {}
+        return {"eventTime": event_time_figures(cursors)} if cursors else {}
 
 
-def said_event_time(cursors: Mapping[str, Any]) -> dict[str, Any]:
+def event_time_figures(cursors: Mapping[str, Any]) -> dict[str, Any]:
     """How far a query has come, from what its checkpoints say."""
-    said: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "reached": None if cursors["reached"] is None else shown_time(cursors["reached"]),
         "lateFiles": cursors["late"],
         "newestLateFiles": list(cursors["lateFiles"]),
     }
     if "timeless" in cursors:
-        said["filesWithoutEventTime"] = cursors["timeless"]
-        said["newestFilesWithoutEventTime"] = list(cursors["timelessFiles"])
+        figures["filesWithoutEventTime"] = cursors["timeless"]
+        figures["newestFilesWithoutEventTime"] = list(cursors["timelessFiles"])
     if "longest" in cursors:
-        said["longestFileSeconds"] = cursors["longest"] / 1_000_000
-    return said
+        figures["longestFileSeconds"] = cursors["longest"] / 1_000_000
+    return figures
 
 
 def _widened(span: tuple[int, int] | None, time: int) -> tuple[int, int]:

@@ -238,8 +238,8 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         return {part_name(self._part): own} if own else {}
 
     @override
-    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
-        self._inner.go_on_from(cursors.get(part_name(self._part), {}))
+    def resume_from(self, cursors: Mapping[str, Any]) -> None:
+        self._inner.resume_from(cursors.get(part_name(self._part), {}))
 
     @override
     def close(self) -> None:

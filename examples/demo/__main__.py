@@ -152,11 +152,11 @@ def main() -> int:
     HOME.mkdir(parents=True)
     if not Demo(HOME, days).run():
         return 1
-    print(said_next(HOME), flush=True)
+    print(next_steps(HOME), flush=True)
     return 0
 
 
-def said_next(home: Path) -> str:
+def next_steps(home: Path) -> str:
     """Write the report, and say what there is to look at."""
     state = open_store(str(home / "checkpoint" / "sluice" / "source"))
     report = write_report(state, home / "report.html")

@@ -222,7 +222,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             except FileChangedError as err:
                 present = self._as_it_is_now(split, err, begun=bool(rows or dropped or present))
                 if self._only_assigned_versions:
-                    yield from _told_of(present.file, split)
+                    yield from _report_replaced(present.file, split)
                     return
                 steps = self._batches(present)
                 continue
@@ -307,7 +307,7 @@ def _bad_file(file: FileVersion, reason: str) -> LeftOut:
     return LeftOut("bad_files", pa.RecordBatch.from_pylist([row], schema=SCHEMA_LEFT_OUT))
 
 
-def _told_of(found: FileVersion, split: FileSplit) -> Iterator[Item]:
+def _report_replaced(found: FileVersion, split: FileSplit) -> Iterator[Item]:
     yield SplitFinished(split.split_id, 0, skipped=_REPLACED)
     # A version without its time is for a listing to find.
     if found.modified >= 0:

@@ -55,7 +55,7 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
     def cursors(self) -> Mapping[str, Any]:
         return self.come_to
 
-    def go_on_from(self, cursors: Mapping[str, Any]) -> None:
+    def resume_from(self, cursors: Mapping[str, Any]) -> None:
         self.come_to = cursors
 
     def start(self) -> None:

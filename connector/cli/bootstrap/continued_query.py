@@ -46,7 +46,7 @@ class ContinuedQuery:
     """Of the new checkpoint, in the order of writing."""
 
     @property
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """For people and for the record."""
         return {"query": self.query_id, "batch": self.batch}
 

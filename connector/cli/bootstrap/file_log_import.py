@@ -134,7 +134,7 @@ class Import:
             "not_listed": len(self.new),
         }
 
-    def told(self, *, written: bool) -> dict[str, Any]:
+    def report(self, *, written: bool) -> dict[str, Any]:
         """What `--json` prints."""
         return {
             "origin": dict(self.origin),
@@ -146,9 +146,9 @@ class Import:
         }
 
     def write(self, target: Target, purpose: str) -> dict[str, Any]:
-        """Write the new state; what `told` says, and the record."""
+        """Write the new state; what `report` says, and the record."""
         seed = write_seed(target, purpose, self.origin, self.counts(), lambda _: self._state())
-        return {**self.told(written=True), "seed": seed.model_dump(mode="json")}
+        return {**self.report(written=True), "seed": seed.model_dump(mode="json")}
 
     def _state(self) -> OfflineState[Any, Any]:
         state = offline_state(OfflineFileSource(), RestoredState())
@@ -243,9 +243,9 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
     return made
 
 
-def import_lines(told: Mapping[str, Any], new: str) -> list[tuple[str, str]]:
+def import_lines(report: Mapping[str, Any], new: str) -> list[tuple[str, str]]:
     """The same for people."""
-    counts = told["counts"]
+    counts = report["counts"]
     lines = [
         ("into", new),
         ("read before", f"{counts['listed']:,} files: they count as seen"),

@@ -181,10 +181,10 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
 def fork_lines(found: dict[str, Any], new: str) -> list[tuple[str, str]]:
     """The same for people."""
     counts = found["counts"]
-    said = "complete" if found["known_to_be_complete"] else "not known to be complete"
+    completeness = "complete" if found["known_to_be_complete"] else "not known to be complete"
     lines = [
         ("of", found["state"]),
-        ("after", f"checkpoint {found['checkpoint']} of epoch {found['epoch']}, {said}"),
+        ("after", f"checkpoint {found['checkpoint']} of epoch {found['epoch']}, {completeness}"),
         ("into", new),
         ("files seen", f"{counts['files_seen']:,}"),
         ("pending", f"{counts['pending_splits']:,} splits, {counts['pending_bytes']:,} bytes"),

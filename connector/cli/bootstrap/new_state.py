@@ -154,7 +154,7 @@ def write_seed(
         epoch=made.ref.epoch,
         lineage=made.lineage,
         checkpoint_checksum=made.checksum,
-        origin={**origin, **({"continues": target.continues.told} if target.continues else {})},
+        origin={**origin, **({"continues": target.continues.report} if target.continues else {})},
         counts=dict(counts),
         written=now,
         host=host,

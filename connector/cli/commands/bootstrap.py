@@ -89,16 +89,16 @@ class _Import:
         target = target_at(self.new, self.source_name, known, continued)
         renamed = log.renamed(rewrites) if rewrites else log
         found = imported(renamed, options, read_changed=self.read_changed, anyway=self.force)
-        told = found.write(target, purpose) if self.yes else found.told(written=False)
+        report = found.write(target, purpose) if self.yes else found.report(written=False)
         if self.as_json:
-            print_json({**told, **_of_new(target.location, continued)})
+            print_json({**report, **_of_new(target.location, continued)})
             return
-        print_pairs([*import_lines(told, target.location), *_continued_lines(continued)])
+        print_pairs([*import_lines(report, target.location), *_continued_lines(continued)])
         for name in ("unfinished", "changed", "not_listed"):
-            if told[name]:
+            if report[name]:
                 title = f"{name.replace('_', ' ')}, the first of them"
-                print_table([{"path": path} for path in told[name]], ("path",), title)
-        _say_what_is_next(target.location, written=told["written"])
+                print_table([{"path": path} for path in report[name]], ("path",), title)
+        _say_what_is_next(target.location, written=report["written"])
 
 
 def fork(
@@ -143,14 +143,14 @@ def fork(
         found = consistent(lambda: chosen_fork(store, at, at_time, matching))
         if continued is not None:
             check_same(found.ref, continued)
-        told = found.write(target) if yes else consistent(found.planned)
+        report = found.write(target) if yes else consistent(found.planned)
         if given.as_json:
-            print_json({**told, **_of_new(target.location, continued)})
+            print_json({**report, **_of_new(target.location, continued)})
             return
-        print_pairs([*fork_lines(told, target.location), *_continued_lines(continued)])
-        if told["pending"]:
-            print_table(told["pending"], ("path", "start", "end"), "pending, the first of them")
-        _say_what_is_next(target.location, written=told["written"])
+        print_pairs([*fork_lines(report, target.location), *_continued_lines(continued)])
+        if report["pending"]:
+            print_table(report["pending"], ("path", "start", "end"), "pending, the first of them")
+        _say_what_is_next(target.location, written=report["written"])
 
 
 def import_spark(
@@ -217,7 +217,7 @@ def import_auto_loader(
 
 
 def _of_new(location: str, continued: ContinuedQuery | None) -> dict[str, Any]:
-    return {"new": location, **({"continues": continued.told} if continued else {})}
+    return {"new": location, **({"continues": continued.report} if continued else {})}
 
 
 def _continued_lines(continued: ContinuedQuery | None) -> list[tuple[str, str]]:

@@ -45,12 +45,12 @@ def compact(
         plan = consistent(lambda: compact_plan(store, retain, seconds))
         if yes:
             refuse_if_held(store, force=force)
-        told = plan.run() if yes else plan.told()
+        report = plan.run() if yes else plan.report()
         if given.as_json:
-            print_json(told)
+            print_json(report)
             return
-        print_pairs(compact_lines(told))
-        if not told["written"]:
+        print_pairs(compact_lines(report))
+        if not report["written"]:
             typer.echo("nothing was written: add --yes to do it")
 
 

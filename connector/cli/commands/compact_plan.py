@@ -34,7 +34,7 @@ from ....enumerator.files.offline_source import OfflineFileSource
 from ....enumerator.offline.compaction import Compaction
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
-from ...views.amounts import said_bytes
+from ...views.amounts import format_bytes
 from ...views.state_view import StateView, in_parallel
 
 _NESTED: Final = (READERS, ABANDONED)
@@ -54,20 +54,20 @@ class CompactPlan:
     """On the chain."""
 
     def run(self) -> dict[str, Any]:
-        """Do it; what `told` says, of before and after.
+        """Do it; what `report` says, of before and after.
 
         Raises:
             FencedError: a query has begun meanwhile.
             StateError: the state is damaged; nothing has been deleted then.
         """
-        before = self.told()
+        before = self.report()
         open_format(self.store)
         epoch = claim_epoch(self.store, COMPACTION)
         compaction = Compaction(self.store, OfflineFileSource(), epoch)
         compaction.run(self.newest, self.retained, self.younger_than)
         return {**before, "written": True, "after": sizes(self.store)}
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """What `--json` prints, with nothing written."""
         return {
             "state": self.store.location,
@@ -160,28 +160,28 @@ def _size(store: StateStore, name: str) -> int:
         return 0
 
 
-def compact_lines(told: dict[str, Any]) -> list[tuple[str, str]]:
+def compact_lines(report: dict[str, Any]) -> list[tuple[str, str]]:
     """The same for people."""
     lines = [
-        ("state", told["state"]),
-        ("newest", f"checkpoint {told['checkpoint']} of epoch {told['epoch']}"),
+        ("state", report["state"]),
+        ("newest", f"checkpoint {report['checkpoint']} of epoch {report['epoch']}"),
         (
             "retained",
             (
-                f"{told['retain']:,} checkpoints before it; at most {told['deletes_at_most']:,} "
-                "older ones are deleted"
+                f"{report['retain']:,} checkpoints before it; at most "
+                f"{report['deletes_at_most']:,} older ones are deleted"
             ),
         ),
-        ("before", _said(told["before"])),
+        ("before", _amounts(report["before"])),
     ]
-    if told["written"]:
-        lines.append(("after", _said(told["after"])))
+    if report["written"]:
+        lines.append(("after", _amounts(report["after"])))
     return lines
 
 
-def _said(found: dict[str, int]) -> str:
+def _amounts(found: dict[str, int]) -> str:
     return (
-        f"{found['objects']:,} objects, {said_bytes(found['bytes'])}: "
+        f"{found['objects']:,} objects, {format_bytes(found['bytes'])}: "
         f"{found['checkpoints']:,} checkpoints, {found['bases']:,} bases, "
         f"{found['index_objects']:,} objects of the index"
     )

@@ -16,7 +16,7 @@ from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....checkpoint_meta.stores.contract import StateStore
 from ...views.splits import assigned_splits
 from ...views.state_view import CheckpointView, StateView, consistent
-from ..output import said
+from ..output import formatted
 from ..state_argument import checkpoint_named
 
 
@@ -45,7 +45,7 @@ def _inspected(view: StateView, name: str) -> dict[str, Any]:
         "state": state,
         "planned": datetime.fromtimestamp(header["created"] / 1e6, UTC),
         "header": header,
-        "commits": [_told(commit) for _, commit in sorted(link.commits.items())],
+        "commits": [_commit_report(commit) for _, commit in sorted(link.commits.items())],
         "abandoned": sorted(link.abandoned),
         "splits": _splits(link),
         "became_pending": [row for row in rows if not row.get("withdrawn") and _has_bytes(row)],
@@ -78,7 +78,7 @@ def _splits(link: CheckpointView) -> list[dict[str, Any]]:
     ]
 
 
-def _told(commit: ReaderCommit) -> dict[str, Any]:
+def _commit_report(commit: ReaderCommit) -> dict[str, Any]:
     finished = datetime.fromtimestamp(commit.finished / 1e6, UTC) if commit.finished else None
     return {**commit.model_dump(mode="json"), "finished": finished}
 
@@ -90,7 +90,7 @@ def inspected_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("checkpoint", f"{header['checkpoint']} of epoch {header['epoch']}: {found['state']}"),
         ("parent", f"{header['parent_checkpoint']} of epoch {header['parent_epoch']}"),
         ("object", found["object"]),
-        ("planned", said(found["planned"])),
+        ("planned", formatted(found["planned"])),
         ("source", header["enumerator"]),
         ("assigned", f"{header['assigned_splits']:,} splits"),
         ("state rows", f"{header['state_rows']:,}"),
@@ -101,11 +101,11 @@ def inspected_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     for commit in found["commits"]:
         rows, size = sum(commit["rows"]), sum(commit["input_bytes"])
-        when = said(commit["finished"])
+        when = formatted(commit["finished"])
         lines.append(
             (
                 f"reader {commit['reader']}",
-                f"{rows:,} rows of {said(size, 'bytes')}, attempt {commit['attempt']}, {when}",
+                f"{rows:,} rows of {formatted(size, 'bytes')}, attempt {commit['attempt']}, {when}",
             )
         )
     return lines

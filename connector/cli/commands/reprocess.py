@@ -63,7 +63,7 @@ def requeue(
 ) -> None:
     """Read files again when the query starts: the quarantined ones, or those that match."""
     from ..reprocess.known_files import in_event_time
-    from ..reprocess.reprocess_log import Asked, submit_order
+    from ..reprocess.reprocess_log import OrderRequest, submit_order
     from ..reprocess.reprocess_plan import requeued
 
     with plainly():
@@ -75,7 +75,7 @@ def requeue(
         chosen_by = " ".join(
             filter(None, [given.matching, event_time and f"event time {event_time}"])
         )
-        said = Asked(
+        request = OrderRequest(
             "requeue",
             chosen_by,
             given.reason,
@@ -85,7 +85,7 @@ def requeue(
             given.as_json,
             in_range is not None,
         )
-        submit_order(given.opened(), given.storage_options, choose, said)
+        submit_order(given.opened(), given.storage_options, choose, request)
 
 
 def rewind(
@@ -97,42 +97,42 @@ def rewind(
     skip_missing: SkipMissing = False,
 ) -> None:
     """Read everything again that was read after a checkpoint, when the query starts."""
-    from ..reprocess.reprocess_log import Asked, submit_order
+    from ..reprocess.reprocess_log import OrderRequest, submit_order
     from ..reprocess.reprocess_plan import rewound
 
     def choose(view: StateView) -> Chosen:
         return rewound(view, given.matching, to, to_time)
 
-    said = Asked(
+    request = OrderRequest(
         "rewind", given.matching, given.reason, skip_missing, given.yes, given.force, given.as_json
     )
     with plainly():
-        submit_order(given.opened(), given.storage_options, choose, said)
+        submit_order(given.opened(), given.storage_options, choose, request)
 
 
 def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
     """Discard pending or quarantined files: they count as seen and are not read."""
-    from ..reprocess.reprocess_log import Asked, submit_order
+    from ..reprocess.reprocess_log import OrderRequest, submit_order
     from ..reprocess.reprocess_plan import forgotten
 
     def choose(view: StateView) -> Chosen:
         return forgotten(view, given.matching, quarantined=quarantined)
 
-    said = Asked(
+    request = OrderRequest(
         "forget", given.matching, given.reason, False, given.yes, given.force, given.as_json
     )
     with plainly():
-        submit_order(given.opened(), given.storage_options, choose, said)
+        submit_order(given.opened(), given.storage_options, choose, request)
 
 
 def waive(given: OrderArguments) -> None:
     """Give up what the batch in flight cannot read because files were deleted or replaced."""
-    from ..reprocess.reprocess_log import Asked, submit_order
+    from ..reprocess.reprocess_log import OrderRequest, submit_order
     from ..reprocess.reprocess_plan import waived
     from ..spark_offset_log import under_way_in_spark
     from ..state_argument import parsed_storage_options
 
-    said = Asked(
+    request = OrderRequest(
         "waive", given.matching, given.reason, False, given.yes, given.force, given.as_json
     )
     with plainly():
@@ -142,7 +142,7 @@ def waive(given: OrderArguments) -> None:
         def choose(view: StateView) -> Chosen:
             return waived(view, given.matching, under_way_in_spark(store, options), options)
 
-        submit_order(store, given.storage_options, choose, said)
+        submit_order(store, given.storage_options, choose, request)
 
 
 def orders(given: ViewArguments) -> None:

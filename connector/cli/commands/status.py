@@ -17,9 +17,9 @@ from ....checkpoint_meta.documents.layout import BASES, INDEX
 from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
-from ....enumerator.files.event_time_batches import said_event_time
+from ....enumerator.files.event_time_batches import event_time_figures
 from ....enumerator.files.ledger.state_files import FilesAsOf
-from ...views.amounts import counted, said_bytes, said_duration
+from ...views.amounts import counted, format_bytes, format_duration
 from ...views.checkpoints_in_flight import checkpoints_in_flight
 from ...views.owner import owner_of
 from ...views.quarantine import quarantined_splits
@@ -123,7 +123,7 @@ def _newest(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
 def _event_time(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
     """How far a query has come whose files are in the order of event time; None for another."""
     cursors = links[0].checkpoint.header.cursors.get("eventTime") if links else None
-    return None if cursors is None else said_event_time(cursors)
+    return None if cursors is None else event_time_figures(cursors)
 
 
 def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
@@ -174,14 +174,14 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
         made_of = next(
             (origin[key] for key in ("state", "export", "checkpoint") if key in origin), ""
         )
-        when = said_duration(time.time() - seed["written"] / 1e6)
+        when = format_duration(time.time() - seed["written"] / 1e6)
         who = f"{seed['user']} on {seed['host']}"
         lines.append(("made by", f"sluice {seed['purpose']} of {made_of}, {when} ago, {who}"))
     newest, rate, pending = status["newest"], status["rate"], status["pending"]
     if newest is None:
         lines.append(("checkpoint", "none yet"))
     else:
-        when = said_duration(time.time() - newest["planned"])
+        when = format_duration(time.time() - newest["planned"])
         lines.append(
             (
                 "checkpoint",
@@ -197,13 +197,13 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
         if held:
             splits = sum(of["heldSplits"] for of in held)
             under = min(of["heldUnder"] for of in held)
-            said = f"{splits:,} splits for {len(held)} readers, until they have committed {under}"
-            lines.append((f"held in {waiting['checkpoint']}", said))
+            amount = f"{splits:,} splits for {len(held)} readers, until they have committed {under}"
+            lines.append((f"held in {waiting['checkpoint']}", amount))
     if pending is not None:
         lines.append(("files seen", f"{status['files_seen']:,}"))
-        lines.append(("pending", f"{pending['splits']:,} splits, {said_bytes(pending['bytes'])}"))
+        lines.append(("pending", f"{pending['splits']:,} splits, {format_bytes(pending['bytes'])}"))
         if pending["oldest_modified_seconds"] is not None:
-            age = said_duration(pending["oldest_modified_seconds"])
+            age = format_duration(pending["oldest_modified_seconds"])
             lines.append(("oldest pending", f"written {age} ago"))
     lines += _event_time_lines(status["event_time"])
     if rate is not None and rate["bytes_per_second"]:
@@ -212,24 +212,24 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
                 "rate",
                 (
                     f"{rate['rows_per_second']:,.0f} rows and "
-                    f"{said_bytes(rate['bytes_per_second'])} a second, over {rate['checkpoints']} "
-                    "checkpoints"
+                    f"{format_bytes(rate['bytes_per_second'])} a second, over "
+                    f"{rate['checkpoints']} checkpoints"
                 ),
             )
         )
         if pending is not None and pending["bytes"] and not is_dead(status):
-            lines.append(("backlog read in", said_duration(time_left(status))))
+            lines.append(("backlog read in", format_duration(time_left(status))))
     lines.append(("quarantined", counted(status["quarantined"], "split")))
     if status["orders_waiting"]:
         lines.append(("orders", f"{status['orders_waiting']:,} are done at the next start"))
     return lines
 
 
-def _event_time_lines(told: dict[str, Any] | None) -> list[tuple[str, str]]:
-    if told is None:
+def _event_time_lines(figures: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if figures is None:
         return []
-    lines = [("event time", f"reached {told['reached']}")]
-    if told["lateFiles"]:
-        names = "; ".join(told["newestLateFiles"])
-        lines.append(("late files", f"{told['lateFiles']:,}, the newest: {names}"))
+    lines = [("event time", f"reached {figures['reached']}")]
+    if figures["lateFiles"]:
+        names = "; ".join(figures["newestLateFiles"])
+        lines.append(("late files", f"{figures['lateFiles']:,}, the newest: {names}"))
     return lines

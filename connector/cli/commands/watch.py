@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import StateMissingError
-from ...views.amounts import said_bytes, said_duration
+from ...views.amounts import format_bytes, format_duration
 from ...views.owner import owner_of
 from ..output import OUT, print_json
 from .status import is_dead, status_lines, status_of, time_left
@@ -46,11 +46,11 @@ class Trend:
         if when <= began:
             return Text("")
         change = (pending - before) / (when - began)
-        over = f"over {said_duration(when - began)}"
+        over = f"over {format_duration(when - began)}"
         if not round(change):
             return Text(f"unchanged {over}", style="dim")
         word, style = ("↑ grows", "yellow") if change > 0 else ("↓ shrinks", "green")
-        return Text(f"{word} by {said_bytes(abs(change))} a second {over}", style=style)
+        return Text(f"{word} by {format_bytes(abs(change))} a second {over}", style=style)
 
 
 class Backlog:
@@ -126,11 +126,11 @@ def _shown(
         return Group(lines)
     done = backlog.done(pending["bytes"])
     bar = Table.grid(padding=(0, 2))
-    text = f"{done:.0%}  {said_bytes(pending['bytes'])} left"
+    text = f"{done:.0%}  {format_bytes(pending['bytes'])} left"
     if is_dead(status):
         text += ", and no query runs"
     else:
-        text += f", {said_duration(time_left(status)) if pending['bytes'] else '0 s'}"
+        text += f", {format_duration(time_left(status)) if pending['bytes'] else '0 s'}"
     bar.add_row(ProgressBar(total=1.0, completed=done, width=40), Text(text))
     return Group(lines, Text(""), bar, trend.add(when, pending["bytes"]))
 

@@ -114,13 +114,13 @@ def _print(finding: Finding) -> None:
             typer.echo(f"          way out:  {finding.way_out}")
 
 
-def options_of(said: list[str]) -> dict[str, str]:
+def options_of(given: list[str]) -> dict[str, str]:
     """NAME=VALUE, several of them.
 
     Raises:
         OptionError: one is not of that form.
     """
-    pairs = [each.partition("=") for each in said]
+    pairs = [each.partition("=") for each in given]
     if wrong := [name for name, equals, _ in pairs if not equals or not name]:
         raise OptionError("--option does not parse", "", repr(wrong[0]), "NAME=VALUE")
     return {name: value for name, _, value in pairs}
@@ -172,20 +172,20 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
     store.publish(seen, b"driver")
     try:
         tasks = spark.sparkContext.parallelize(range(_TASKS), _TASKS)
-        told = tasks.map(lambda at: asked(place, storage_options, seen, raced, at)).collect()
+        answers = tasks.map(lambda at: asked(place, storage_options, seen, raced, at)).collect()
     except Exception as error:  # noqa: BLE001 - any error of a task is the finding
         way_out = "Install pyspark-sluice on every executor; see docs/it-does-not-start.md."
         return Finding(what, "ill", _short(error), expected, way_out)
     finally:
         store.delete(seen)
         store.delete(raced)
-    hosts = sorted({host for host, _, _, _ in told})
-    problems = [f"{host}: {problem}" for host, _, _, problem in told if problem]
-    winners = sum(won for _, _, won, _ in told)
+    hosts = sorted({host for host, _, _, _ in answers})
+    problems = [f"{host}: {problem}" for host, _, _, problem in answers if problem]
+    winners = sum(won for _, _, won, _ in answers)
     shared = "Put the state where every executor sees it at the same path, or into a bucket."
     if problems:
         return Finding(what, "ill", problems[0], expected, shared)
-    if not all(saw for _, saw, _, _ in told):
+    if not all(saw for _, saw, _, _ in answers):
         found = f"the state that the driver has written is missing on {', '.join(hosts)}"
         return Finding(what, "ill", found, expected, shared)
     if winners != 1:

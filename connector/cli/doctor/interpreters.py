@@ -20,7 +20,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, Final
 
-from ...session.interpreter import said_before
+from ...session.interpreter import interpreters_before
 from .finding import Finding, version_of
 
 _LEAST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
@@ -98,8 +98,8 @@ def _releases() -> Iterator[Finding]:
 
 
 def _pythons_of_spark() -> Iterator[Finding]:
-    said = said_before()
-    driver = said.get("PYSPARK_DRIVER_PYTHON") or said.get("PYSPARK_PYTHON")
+    configured = interpreters_before()
+    driver = configured.get("PYSPARK_DRIVER_PYTHON") or configured.get("PYSPARK_PYTHON")
     if driver:
         yield _registration("python of Spark", driver, "named in the environment")
     else:
@@ -109,7 +109,7 @@ def _pythons_of_spark() -> Iterator[Finding]:
         other = shutil.which("python3")
         if other is None or not _same_home(other):
             yield _first_of_the_path(other)
-    worker = said.get("PYSPARK_PYTHON")
+    worker = configured.get("PYSPARK_PYTHON")
     if worker and driver and worker != driver:
         yield _registration("python of tasks", worker, "PYSPARK_PYTHON")
 
@@ -138,25 +138,25 @@ def _first_of_the_path(python: str | None) -> Finding:
 
 def _registration(what: str, python: str, why: str) -> Finding:
     expected = 'an interpreter in which Spark finds the source "sluice"'
-    told = f"{python} ({why})"
+    described = f"{python} ({why})"
     asked = _asked(python)
     if isinstance(asked, str):
         way_out = "Correct PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON."
-        return Finding(what, "ill", f"{told} cannot be run: {asked}", expected, way_out)
+        return Finding(what, "ill", f"{described} cannot be run: {asked}", expected, way_out)
     version = ".".join(map(str, asked["version"]))
-    told = f"{told}, Python {version}"
+    described = f"{described}, Python {version}"
     if "package" not in asked:
-        return Finding(what, "ill", f"{told}: {asked['error']}", expected, _INSTALL)
+        return Finding(what, "ill", f"{described}: {asked['error']}", expected, _INSTALL)
     if "error" in asked:
         way_out = "Install what the message names for that interpreter."
-        return Finding(what, "ill", f"{told}: {asked['error']}", expected, way_out)
+        return Finding(what, "ill", f"{described}: {asked['error']}", expected, way_out)
     if not asked["sees"]:
         way_out = "pip install . instead of -e, or pyspark_sluice.register(spark)."
-        return Finding(what, "doubtful", f"{told}: imported, not listed", expected, way_out)
+        return Finding(what, "doubtful", f"{described}: imported, not listed", expected, way_out)
     if tuple(asked["version"][:2]) != sys.version_info[:2]:
         way_out = "Driver and executors need the same Python version: set PYSPARK_PYTHON."
-        return Finding(what, "doubtful", told, f"Python {platform.python_version()}", way_out)
-    return Finding(what, "well", f"{told}, {asked['package']}", expected)
+        return Finding(what, "doubtful", described, f"Python {platform.python_version()}", way_out)
+    return Finding(what, "well", f"{described}, {asked['package']}", expected)
 
 
 @cache
@@ -191,11 +191,11 @@ def _java() -> Finding:
         )
     except (OSError, subprocess.SubprocessError) as error:
         return Finding("java", "ill", f"{java}: {type(error).__name__}", expected, way_out)
-    said = re.search(r'version "(\d+)([^"]*)"', done.stderr + done.stdout)
-    if said is None:
+    configured = re.search(r'version "(\d+)([^"]*)"', done.stderr + done.stdout)
+    if configured is None:
         return Finding("java", "ill", f"{java} does not say its version", expected, way_out)
-    found = f"{said[1]}{said[2]} at {java}"
+    found = f"{configured[1]}{configured[2]} at {java}"
     # Before Java 9 the first number was 1.
-    if int(said[1]) < _LEAST_JAVA:
+    if int(configured[1]) < _LEAST_JAVA:
         return Finding("java", "ill", found, expected, way_out)
     return Finding("java", "well", found, expected)

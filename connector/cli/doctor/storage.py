@@ -36,8 +36,8 @@ def state_findings(place: str, storage_options: str) -> Iterator[Finding]:
         yield no_place(error)
         return
     with left_as_it_was(place):
-        yield _told(_DRIVER, "an object that can be written and read", lambda: tried(store))
-        yield _told("create only once, from the driver", _ATOMIC, lambda: raced(store))
+        yield _finding(_DRIVER, "an object that can be written and read", lambda: tried(store))
+        yield _finding("create only once, from the driver", _ATOMIC, lambda: raced(store))
 
 
 def no_place(error: BaseException) -> Finding:
@@ -59,7 +59,7 @@ def check_local_directory(place: str) -> None:
         raise StateError("a directory cannot be created", place, f"a file at {path}", "a directory")
 
 
-def _told(what: str, expected: str, look: Callable[[], str]) -> Finding:
+def _finding(what: str, expected: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(what, "well", look(), expected)
     except (SluiceError, OSError, AssertionError) as error:
@@ -110,11 +110,11 @@ def raced(store: StateStore) -> str:
     name = _name()
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            told = list(pool.map(lambda at: created(store, name, b"%d" % at), range(_AT_ONCE)))
+            outcomes = list(pool.map(lambda at: created(store, name, b"%d" % at), range(_AT_ONCE)))
         content = store.read(name)
     finally:
         store.delete(name)
-    winners = [at for at, won in enumerate(told) if won]
+    winners = [at for at, won in enumerate(outcomes) if won]
     assert len(winners) == 1, f"{len(winners)} of {_AT_ONCE} learned that they had created it"
     assert content == b"%d" % winners[0], (
         "the object has the content of another writer than the winner"

@@ -115,7 +115,7 @@ def _present(
         first = group[0].path
         place: Place = LocalPlace() if is_local else remote_place(first, storage_options)
         try:
-            with ThreadPoolExecutor(max(1, place.lanes)) as pool:
+            with ThreadPoolExecutor(max(1, place.workers)) as pool:
                 found.update(zip(group, pool.map(place.present, group), strict=True))
         except OSError as error:
             raise SourceUnavailable(

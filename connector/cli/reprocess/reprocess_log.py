@@ -18,7 +18,7 @@ from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.documents.serializer import FileSplitSerializer
 from ....checkpoint_meta.stores.contract import StateStore
-from ...views.amounts import said_bytes
+from ...views.amounts import format_bytes
 from ...views.owner import owner_of
 from ...views.state_view import StateView, consistent
 from ..output import Ended, Exit, print_json, print_table
@@ -68,7 +68,7 @@ ORDERS = pa.schema(
 
 
 @dataclass(frozen=True)
-class Asked:
+class OrderRequest:
     """The arguments of the command line, without those that choose files."""
 
     action: Action
@@ -83,7 +83,10 @@ class Asked:
 
 
 def submit_order(
-    store: StateStore, storage_options: str, choose: Callable[[StateView], Chosen], asked: Asked
+    store: StateStore,
+    storage_options: str,
+    choose: Callable[[StateView], Chosen],
+    request: OrderRequest,
 ) -> None:
     """Show what is chosen; with `--yes` write the order, unless a query is at work.
 
@@ -94,8 +97,8 @@ def submit_order(
         StateError: there is no state, or it is damaged.
         Ended: nothing was chosen.
     """
-    if asked.yes:
-        refuse_if_held(store, force=asked.force)
+    if request.yes:
+        refuse_if_held(store, force=request.force)
     options = parsed_storage_options(storage_options)
 
     def look() -> tuple[StateView, Chosen]:
@@ -107,24 +110,24 @@ def submit_order(
         return view, choose(view)
 
     view, chosen = consistent(look)
-    if asked.action in _AGAIN_BY and chosen.splits:
-        present = as_present(chosen.splits, options, skip_missing=asked.skip_missing)
+    if request.action in _AGAIN_BY and chosen.splits:
+        present = as_present(chosen.splits, options, skip_missing=request.skip_missing)
         left_out = dict(chosen.left_out)
         if present.missing:
             left_out["gone"] = len(present.missing)
         chosen = replace(chosen, splits=present.splits, left_out=left_out)
-    order = _written(store, view, chosen, asked) if chosen and asked.yes else None
-    _tell(store, chosen, asked, order)
+    order = _written(store, view, chosen, request) if chosen and request.yes else None
+    _tell(store, chosen, request, order)
     if not chosen:
         raise Ended(Exit.FOUND)
 
 
-def _written(store: StateStore, view: StateView, chosen: Chosen, asked: Asked) -> Order:
+def _written(store: StateStore, view: StateView, chosen: Chosen, request: OrderRequest) -> Order:
     serializer = FileSplitSerializer()
     batch = serializer.serialize(list(chosen.splits))
     who, host = who_and_where()
     order = Order(
-        action=asked.action,
+        action=request.action,
         enumerator=view.history.load(view.head).header.enumerator,
         split_version=serializer.version,
         splits={name: batch.column(name).to_pylist() for name in batch.schema.names},
@@ -134,29 +137,29 @@ def _written(store: StateStore, view: StateView, chosen: Chosen, asked: Asked) -
         to_checkpoint=chosen.rewound_to.checkpoint,
         to_epoch=chosen.rewound_to.epoch,
         rows=chosen.rows,
-        matching=asked.matching,
-        reason=asked.reason,
+        matching=request.matching,
+        reason=request.reason,
         who=who,
         host=host,
         created=int(time.time() * 1_000_000),
         nonce=uuid.uuid4().hex,
     )
     # Again: a query may have been started while the files were looked at.
-    refuse_if_held(store, force=asked.force)
+    refuse_if_held(store, force=request.force)
     return Orders(store).publish(order)
 
 
-def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) -> None:
+def _tell(store: StateStore, chosen: Chosen, request: OrderRequest, order: Order | None) -> None:
     files = len({split.file.path for split in chosen.splits})
     size = sum(split.length for split in chosen.splits)
     shown = chosen.splits[:_SHOWN]
-    if asked.lists_all:
+    if request.lists_all:
         shown = sorted(chosen.splits, key=lambda split: (split.file.path, split.start))
     rows = [{"path": split.file.path, "start": split.start, "end": split.end} for split in shown]
-    if asked.as_json:
+    if request.as_json:
         print_json(
             {
-                "action": asked.action,
+                "action": request.action,
                 "order": order.number if order else None,
                 "files": files,
                 "ranges": len(chosen.splits),
@@ -176,13 +179,13 @@ def _tell(store: StateStore, chosen: Chosen, asked: Asked, order: Order | None) 
     print_table(rows, ("path", "start", "end"))
     if len(chosen.splits) > len(shown):
         typer.echo(f"and {len(chosen.splits) - len(shown):,} ranges more")
-    what = f"{files:,} files, {len(chosen.splits):,} ranges, {said_bytes(size)}"
-    typer.echo(f"{_WORDS[asked.action]}: {what}")
+    what = f"{files:,} files, {len(chosen.splits):,} ranges, {format_bytes(size)}"
+    typer.echo(f"{_WORDS[request.action]}: {what}")
     if chosen.released:
         typer.echo(f"leave the quarantine: {len(chosen.released):,} splits")
-    if asked.action in _AGAIN_BY:
+    if request.action in _AGAIN_BY:
         typer.echo(_AGAIN)
-    if asked.action == "waive":
+    if request.action == "waive":
         typer.echo(
             f"{chosen.rows:,} of their rows were acknowledged; the sink may have some of those"
         )

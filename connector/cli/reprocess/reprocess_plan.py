@@ -93,8 +93,8 @@ def requeued(
     rows = [FileSplit(file, 0, end) for file, end in known.newest_versions().values() if end > 0]
     if in_state or quarantined:
         states = _states(view)
-        asked = {in_state or "quarantined", "quarantined" if quarantined else in_state}
-        rows = [split for split in rows if states.get(split.file) in asked]
+        request = {in_state or "quarantined", "quarantined" if quarantined else in_state}
+        rows = [split for split in rows if states.get(split.file) in request]
     return _read_again(known, byte_ranges_of(rows))
 
 
@@ -200,11 +200,11 @@ def waived(
 
 
 def _read_again(known: KnownFiles, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
-    asked = splits_of(wanted)
-    splits = splits_without(asked, known.under_way)
-    left_out = _count("in flight: read when the query starts", asked, splits)
-    splits, asked = splits_without(splits, known.pending), splits
-    left_out |= _count("pending already", asked, splits)
+    request = splits_of(wanted)
+    splits = splits_without(request, known.under_way)
+    left_out = _count("in flight: read when the query starts", request, splits)
+    splits, request = splits_without(splits, known.pending), splits
+    left_out |= _count("pending already", request, splits)
     # What comes back may be given up on by then; it is released all the same.
     covered = [
         each
@@ -216,8 +216,8 @@ def _read_again(known: KnownFiles, wanted: ByteRanges, released: Sequence[str] =
     return Chosen(splits_of(pending_again), sorted({*released, *covered}), left_out)
 
 
-def _count(why: str, asked: Sequence[FileSplit], left: Sequence[FileSplit]) -> dict[str, int]:
-    gone = splits_without(asked, byte_ranges_of(left))
+def _count(why: str, request: Sequence[FileSplit], left: Sequence[FileSplit]) -> dict[str, int]:
+    gone = splits_without(request, byte_ranges_of(left))
     return {why: len(gone)} if gone else {}
 
 

@@ -299,9 +299,9 @@ def check_rows(found: Iterable[Row], expected: Iterable[Row], what: str = "") ->
     """
     there, due = Counter(map(_key, found)), Counter(map(_key, expected))
     lost, more = due - there, there - due
-    told = f"{what}: " if what else ""
-    assert not lost, f"{told}{lost.total()} rows lost: {_some(lost)}"
-    assert not more, f"{told}{more.total()} rows doubled or invented: {_some(more)}"
+    prefix = f"{what}: " if what else ""
+    assert not lost, f"{prefix}{lost.total()} rows lost: {_some(lost)}"
+    assert not more, f"{prefix}{more.total()} rows doubled or invented: {_some(more)}"
 
 
 def _key(row: Row) -> str:

@@ -13,7 +13,7 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 class Place(ABC):
     """Removes files one by one; each step can be the last one before a crash. Any thread."""
 
-    lanes: int = 1
+    workers: int = 1
     """Files that may be worked on at a time."""
 
     @abstractmethod

@@ -116,10 +116,10 @@ class FileCleaner(SourceCleaner[FileSplit]):
     def _removed(
         self, files: Sequence[FileVersion]
     ) -> Iterable[tuple[FileVersion, BaseException | None]]:
-        lanes = self._place_of(files[0]).lanes
-        if lanes == 1:
+        workers = self._place_of(files[0]).workers
+        if workers == 1:
             return [(file, self._try(file)) for file in files]
-        with ThreadPoolExecutor(lanes, "sluice-clean") as pool:
+        with ThreadPoolExecutor(workers, "sluice-clean") as pool:
             return list(zip(files, pool.map(self._try, files), strict=True))
 
     def _try(self, file: FileVersion) -> BaseException | None:
@@ -150,8 +150,10 @@ class FileCleaner(SourceCleaner[FileSplit]):
             self._done[what] += more
 
     def _failed(self, file: FileVersion, error: BaseException) -> None:
-        told = str(error) if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
-        self._due[file] = self._last_error = f"{file.path}: {told}"
+        reason = (
+            str(error) if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
+        )
+        self._due[file] = self._last_error = f"{file.path}: {reason}"
 
     def target(self, path: str) -> str:
         """Where the file goes: its name below the loaded path, below the archive."""

@@ -22,13 +22,13 @@ from .cleanup_api import Place
 
 _BLOCK = 8 * 1024 * 1024
 
-_LANES = 16
+_WORKERS = 16
 
 
 class BucketPlace(Place):
     """Objects of one bucket; a move is a copy that the store makes, then a deletion."""
 
-    lanes = _LANES
+    workers = _WORKERS
 
     def __init__(self, storage_options: Mapping[str, Any]) -> None:
         self._storage_options = storage_options
@@ -80,7 +80,7 @@ class BucketPlace(Place):
 class FsspecPlace(Place):
     """Any file system of fsspec, by its own copy and delete."""
 
-    lanes = _LANES
+    workers = _WORKERS
 
     def __init__(self, storage_options: Mapping[str, Any]) -> None:
         self._options = storage_options

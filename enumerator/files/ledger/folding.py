@@ -79,11 +79,11 @@ def count_seen(chain: Sequence[StateDocument], attachments: Attachments) -> int:
         StateError: an object that the base refers to is gone or damaged.
     """
     runs = [run for each in chain for run in _runs(each, attachments, details=False)]
-    told = [names_in(files.column("path")) for each in chain for files in _known(each)]
+    names = [names_in(files.column("path")) for each in chain for files in _known(each)]
     flushed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
-    if not told:
+    if not names:
         return len(flushed)
-    known = SeenFiles(runs).know(SeenKeys.sort(Names.join(told)).names)
+    known = SeenFiles(runs).know(SeenKeys.sort(Names.join(names)).names)
     return len(flushed) + int(np.count_nonzero(~known))
 
 

@@ -215,13 +215,13 @@ class Ledger:
             sifted = self._without_learned(sifted)
             self._learned.clear()
         if len(sifted.keys):
-            self._add(sifted.keys, sifted.piece, sifted.new, is_told=sifted.wanted)
+            self._add(sifted.keys, sifted.piece, sifted.new, is_wanted=sifted.wanted)
         self.pending.add(sifted.ranges)
 
-    def _add(self, keys: SeenKeys, piece: Piece, new: int, *, is_told: bool = True) -> None:
+    def _add(self, keys: SeenKeys, piece: Piece, new: int, *, is_wanted: bool = True) -> None:
         """Files are known from now on; the next snapshot names them, or the runs they are in."""
         self.seen.add(keys, piece, new)
-        if is_told:
+        if is_wanted:
             known = with_bounds(piece.files, piece.end, piece.end)
             self._changes.append(changes_of(known, known=True))
         else:

@@ -351,6 +351,6 @@ class ReaderOptions(TimeOptions):
         return ""
 
     @property
-    def minds_unknown_fields(self) -> bool:
+    def checks_unknown_fields(self) -> bool:
         """True if a field that the schema does not have must not be passed over."""
         return bool(self.rescued_data_column) or self.mode_of_evolution.stops

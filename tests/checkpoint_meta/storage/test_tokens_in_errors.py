@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.session.error_display import plainly_told
+from pyspark_sluice.connector.session.error_display import plain_errors
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import Queue
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.masking import masked
@@ -110,7 +110,7 @@ def test_what_a_user_sees_of_it_has_the_code_and_no_token(server, bucket, opened
     given = {"path": f"s3://{bucket}/in", "storageOptions": storage}
     server.fault = _repeating("400 Bad Request", "xml")
 
-    @plainly_told()
+    @plain_errors()
     def listed():
         list(make_discovery(parse_options(given, streaming=False)).listing(Ledger()))
 

@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from pyspark_sluice.connector.session.error_display import plainly_told
+from pyspark_sluice.connector.session.error_display import plain_errors
 from pyspark_sluice.errors import MissingPathError, ProtocolError
 
 
-@plainly_told()
+@plain_errors()
 def _fails(kind: type[Exception]) -> None:
     try:
         raise OSError("the disk's own words")

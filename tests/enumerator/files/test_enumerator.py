@@ -201,7 +201,7 @@ def test_what_discovery_has_come_to_goes_with_a_checkpoint_after_its_files(tmp_p
     land(tmp_path, "2026-01/late")
     discovery = make_discovery(tmp_path, incremental=True)
     _, restored = made(discovery)
-    restored.go_on_from(cursors)
+    restored.resume_from(cursors)
     assert restored.cursors() == cursors
     assert list(discovery.listing(Ledger(taken))) == []
 

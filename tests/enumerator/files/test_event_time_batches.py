@@ -188,7 +188,7 @@ def restarted(bench, assigned, **policy):
     state = folded([document(1, bench.enumerator.snapshot_state(1), assigned)])
     cursors = json.loads(json.dumps(bench.enumerator.cursors()))
     again = Bench(*bench.files, state=state, parallelism=1, **policy)
-    again.enumerator.go_on_from(cursors)
+    again.enumerator.resume_from(cursors)
     return again
 
 

@@ -257,7 +257,7 @@ def test_what_was_learned_goes_with_the_checkpoint():
     enumerator = enumerator_of(FileVersion("/in/1.json", 10**9, 1), weight=20.0)
     cursors = json.loads(json.dumps(enumerator.cursors()))
     other = enumerator_of(FileVersion("/in/1.json", 10**9, 1))
-    other.go_on_from(cursors)
+    other.resume_from(cursors)
     assert other.costs.work(split("/in/2.json")) == pytest.approx(20_000.0)
     assert other.backlog()["readingSpeeds"] == [
         {"files": "json:/in/#.json", "megabytesPerSecond": 0.0}

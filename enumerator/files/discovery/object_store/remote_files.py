@@ -66,7 +66,7 @@ class RemoteFiles:
         """
         paths = self._paths(page.names)
         for folder in page.folders:
-            self._tell_of(folder, level, skips)
+            self._count_skipped_folder(folder, level, skips)
         mask = known.are_known(paths)
         wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
         at = np.fromiter(
@@ -99,7 +99,7 @@ class RemoteFiles:
             return [protocol + name for name in names]
         return [str(self._files.unstrip_protocol(name)) for name in names]
 
-    def _tell_of(self, folder: str, level: int, skips: SkipCounter) -> None:
+    def _count_skipped_folder(self, folder: str, level: int, skips: SkipCounter) -> None:
         name = folder.rstrip("/")
         path = self._paths([name])[0]
         reason = self._scope.enters(name.rpartition("/")[2], level, path)

@@ -118,11 +118,11 @@ class NotificationDiscovery(Discovery):
 
     def _read(self, message: Message) -> None:
         try:
-            told = objects_of(message.body)
+            announced = objects_of(message.body)
         except MalformedMessage:
             self._malformed.append(message)
             return
-        wanted = [f"{bucket}/{key}" for bucket, key in told]
+        wanted = [f"{bucket}/{key}" for bucket, key in announced]
         # A key that ends in a slash is a directory that somebody has drawn.
         files = [name for name in wanted if not name.endswith("/")]
         covered = [name for name in files if any(tree.covers(name) for tree in self._trees)]
@@ -205,12 +205,12 @@ class NotificationDiscovery(Discovery):
     def position(self) -> Mapping[str, Any]:
         if self._whole.full_listing is None:
             return {}
-        return {"fullListing": int(self._whole.full_listing), "told": self._identity()}
+        return {"fullListing": int(self._whole.full_listing), "announced": self._identity()}
 
     @override
     def resume(self, position: Mapping[str, Any]) -> None:
         # Another queue has not told of what this one has.
-        if position.get("told") == self._identity():
+        if position.get("announced") == self._identity():
             self._whole.full_listing = float(position["fullListing"])
 
     def _identity(self) -> str:

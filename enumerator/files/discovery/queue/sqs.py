@@ -113,7 +113,7 @@ def _parts(messages: Sequence[Message]) -> Iterator[list[Message]]:
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class Told(NamedTuple):
+class AnnouncedObject(NamedTuple):
     """An object that a message tells of."""
 
     bucket: str
@@ -124,7 +124,7 @@ class MalformedMessage(ValueError):
     """A message that is not an event of S3, or names what cannot be read; says what is wrong."""
 
 
-def objects_of(body: str) -> list[Told]:
+def objects_of(body: str) -> list[AnnouncedObject]:
     """The objects that a message tells to be there; none for a test event or a deletion.
 
     Whether they still are, and as what, only the store knows: events come late, twice, in any
@@ -142,7 +142,7 @@ def objects_of(body: str) -> list[Told]:
         raise MalformedMessage(f"{type(error).__name__}: {error}") from error
 
 
-def _objects(event: Any) -> Iterator[Told]:
+def _objects(event: Any) -> Iterator[AnnouncedObject]:
     if not isinstance(event, Mapping):
         raise MalformedMessage(f"JSON of type {type(event).__name__}, not an object")
     if event.get("Type") == "Notification" and "Message" in event:
@@ -154,25 +154,25 @@ def _objects(event: Any) -> Iterator[Told]:
     elif event.get("source") == "aws.s3" and "detail" in event:
         # EventBridge writes the key as it is.
         if str(event["detail-type"]).startswith("Object Created"):
-            yield _told(event["detail"], event["detail"]["object"]["key"])
+            yield _announced(event["detail"], event["detail"]["object"]["key"])
     elif event.get("Event") != "s3:TestEvent":
         raise MalformedMessage(f"no Records, detail or Message, but {sorted(map(str, event))[:5]}")
 
 
-def _record(record: Mapping[str, Any]) -> Iterator[Told]:
+def _record(record: Mapping[str, Any]) -> Iterator[AnnouncedObject]:
     name = str(record["eventName"]).removeprefix("s3:")
     if name.startswith("ObjectCreated:"):
         entity = record["s3"]
-        yield _told(entity, unquote_plus(entity["object"]["key"], errors="strict"))
+        yield _announced(entity, unquote_plus(entity["object"]["key"], errors="strict"))
 
 
-def _told(entity: Mapping[str, Any], key: str) -> Told:
-    told = Told(entity["bucket"]["name"], key)
-    for text in told:
+def _announced(entity: Mapping[str, Any], key: str) -> AnnouncedObject:
+    announced = AnnouncedObject(entity["bucket"]["name"], key)
+    for text in announced:
         # What the ledger and the client take: text that UTF-8 has, in whole parts.
         text.encode()
     if any(part in ("", ".", "..") for part in key.removesuffix("/").split("/")) or _CONTROL.search(
         key
     ):
         raise MalformedMessage(f"the client cannot request the key {key!r}")
-    return told
+    return announced

@@ -17,21 +17,21 @@ class ReadyMarker:
         Raises:
             ValueError: it cannot be the name of another file.
         """
-        before, self.is_beside, after = pattern.partition(_NAME)
+        before, self.is_per_file, after = pattern.partition(_NAME)
         self._before, self._after = before, after
         if not pattern or "/" in pattern or _NAME in after:
             raise ValueError(f"a file name with at most one {_NAME}")
-        if self.is_beside and not before + after:
+        if self.is_per_file and not before + after:
             raise ValueError(f"more than {_NAME}, which alone is the file itself")
-        self.is_for_directory = not self.is_beside
+        self.is_for_directory = not self.is_per_file
 
     def of(self, name: str) -> str:
         """The name that has to be there, in the same directory, for a file called `name`."""
-        return f"{self._before}{name}{self._after}" if self.is_beside else self._before
+        return f"{self._before}{name}{self._after}" if self.is_per_file else self._before
 
     def is_marker(self, name: str) -> bool:
         """True if a file of this name is a marker, hence no data."""
-        if not self.is_beside:
+        if not self.is_per_file:
             return name == self._before
         longer = len(name) > len(self._before) + len(self._after)
         return longer and name.startswith(self._before) and name.endswith(self._after)

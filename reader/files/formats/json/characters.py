@@ -10,9 +10,9 @@ from typing import NoReturn
 
 from ...options import ReaderOptions
 
-__all__ = ["HALVES", "Characters", "MalformedText"]
+__all__ = ["SURROGATES", "Characters", "MalformedText"]
 
-HALVES = re.compile("[\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which are no characters."""
 
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]*')

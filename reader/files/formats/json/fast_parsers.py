@@ -242,17 +242,19 @@ class FastRecords:
             for at in [data.get_field_index(field.name)]
         ]
         self._floats = [at for at, kind in enumerate(data.types) if holds_floats(kind)]
-        minds = options.minds_unknown_fields
-        self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(data, known_only=minds)
+        checks_unknown_fields = options.checks_unknown_fields
+        self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(
+            data, known_only=checks_unknown_fields
+        )
         self._written: FlatRecords | None = None
         if self._strict is None and not maps:
-            self._strict = FlatRecords.of(self._intermediate, known_only=minds)
+            self._strict = FlatRecords.of(self._intermediate, known_only=checks_unknown_fields)
             written = [
                 f.name for f in data if _types.is_string(f.type) or _types.is_decimal(f.type)
             ]
             if written:
                 self._written = FlatRecords.of(
-                    self._intermediate, known_only=minds, written=written
+                    self._intermediate, known_only=checks_unknown_fields, written=written
                 )
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
@@ -302,7 +304,7 @@ class FastRecords:
         return [found[name] for name in self._data.names], rows
 
     def _table(self, data: bytes, intermediate: pa.Schema) -> pa.Table:
-        ignored = "error" if self._options.minds_unknown_fields else "ignore"
+        ignored = "error" if self._options.checks_unknown_fields else "ignore"
         options = pa_json.ParseOptions(
             explicit_schema=intermediate, unexpected_field_behavior=ignored
         )

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ...values.numbers import decimal, integer, nearest
 from ...values.times.temporal import Temporal
-from .characters import HALVES
+from .characters import SURROGATES
 
 __all__ = ["Misfit", "Number", "Scalar", "clean", "misfit", "plain_base64", "scalar"]
 
@@ -68,7 +68,7 @@ def scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Sca
 
 def clean(text: str) -> str:
     """Half of a surrogate pair is no character; Java writes a question mark for it."""
-    return text if text.isascii() else HALVES.sub("?", text)
+    return text if text.isascii() else SURROGATES.sub("?", text)
 
 
 def plain_base64(text: str) -> bytes:

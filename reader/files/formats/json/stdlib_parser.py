@@ -16,7 +16,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
 from ...values.variant.shredded_variants import is_variant
-from .characters import HALVES
+from .characters import SURROGATES
 from .jackson_limits import may_exceed
 from .scalars import Number, clean, plain_base64, scalar
 from .variant_encoder import encode
@@ -38,7 +38,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _object_of_whole_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if any(HALVES.search(name) for name, _ in pairs):
+    if any(SURROGATES.search(name) for name, _ in pairs):
         raise ValueError
     return _object(pairs)
 

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 
 from ...options import ReaderOptions
-from .characters import HALVES, Characters, MalformedText
+from .characters import SURROGATES, Characters, MalformedText
 from .jackson_limits import MAX_DEPTH, MAX_NAME, MAX_STRING
 from .literals import Literals
 
@@ -228,7 +228,7 @@ class TokenStream(Literals):
     def _text_of_name(self, char: int) -> str:
         if char == ord('"') or (char == ord("'") and self.options.allow_single_quotes):
             name = self.string(char)
-            if HALVES.search(name):
+            if SURROGATES.search(name):
                 self.fail("half of a surrogate pair in a name")
             return name
         match = _UNQUOTED.match(self.data, self.at - 1)
