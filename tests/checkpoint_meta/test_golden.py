@@ -23,7 +23,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.enumerator import CoordinatorSettings
-from pyspark_sluice.enumerator.coordinator.start_position import beginning
+from pyspark_sluice.enumerator.coordinator.start_position import start_position
 from pyspark_sluice.enumerator.files.ledger.state_files import FilesAsOf
 
 GOLDEN = Path(__file__).parent / "golden" / "v1"
@@ -136,7 +136,7 @@ def test_a_seed_names_the_checkpoint_that_a_query_begins_after():
     assert known.count() == seed.counts["files_seen"] == 3
     pending = [split for batch in known.pending() for split in splits_in(batch)]
     assert sum(split.length for split in pending) == seed.counts["pending_bytes"] == 66
-    assert beginning(store, NO_CHECKPOINT, CoordinatorSettings()).newest == seed.ref
+    assert start_position(store, NO_CHECKPOINT, CoordinatorSettings()).newest == seed.ref
 
 
 def test_golden_json_is_canonical():

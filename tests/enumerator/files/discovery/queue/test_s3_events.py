@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import (
+    AnnouncedObject,
     MalformedMessage,
-    Told,
     objects_of,
 )
 from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
@@ -25,7 +25,7 @@ from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
 
 def test_every_form_of_an_event_is_understood():
     key = "in/a b+c%20ä.json"
-    told = [Told("b", key)]
+    told = [AnnouncedObject("b", key)]
     assert objects_of(event(record("b", key))) == told
     assert objects_of(event(record("b", key, "s3:ObjectCreated:CompleteMultipartUpload"))) == told
     assert objects_of(in_sns(event(record("b", key)))) == told
