@@ -203,12 +203,9 @@ def report(
             typer.echo(str(written))
 
 
-bootstrap.add_commands(app)
-reprocess.register(app)
-compact.add_commands(app)
-sweep.add_commands(app)
-queue_setup.add_commands(app)
-doctor.register(app)
+for _module in (bootstrap, reprocess, compact, sweep, queue_setup, doctor):
+    for _command in _module.COMMANDS:
+        command(app)(_command)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -68,27 +68,27 @@ Matching = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class StateArguments:
-    """The state that a command is about."""
+@dataclass(frozen=True, kw_only=True)
+class SharedArguments:
+    """What every command about a source accepts."""
 
-    state: State
     source_name: SourceName = "source"
     storage_options: StorageOptions = "{}"
-
-    def opened(self) -> StateStore:
-        """Its store."""
-        return find_state(self.state, self.source_name, self.storage_options)
-
-
-@dataclass(frozen=True)
-class ViewArguments(StateArguments):
-    """A command that shows what is there."""
-
     as_json: Json = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class ViewArguments(SharedArguments):
+    """A command about a state that exists."""
+
+    state: State
+
+    def opened(self) -> StateStore:
+        """Find the state directory, in any of the forms in which `state` may name it."""
+        return find_state(self.state, self.source_name, self.storage_options)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OrderArguments(ViewArguments):
     """A command that orders something for the next start of a query."""
 
@@ -138,6 +138,8 @@ def command(app: typer.Typer) -> Callable[[Command], Command]:
 
 def _of_group(group: type[Any]) -> list[Parameter]:
     hints = get_type_hints(group, include_extras=True)
+    # Help shows what a group adds before what it shares with others.
+    ordered = sorted(fields(group), key=lambda field: field.name not in group.__annotations__)
     return [
         Parameter(
             field.name,
@@ -145,5 +147,5 @@ def _of_group(group: type[Any]) -> list[Parameter]:
             default=Parameter.empty if field.default is MISSING else field.default,
             annotation=hints[field.name],
         )
-        for field in fields(group)
+        for field in ordered
     ]

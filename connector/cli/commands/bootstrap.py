@@ -12,13 +12,10 @@ import typer
 
 from ..arguments import (
     ContinueQuery,
-    Json,
     New,
-    SourceName,
-    StorageOptions,
+    SharedArguments,
     ViewArguments,
     Yes,
-    command,
 )
 from ..output import plainly, print_json, print_pairs, print_table
 from ..state_argument import parsed_storage_options
@@ -26,13 +23,6 @@ from ..state_argument import parsed_storage_options
 if TYPE_CHECKING:
     from ..bootstrap.continued_query import ContinuedQuery
     from ..bootstrap.file_log_import import OtherLog
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Register them."""
-    command(app)(fork)
-    command(app)(import_spark)
-    command(app)(import_auto_loader)
 
 
 Path = Annotated[str, typer.Argument(metavar="PATH", help="The path that the new query will load.")]
@@ -63,9 +53,9 @@ Force = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class _Import:
-    """What both imports are asked for."""
+@dataclass(frozen=True, kw_only=True)
+class _Import(SharedArguments):
+    """The arguments that both imports accept."""
 
     path: Path
     new: New
@@ -73,10 +63,7 @@ class _Import:
     rewrite: Rewrites = None
     read_changed: ReadChanged = False
     force: Force = False
-    source_name: SourceName = "source"
-    storage_options: StorageOptions = "{}"
     yes: Yes = False
-    as_json: Json = False
 
     def run(self, purpose: str, log: OtherLog, continued: ContinuedQuery | None = None) -> None:
         """Hold the list against what is there, write what comes of it, and print it."""
@@ -231,3 +218,6 @@ def _say_what_is_next(location: str, *, written: bool) -> None:
         typer.echo(f"written: start the new query with checkpointLocation={location}")
     else:
         typer.echo("nothing was written: add --yes to do it")
+
+
+COMMANDS = (fork, import_spark, import_auto_loader)

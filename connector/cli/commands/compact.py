@@ -9,13 +9,8 @@ from typing import Annotated
 
 import typer
 
-from ..arguments import Force, ViewArguments, Yes, command
+from ..arguments import Force, ViewArguments, Yes
 from ..output import plainly, print_json, print_pairs
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Register them."""
-    command(app)(compact)
 
 
 def compact(
@@ -62,3 +57,6 @@ def _seconds(text: str) -> float:
         return float(parse_milliseconds(text)) / 1000
     except ValueError as error:
         raise OptionError("--retain-for does not parse", "", repr(text), str(error)) from None
+
+
+COMMANDS = (compact,)

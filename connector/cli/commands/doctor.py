@@ -9,16 +9,12 @@ from typing import Annotated
 
 import typer
 
-from ..arguments import Json, SourceName, StorageOptions
+from ..arguments import SharedArguments
 from ..output import plainly
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(doctor)
-
-
-def doctor(  # noqa: PLR0913, PLR0917
+def doctor(
+    given: SharedArguments,
     state: Annotated[
         str,
         typer.Argument(
@@ -38,15 +34,15 @@ def doctor(  # noqa: PLR0913, PLR0917
     master: Annotated[
         str, typer.Option("--master", help="The master of that session; implies --spark.")
     ] = "",
-    source_name: SourceName = "source",
-    storage_options: StorageOptions = "{}",
-    as_json: Json = False,
 ) -> None:
     """Check if a query can start: Python, Java, packages, registration, paths, executors."""
     with plainly():
         from ..doctor.diagnosis import Patient, diagnose, options_of
 
         wanted = master or ("local[2]" if spark else "")
-        given = options_of(option or [])
-        patient = Patient(state, path, source_name, storage_options, given, wanted)
-        diagnose(patient, as_json=as_json)
+        options = options_of(option or [])
+        patient = Patient(state, path, given.source_name, given.storage_options, options, wanted)
+        diagnose(patient, as_json=given.as_json)
+
+
+COMMANDS = (doctor,)

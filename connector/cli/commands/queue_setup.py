@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
@@ -24,23 +25,30 @@ _VISIBILITY = "120"
 """Seconds. A query asks for its own time; this one counts for other receivers."""
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Register it."""
-    app.command("queue-setup")(queue_setup)
+@dataclass(frozen=True, kw_only=True)
+class NewQueue:
+    """The queue that the printed commands create."""
+
+    queue: Annotated[str, typer.Option("--queue", help="The name of the new queue.")] = "sluice"
+    region: Annotated[str, typer.Option("--region", help="Of the bucket.")] = "REGION"
+    account: Annotated[
+        str, typer.Option("--account", help="The AWS account that owns the bucket and the queue.")
+    ] = "ACCOUNT"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the queue and of its dead-letter queue."""
+        return {"queue": self.queue, "dead letters": f"{self.queue}-dead-letters"}
 
 
-def queue_setup(  # noqa: PLR0913, PLR0917
+def queue_setup(
+    new: NewQueue,
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="What the query loads: s3://bucket/prefix.")
     ],
     state: Annotated[
         str, typer.Option("--state", help="The query's checkpointLocation, if it is in S3.")
     ] = "",
-    queue: Annotated[str, typer.Option("--queue", help="The name of the new queue.")] = "sluice",
-    region: Annotated[str, typer.Option("--region", help="Of the bucket.")] = "REGION",
-    account: Annotated[
-        str, typer.Option("--account", help="The AWS account that owns the bucket and the queue.")
-    ] = "ACCOUNT",
     cleans: Annotated[
         bool,
         typer.Option("--clean-source", help="The query deletes or archives what it has read."),
@@ -53,11 +61,10 @@ def queue_setup(  # noqa: PLR0913, PLR0917
     """Print the commands and policies that discoveryMode=notifications needs; changes nothing."""
     with plainly():
         data = place_of(path, "PATH")
-        names = {"queue": queue, "dead letters": f"{queue}-dead-letters"}
-        arns = {of: f"arn:aws:sqs:{region}:{account}:{name}" for of, name in names.items()}
-        urls = {
-            of: f"https://sqs.{region}.amazonaws.com/{account}/{name}" for of, name in names.items()
-        }
+        at = f"{new.region}:{new.account}"
+        host = f"https://sqs.{new.region}.amazonaws.com/{new.account}"
+        arns = {of: f"arn:aws:sqs:{at}:{name}" for of, name in new.names.items()}
+        urls = {of: f"{host}/{name}" for of, name in new.names.items()}
         found = {
             "options": {
                 "discoveryMode": "notifications",
@@ -68,7 +75,7 @@ def queue_setup(  # noqa: PLR0913, PLR0917
             "queueAttributes": {
                 "MessageRetentionPeriod": _RETENTION,
                 "VisibilityTimeout": _VISIBILITY,
-                "Policy": json.dumps(queue_policy(arns["queue"], data.bucket, account)),
+                "Policy": json.dumps(queue_policy(arns["queue"], data.bucket, new.account)),
             },
             "bucketNotifications": _notifications(arns["queue"], data.prefix),
             "queryPolicy": query_policy(
@@ -83,7 +90,7 @@ def queue_setup(  # noqa: PLR0913, PLR0917
         if as_json:
             print_json(found)
         else:
-            typer.echo(_script(found, names, data.bucket, region))
+            typer.echo(_script(found, new, data.bucket))
 
 
 def _notifications(queue: str, prefix: str) -> dict[str, Any]:
@@ -98,11 +105,9 @@ def _notifications(queue: str, prefix: str) -> dict[str, Any]:
     return {"QueueConfigurations": [to_queue]}
 
 
-def _script(found: dict[str, Any], names: dict[str, str], bucket: str, region: str) -> str:
-    queue, dead_letters, place = (
-        shlex.quote(text) for text in (names["queue"], names["dead letters"], bucket)
-    )
-    at = f"--region {shlex.quote(region)}"
+def _script(found: dict[str, Any], new: NewQueue, bucket: str) -> str:
+    queue, dead_letters, place = (shlex.quote(text) for text in (*new.names.values(), bucket))
+    at = f"--region {shlex.quote(new.region)}"
     options = "\n".join(f"#   .option({k!r}, {v!r})" for k, v in found["options"].items())
     return f"""\
 # 1. The queue for messages that are no events of S3, and the queue for events.
@@ -227,3 +232,6 @@ def _bucket(name: str, place: Place, actions: Sequence[str]) -> list[dict[str, A
 
 def _allow(name: str, actions: Sequence[str], resource: str) -> dict[str, Any]:
     return {"Sid": name, "Effect": "Allow", "Action": list(actions), "Resource": resource}
+
+
+COMMANDS = (queue_setup,)

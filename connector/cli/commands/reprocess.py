@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..arguments import OrderArguments, ViewArguments, command
+from ..arguments import OrderArguments, ViewArguments
 from ..output import plainly, print_json_rows, print_table
 
 if TYPE_CHECKING:
@@ -27,12 +27,6 @@ SkipMissing = Annotated[
         "--skip-missing", help="Leave out files that no longer exist, instead of refusing."
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for each in (requeue, rewind, forget, waive, orders):
-        command(app)(each)
 
 
 def requeue(
@@ -156,3 +150,6 @@ def orders(given: ViewArguments) -> None:
         else:
             columns = "order action state created who files released rows reason"
             print_table(table.to_pylist(), columns.split())
+
+
+COMMANDS = (requeue, rewind, forget, waive, orders)

@@ -6,15 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ..arguments import ViewArguments, Yes, command
+from ..arguments import ViewArguments, Yes
 from ..output import plainly, print_json, print_pairs
 
 _SHOWN = 20
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Register it."""
-    command(app)(sweep)
 
 
 def sweep(
@@ -71,3 +66,6 @@ def sweep(
             typer.echo(f"  {path}")
         if found.superseded:
             typer.echo("deleted" if yes else "nothing was deleted: add --yes to do it")
+
+
+COMMANDS = (sweep,)

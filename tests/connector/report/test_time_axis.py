@@ -28,7 +28,7 @@ BEGIN = datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC)
 )
 def test_labels_are_few_and_at_round_times(seconds, labels):
     axis = TimeAxis.of(BEGIN.timestamp(), BEGIN.timestamp() + seconds)
-    assert [axis.said(tick) for tick in axis.ticks] == labels
+    assert [axis.formatted(tick) for tick in axis.ticks] == labels
 
 
 def figures(starts, owner=None, **more):
