@@ -51,7 +51,7 @@ def hide(options: Mapping[str, Any]) -> None:
 
 
 def masked(text: str) -> str:
-    """`text` without secrets."""
+    """Return `text` with every registered secret replaced."""
     for secret in (*_hidden, *_of_environment()):
         if secret in text:
             text = text.replace(secret, SHOWN)

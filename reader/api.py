@@ -72,7 +72,7 @@ class LeftOut:
 
     kind: Literal["bad_records", "bad_files"]
     batch: pa.RecordBatch
-    """Of `SCHEMA_LEFT_OUT`."""
+    """Rows in the columns of `SCHEMA_LEFT_OUT`."""
 
 
 SCHEMA_LEFT_OUT = pa.schema(

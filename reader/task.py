@@ -45,7 +45,7 @@ class Assignment(Generic[SplitT]):
     """Ids of splits that cannot be read (again) and were given up by an order: left out."""
 
     lineage: str = ""
-    """Of the query."""
+    """Lineage of the query that the task belongs to."""
 
     @property
     def place(self) -> str:

@@ -55,7 +55,7 @@ class Seed(BaseModel):
 
     @property
     def identity(self) -> CheckpointIdentity:
-        """That very checkpoint."""
+        """The same checkpoint with its lineage and checksum, so that no other one passes for it."""
         return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
 
 

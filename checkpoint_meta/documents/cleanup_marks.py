@@ -33,7 +33,6 @@ class CleanupMark(BaseModel):
     format: Literal[1] = FORMAT_VERSION
     checkpoint: int
     epoch: int
-    """Of the checkpoint."""
 
     state: Mapping[str, Any]
     """The cleaner's own: what is not done yet, and figures."""

@@ -52,7 +52,7 @@ class BadRecordsFile(BaseModel):
     """Absolute path or URL."""
 
     records: int
-    """Its lines."""
+    """Number of lines in the file."""
 
 
 @dataclass(frozen=True)

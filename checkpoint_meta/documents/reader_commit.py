@@ -111,7 +111,7 @@ class ReaderCommit(_OfAttempt):
 
     @property
     def ref(self) -> CheckpointRef:
-        """The checkpoint acknowledged."""
+        """The checkpoint that this commit acknowledges."""
         return CheckpointRef(self.checkpoint, self.epoch)
 
     def remainders(self, serializer: VersionedSerializer[Sequence[T]]) -> dict[int, T]:

@@ -107,7 +107,7 @@ def join_files(objects: Sequence[bytes]) -> bytes:
 
 
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""Ends a stream."""
+"""End-of-stream mark of Arrow IPC."""
 
 
 def read_files(data: bytes) -> Iterator[pa.RecordBatch]:

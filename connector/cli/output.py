@@ -36,7 +36,7 @@ class Exit(IntEnum):
     """Somebody else may be at work on the state."""
 
     FAILED = 5
-    """Anything else."""
+    """Any other error."""
 
 
 class Ended(Exception):
@@ -106,7 +106,7 @@ def print_json_rows(tables: Iterable[pa.Table]) -> None:
 
 
 def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str = "") -> None:
-    """Rows for people."""
+    """Print rows as a table: numbers to the right, amounts with their units."""
     shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for name in columns:
         numeric = any(isinstance(row.get(name), int | float) for row in rows)

@@ -124,7 +124,7 @@ class _Backlog:
         self._left[waiting] = np.iinfo(np.int64).max
 
     def at(self, moment: int) -> tuple[int, int]:
-        """Files and bytes."""
+        """The number and the bytes of the files that waited at `moment`, in microseconds."""
         there = (self._found <= moment) & (self._left > moment)
         return int(there.sum()), int(self._sizes[there].sum())
 

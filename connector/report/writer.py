@@ -68,7 +68,7 @@ td.number, th.number { text-align: right; white-space: nowrap; }
 
 
 def page_of(figures: Figures, charts: Mapping[str, str], now: datetime | None = None) -> str:
-    """The whole document."""
+    """Return the page as one HTML document without external references."""
     made = now or datetime.now(UTC)
     drawings = "".join(
         f"<h2>{escape(title)}</h2>\n"

@@ -92,7 +92,7 @@ class QueryFigures:
     failures: int = 0
     batches: int = 0
     reported: float = 0.0
-    """When `sources` came."""
+    """Time of the progress event that brought `sources`."""
 
     sources: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """Number of the source -> what it reported last."""

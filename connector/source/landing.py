@@ -115,7 +115,7 @@ def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording
 
 
 def bad_records_place(options: SluiceOptions) -> Place:
-    """What `badRecordsPath` names."""
+    """The directory or bucket of `badRecordsPath`, opened with the storage options."""
     url = absolute(options.bad_records_path)
     return place_of(url, options.storage_options, "badRecordsPath")
 

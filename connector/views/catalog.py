@@ -19,12 +19,12 @@ from . import files, protocol, quarantine, splits
 from .state_view import StateView, consistent
 
 ROWS: Final = 65_536
-"""Of a batch."""
+"""Rows of one batch of a view."""
 
 
 @dataclass(frozen=True)
 class View:
-    """One table."""
+    """A view of the state as a table."""
 
     name: str
     schema: pa.Schema

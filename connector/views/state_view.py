@@ -74,7 +74,7 @@ class CheckpointView:
 
     @property
     def ref(self) -> CheckpointRef:
-        """Its name."""
+        """Id and epoch of the checkpoint."""
         return self.checkpoint.ref
 
     def outcome(self, reader: int) -> str:

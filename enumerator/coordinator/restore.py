@@ -48,7 +48,7 @@ class RestoredState(Generic[StateT]):
     """Documents that were folded in addition to a base."""
 
     rows: int = 0
-    """Rows in them."""
+    """Rows of state and assignments in those documents."""
 
     cursors: Mapping[str, Any] = field(default_factory=dict)
     """See `CheckpointHeader.cursors`."""

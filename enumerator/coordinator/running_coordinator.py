@@ -277,7 +277,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             }
 
     def close(self) -> None:
-        """Close the enumerator."""
+        """Close the enumerator, and wait for it no longer than `close_timeout`."""
         # An enumerator that hangs holds the lock; the process has to end all the same.
         held = self._lock.acquire(timeout=self.settings.close_timeout)
         try:

@@ -100,7 +100,7 @@ class Cleaning(Generic[SplitT]):
         return (self._head, len(self._chain) + self._unmarked) if self._is_loaded else None
 
     def figures(self) -> Mapping[str, Any]:
-        """For Spark's progress."""
+        """What Spark's progress events show of the cleanup."""
         return {**self._cleaner.figures(), "checkpointsToClean": len(self._chain)}
 
     # On a worker thread ---------------------------------------------------------------------

@@ -31,7 +31,7 @@ class BacklogFigures:
         self._oldest: int | None = None
 
     def report(self) -> Mapping[str, Any]:
-        """For Spark's progress."""
+        """What Spark's progress events show of it; at most a second old."""
         count, now = len(self._pending), time.monotonic()
         then, before = self._looked_at
         if now - then >= _EVERY or (count == 0) != (before == 0):
@@ -103,7 +103,7 @@ class ListingStats:
         )
 
     def report(self) -> Mapping[str, Any]:
-        """For Spark's progress."""
+        """What Spark's progress events show of the newest listing and of failed ones."""
         found: dict[str, Any] = {"lastListing": dict(self._last)} if self._last else {}
         if self._failed:
             found["listingError"] = self._failed

@@ -51,11 +51,11 @@ class FileBlock(Protocol):
 
     @property
     def start(self) -> int:
-        """First byte."""
+        """Position of the first byte."""
 
     @property
     def end(self) -> int:
-        """After the last byte."""
+        """Position after the last byte."""
 
     @property
     def rows(self) -> int:

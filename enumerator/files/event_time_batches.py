@@ -42,14 +42,14 @@ class OnLateFile(Enum):
     """It is not read until a person orders it."""
 
     FAIL = "fail"
-    """An error."""
+    """Stop the query with an error."""
 
 
 class OnMissingTime(Enum):
     """What becomes of a file of which neither path nor statistics say a time."""
 
     FAIL = "fail"
-    """An error."""
+    """Stop the query with an error."""
 
     MTIME = "mtime"
     """Its modification time serves; no other file is late because of it."""

@@ -54,7 +54,7 @@ class SplitCosts:
         """Weighted bytes of the batch that ended last, by what is known since."""
 
     def work(self, split: FileSplit) -> float:
-        """Weighted bytes."""
+        """Bytes of `split`, weighted by what its kind of file costs to read."""
         return self._bytes(split) * self._weight(self._kinds(split))
 
     def bytes_within(self, split: FileSplit, work: float) -> int:
@@ -114,7 +114,7 @@ class SplitCosts:
         return {"kinds": kinds, "scale": self._scale}
 
     def restore(self, found: Mapping[str, Any]) -> None:
-        """What `to_json` gave."""
+        """Resume with the costs that `to_json` wrote into a checkpoint."""
         kinds = found.get("kinds", {})
         self._scale = float(found.get("scale", 1.0))
         self._known = {kind: (float(size), float(took)) for kind, (size, took) in kinds.items()}

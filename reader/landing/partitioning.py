@@ -45,7 +45,7 @@ class Partitioning:
         if not kept:
             raise _refused("at least one other column for the files", columns)
         self.schema = pa.schema(kept)
-        """Of the files."""
+        """Schema of the data files, which have no partition columns."""
 
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
         """The values of each partition and its rows in order, without those columns."""
@@ -67,7 +67,7 @@ class Partitioning:
             yield values, rest if len(rows) == len(order) else rest.take(pa.array(rows))
 
     def mapping(self, values: Values) -> Mapping[str, str | None]:
-        """Column -> value."""
+        """Partition column -> its value as text; None for null."""
         return dict(zip(self._columns, values, strict=True))
 
     def directory(self, values: Values) -> str:

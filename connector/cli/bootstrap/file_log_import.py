@@ -124,7 +124,7 @@ class Import:
     new: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
-        """For the record."""
+        """Return the number of files of each kind, which the bootstrap record stores."""
         return {
             "listed": self.matched + len(self.changed) + self.gone,
             "matched": self.matched,

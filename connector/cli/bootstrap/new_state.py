@@ -45,7 +45,6 @@ class Target:
     """What the query is given as `checkpointLocation`."""
 
     store: StateStore
-    """Its state directory."""
 
     spark: StateStore
     """`location` itself, where Spark keeps its own."""

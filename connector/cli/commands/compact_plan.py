@@ -51,7 +51,7 @@ class CompactPlan:
     retained: int
     younger_than: int | None
     checkpoints: int
-    """On the chain."""
+    """Number of checkpoints on the chain of the newest one."""
 
     def run(self) -> dict[str, Any]:
         """Do it; what `report` says, of before and after.

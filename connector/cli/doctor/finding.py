@@ -23,7 +23,7 @@ class Finding:
     way_out: str = ""
 
     def document(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return the fields as `--json` prints them."""
         return asdict(self)
 
 

@@ -58,7 +58,7 @@ class Verification(Records):
         self._bad_commits: set[CheckpointRef] = set()
 
     def run(self) -> Verification:
-        """Look at everything."""
+        """Check every object of the state, and collect what is wrong."""
         self._format()
         self._all_checkpoints()
         self._all_bases()

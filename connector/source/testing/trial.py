@@ -83,7 +83,7 @@ class Trial:
         self._bounded = bounded
         self._starting_state = starting_state
         self.objects = MemoryStateStore("trial" if starting_state is None else "fork")
-        """The state directory."""
+        """Content of the state directory."""
         self.offsets: list[CheckpointRef] = []
         """Spark's offset log."""
         self.sink: list[list[Row]] = []

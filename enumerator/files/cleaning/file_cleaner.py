@@ -232,11 +232,11 @@ class Coverage:
                 self._parts[file] = left
 
     def state(self) -> Sequence[Any]:
-        """As JSON values."""
+        """Return all of it as JSON values, for the mark that the cleanup publishes."""
         return [[*file, ranges] for file, ranges in self._parts.items()]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """The inverse."""
+        """Add what `state` returned for an earlier mark."""
         for *file, ranges in state:
             self._parts[FileVersion._make(file)] = [(start, end) for start, end in ranges]
 

@@ -25,7 +25,7 @@ class OnOverwrite(Enum):
     """A new file: it is read whole again."""
 
     FAIL = "fail"
-    """An error."""
+    """Stop the query with an error."""
 
     APPEND_TAIL = "appendTail"
     """It has grown: what is new is read."""

@@ -42,7 +42,7 @@ class Piece:
     checkpoint: int = 0
 
     def rows(self) -> pa.RecordBatch:
-        """Rows of `SEEN_FILES`."""
+        """Return the files as rows of `SEEN_FILES`."""
         return seen_rows(self.files, self.end, self.checkpoint, self.discovered)
 
 
@@ -121,7 +121,6 @@ class SeenFiles(KnownFiles):
         return known, version, end
 
     def _parts(self) -> list[SeenKeys]:
-        """The newest first."""
         with self._lock:
             parts: list[Part] = [*self._runs, *self._tails]
         return [part.keys for part in reversed(parts)]

@@ -84,7 +84,7 @@ class BadRecord:
     """Where it begins, as errors say it: byte 17."""
 
     record: str
-    """Its text."""
+    """Text of the record."""
 
     reason: str
 

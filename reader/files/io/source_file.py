@@ -45,7 +45,7 @@ class RandomAccess(Protocol):
         """Bytes from `position`: `count` of them, fewer only at the end of the file version."""
 
     def close(self) -> None:
-        """Close the file."""
+        """Release the open file or connection."""
 
 
 class AsFile(io.RawIOBase):

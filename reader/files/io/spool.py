@@ -37,7 +37,7 @@ class Spool:
             self._file.close()
 
     def put(self, batch: pa.RecordBatch) -> None:
-        """Add one batch."""
+        """Keep one batch in memory, or on disk once memory would exceed the limit."""
         if self._writer is None and self._held + batch.nbytes <= self._limit:
             self._memory.append(batch)
             self._held += batch.nbytes

@@ -72,7 +72,7 @@ class _Held:
         self._at = 0
         """Where they begin in the split's content."""
         self.end = 0
-        """Where they end."""
+        """Position after the held bytes."""
         self._open = 0
         """Where the record begins whose end was not seen yet."""
         self._tail = b""

@@ -25,7 +25,7 @@ class Rows:
         self.out_schema = pa.schema([known.get(f.name, f.with_nullable(True)) for f in schema])
 
     def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        """Rows as Arrow."""
+        """Convert rows to columns; a name that a row lacks becomes null."""
         arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in self.out_schema]
         if not arrays:
             return empty_columns(self.out_schema, len(rows))

@@ -52,7 +52,7 @@ class Record(NamedTuple):
     """Files permanently left out, by reason."""
 
     names: Sequence[SkippedFile]
-    """Some of them."""
+    """The first of these files, as examples."""
 
 
 class DirectoryCache:
@@ -79,7 +79,7 @@ class DirectoryCache:
             self._records[path] = record
 
     def forget(self) -> None:
-        """Read everything again."""
+        """Drop all records, so that the next pass reads every directory."""
         self._records.clear()
         self._devices = _local_devices()
 

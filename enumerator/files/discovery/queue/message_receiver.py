@@ -68,7 +68,7 @@ class MessageReceiver:
         self._counts: Counter[str] = Counter()
 
     def start(self) -> None:
-        """Begin to receive."""
+        """Start the two threads that receive and keep messages."""
         for run in (self._receive, self._keep):
             threading.Thread(
                 target=self._guarded, args=(run,), name="sluice-queue", daemon=True

@@ -21,7 +21,7 @@ _SUMMARIES = ("_metadata", "_common_metadata")
 """Directories of such names are entered, though files of such names are not read."""
 
 PATTERN_SECONDS: Final = 2.0
-"""For one name."""
+"""Seconds that matching one name may take: a pattern may backtrack for ever."""
 
 _WILD = {"*": ".*", "?": "."}
 

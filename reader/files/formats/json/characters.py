@@ -47,7 +47,7 @@ class Characters:
         self.fail("the end of the record too early")
 
     def byte(self) -> int:
-        """The next byte."""
+        """Take the next byte; the end of the record is an error."""
         if self.at >= len(self.data):
             self.end_of_text()
         self.at += 1

@@ -114,7 +114,7 @@ class Times:
 
     @classmethod
     def none(cls, count: int) -> Times:
-        """Nothing read yet."""
+        """Return places for `count` texts, of which no text is read."""
         wide = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
         return cls(*wide, np.zeros(count, np.bool_), np.zeros(count, np.bool_))
 

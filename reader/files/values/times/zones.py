@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 
 DAY = 86_400_000_000
-"""Microseconds."""
+"""Length of a day in microseconds."""
 
 _EPOCH = datetime(1970, 1, 1).toordinal()  # noqa: DTZ001 - a day has no zone
 _FIRST, _LAST = 2 - _EPOCH, datetime(9999, 12, 30).toordinal() - _EPOCH  # noqa: DTZ001
@@ -23,7 +23,7 @@ _CYCLE = 146_097
 """Days of 400 years, after which the calendar and the rules of summer time repeat."""
 
 _BLANKS = "".join(map(chr, range(33)))
-"""What Java trims."""
+"""Characters that Java's `trim` removes."""
 
 _OFFSET = re.compile(r"([+-])(\d|\d\d(?:\d\d){0,2}|\d\d(?::\d\d){1,2})\Z", re.ASCII)
 _ONE_DIGIT_HOUR = re.compile(r"([+-])(\d):", re.ASCII)

@@ -105,7 +105,7 @@ def array_of(parts: list[bytes]) -> bytes:
 
 
 def boolean_of(value: bool) -> bytes:
-    """A boolean."""
+    """Encode a boolean, in one byte."""
     return _head(_TRUE if value else _FALSE)
 
 
@@ -136,12 +136,12 @@ def decimal_of(value: Decimal) -> bytes:
 
 
 def double_of(value: float) -> bytes:
-    """A double."""
+    """Encode a double, even where a float would hold it."""
     return _head(_DOUBLE) + struct.pack("<d", value)
 
 
 def text_of(value: str) -> bytes:
-    """A string."""
+    """Encode a string; one of at most 63 bytes has a shorter head."""
     data = value.encode()
     if len(data) <= _MAX_SHORT_STRING:
         return bytes([len(data) << 2 | _SHORT_STRING]) + data
