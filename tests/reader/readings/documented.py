@@ -246,7 +246,7 @@ DOCUMENTED = (
     Documented("`locale` other than", _refused_locale),
     Documented("text after a JSON object or array", _text_after_a_record),
     Documented("JSON integers from 128 to 255", _bytes_from_128),
-    Documented("JSON numbers of seconds beyond the type", _far_seconds),
+    Documented("JSON numbers of seconds beyond", _far_seconds),
     Documented("JSON: a name twice in one object", _name_twice),
     Documented("a time without a date", _time_only),
     Documented("Parquet: a `filter` on a column `s.x`", _dotted_filter),

@@ -333,7 +333,7 @@ def _modified(spark, folder):
     assert both == ([1], []), both
 
 
-@row("directories that are no partitions")
+@row("directories that are not partitions")
 def _directories(spark, folder):
     (folder / "inner").mkdir()
     (folder / "inner" / "1.json").write_bytes(b'{"a":1}\n')

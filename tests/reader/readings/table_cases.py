@@ -155,6 +155,15 @@ CASES = (
         {"lineSep": "||"},
     ),
     Case(
+        "CSV with `multiLine` and a `lineSep`",
+        "csv",
+        TEXT,
+        b'1,"a"||b,2',
+        [("1", '"a"||b', '1,"a"||b,2')],
+        [("1", "a", None), ("b", "2", None)],
+        {"lineSep": "||", "multiLine": "true"},
+    ),
+    Case(
         "CSV with `ignoreTrailingWhiteSpace`",
         "csv",
         TEXT,
@@ -219,7 +228,7 @@ CASES = (
         {"dateFormat": "G yyyy-MM-dd"},
     ),
     Case(
-        "`S` right behind another number",
+        "`S` directly after another number",
         "csv",
         {"a": ZONED},
         b"20240102030405123\n",

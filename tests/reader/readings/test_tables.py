@@ -13,18 +13,16 @@ from pyspark_sluice.tests.reader.readings.of_ours import Ours
 from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 from pyspark_sluice.tests.reader.readings.table_cases import CASES, plain
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "differences.md"
-HEADING = "# Differences from Spark's readers"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGES = ("differences.md", "differences-columnar.md")
 
 
 def _rows() -> list[str]:
-    """The first cells of the table."""
-    table = PAGE.read_text(encoding="utf-8").partition(HEADING)[2]
-    rows = [
-        re.split(r" (?<!\\)\| ", line)[0][2:] for line in table.splitlines() if line[:2] == "| "
-    ]
-    assert rows[0] == "case"
-    return rows[1:]
+    """The first cells of the tables of both pages."""
+    lines = [line for page in PAGES for line in (DOCS / page).read_text("utf-8").splitlines()]
+    rows = [re.split(r" (?<!\\)\| ", line)[0][2:] for line in lines if line[:2] == "| "]
+    assert rows.count("case") == len(PAGES)
+    return [row for row in rows if row != "case"]
 
 
 KNOWN = {*(case.row for case in CASES), *other_rows.ROWS}
