@@ -14,6 +14,8 @@ from .data import Data
 from .machine import describe
 from .streams import session
 
+_HEAD = "\n| work | Sluice | peer | ratio | |\n|---|---|---|---|---|"
+
 
 def main() -> int:
     """Measure the chosen rows; a row that fails is named and does not stop the others."""
@@ -22,12 +24,15 @@ def main() -> int:
     spark = session()
     bench = Bench(spark, Data(arguments.data), arguments.runs, not arguments.alone, arguments.flink)
     print(describe(spark), flush=True)
-    print("\n| work | Sluice | peer | ratio | |\n|---|---|---|---|---|", flush=True)
-    failed = False
+    has_head = failed = False
     for name in arguments.rows or rows.USUAL:
         try:
             for result in rows.ALL[name](bench):
-                print(_line(result), flush=True)
+                # Rows of text have a table of their own.
+                if not has_head and isinstance(result, Result):
+                    print(_HEAD, flush=True)
+                has_head = isinstance(result, Result)
+                print(_line(result) if isinstance(result, Result) else result, flush=True)
         except Exception as error:  # noqa: BLE001 a row may fail in any way Spark can
             failed = True
             print(f"| {name} | failed: {str(error).splitlines()[0][:200]} | | | |", flush=True)

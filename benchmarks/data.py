@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from .shapes import Shape
+from .shapes import SEED, Shape, flat
 
 SCHEMA = "id long, user string, amount double, flag boolean, at timestamp, note string"
 """What every large file holds."""
@@ -53,6 +54,16 @@ class Data:
                     shutil.copyfileobj(plain, packed, 1 << 20)
 
         return self.made("gzip_json", make)
+
+    def xml(self, rows: int = 600_000) -> Path:
+        """Rows of `FLAT` in 4 files."""
+
+        def make(folder: Path) -> None:
+            for number in range(4):
+                random = np.random.default_rng([SEED, number])
+                _write_xml(folder / f"part-{number}.xml", flat(random, rows // 4))
+
+        return self.made(f"xml_{rows}", make)
 
     def one_csv(self, gigabytes: float = 2.0) -> Path:
         """One CSV file of at least that size: the same rows again and again."""
@@ -161,6 +172,17 @@ def _texts(table: pa.Table) -> Iterator[dict[str, object]]:
         # Seconds carry six decimals in Arrow's text; both sources read them with three.
         row["at"] = str(row["at"])[:23] + "Z"
         yield row
+
+
+def _write_xml(path: Path, table: pa.Table) -> None:
+    with path.open("w", encoding="utf-8") as out:
+        out.write("<rows>\n")
+        for row in table.to_pylist():
+            row["active"] = "true" if row["active"] else "false"
+            out.write("<row>")
+            out.writelines(f"<{name}>{value}</{name}>" for name, value in row.items())
+            out.write("</row>\n")
+        out.write("</rows>\n")
 
 
 def _write_parquet(path: Path, chunks: range) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +39,7 @@ from .scale import scale
 from .shape_rows import shapes
 from .shapes import SHAPES
 from .streams import PATIENCE, Input, Run, available_now, drained, load, started
-from .table_rows import into_tables, small_into_tables
+from .table_rows import frames_into_tables, into_tables, small_into_tables
 from .type_rows import types
 
 _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
@@ -249,15 +249,15 @@ def _shapes_of(kind: str) -> Callable[[Bench], Iterable[Result]]:
     return row
 
 
-def _tables_of(kind: str) -> Callable[[Bench], Iterable[Result]]:
-    def row(bench: Bench) -> Iterable[Result]:
+def _tables_of(kind: str) -> Callable[[Bench], Iterable[str]]:
+    def row(bench: Bench) -> Iterable[str]:
         return into_tables(bench, kind)
 
     row.__doc__ = f"The shapes in {kind} alone, into tables."
     return row
 
 
-ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
+ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "csv": csv,
     "json": json,
     "parquet": parquet,
@@ -279,6 +279,7 @@ ALL: dict[str, Callable[[Bench], Iterable[Result]]] = {
     "shapes": shapes,
     "tables": into_tables,
     "tables100k": small_into_tables,
+    "frames": frames_into_tables,
     "types": types,
     "profile": profile,
     **{

@@ -254,10 +254,11 @@ def _as_json(made: Callable[[np.random.Generator, int], pa.Table]) -> Any:
 
 # Five flat columns ----------------------------------------------------------------------------
 
-_FLAT = "id long, name string, city string, amount double, active boolean"
+FLAT = "id long, name string, city string, amount double, active boolean"
 
 
-def _flat(random: np.random.Generator, rows: int) -> pa.Table:
+def flat(random: np.random.Generator, rows: int) -> pa.Table:
+    """Rows of `FLAT`."""
     ids = random.integers(0, 1 << 40, rows)
     return pa.table(
         {
@@ -271,7 +272,7 @@ def _flat(random: np.random.Generator, rows: int) -> pa.Table:
 
 
 def _flat_quoted(path: Path, random: np.random.Generator, rows: int) -> None:
-    pa.csv.write_csv(_flat(random, rows), path, pa.csv.WriteOptions(quoting_style="needed"))
+    pa.csv.write_csv(flat(random, rows), path, pa.csv.WriteOptions(quoting_style="needed"))
 
 
 # Text that needs its quotes, and logs -----------------------------------------------------------
@@ -311,16 +312,16 @@ def _shape(
 
 SHAPES: Sequence[Shape] = (
     Shape("rides", "csv", _RIDES, 3_000_000, _rides_csv, _HEADER),
-    Shape("flat, quoted", "csv", _FLAT, 6_000_000, _flat_quoted, _HEADER),
+    Shape("flat, quoted", "csv", FLAT, 6_000_000, _flat_quoted, _HEADER),
     Shape("60 columns", "csv", _wide_schema(60), 600_000, _as_csv(_wide(60)), _HEADER),
     Shape("300 columns", "csv", _wide_schema(300), 120_000, _as_csv(_wide(300)), _HEADER),
     Shape("text with quotes and line breaks", "csv", _REVIEWS, 2_400_000, _reviews, _MANY_LINES),
-    _shape("flat", "json", _FLAT, 4_500_000, _as_json(_flat)),
+    _shape("flat", "json", FLAT, 4_500_000, _as_json(flat)),
     _shape("events", "json", _EVENTS, 600_000, _events_json),
     _shape("60 columns", "json", _wide_schema(60), 300_000, _as_json(_wide(60))),
     _shape("300 columns", "json", _wide_schema(300), 60_000, _as_json(_wide(300))),
     _shape("logs", "text", "value string", 1_500_000, _log),
-    _shape("flat", "parquet", _FLAT, 4_000_000, _as_parquet(_flat)),
+    _shape("flat", "parquet", FLAT, 4_000_000, _as_parquet(flat)),
     _shape("rides", "parquet", _RIDES, 2_000_000, _rides_parquet),
     _shape("events", "parquet", _EVENTS, 200_000, _events_parquet),
     _shape("60 columns", "parquet", _wide_schema(60), 300_000, _as_parquet(_wide(60))),

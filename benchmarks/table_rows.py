@@ -1,8 +1,8 @@
 """Into a table: rows that are landed, against Spark's file source into its Parquet sink.
 
-`python -m benchmarks tables` prints it. What is in the tables is compared before anything is
-measured: the number of rows and a hash over all columns. Not here: rows that stay in Spark
-(`shape_rows.py`).
+`python -m benchmarks tables` prints it, as docs/tables.md has it. What is in the tables is compared
+before anything is measured: the number of rows and a hash over all columns. Not here: rows that
+stay in Spark (`shape_rows.py`).
 """
 
 from __future__ import annotations
@@ -11,83 +11,130 @@ import math
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_sluice import tables
 
 from .bench import Bench, Result
-from .data import size_of
+from .data import SCHEMA, SMALL_SCHEMA, size_of
 from .process_tree import PeakMemory, processor_seconds
 from .shape_rows import digest
-from .shapes import SHAPES, SMALL, Shape
+from .shapes import FLAT, SHAPES, SMALL, Shape
 from .streams import PATIENCE, Input
 
 _WITHOUT_PEER = frozenset({"avro"})
 _WARM_UPS = 2
+_LANDED: Final = ("parquet", "delta")
+_INTO: Final = {
+    "parquet": "Parquet, manifests",
+    "delta": "Delta",
+    "frame": "Parquet, `tables.frame`",
+    "spark": "Parquet by Spark",
+}
+_HEAD: Final = (
+    "\n| shape | into | batches, s | speedup | whole query, s | CPU time, s | written, MB | files "
+    "| peak memory, GB |\n|---|---|---|---|---|---|---|---|---|"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One finished query into a table of its own."""
+    """One finished query into a table of its own, or the medians of some."""
 
     batches: float
     whole: float
     processor: float
-    memory: int
-    written: int
-    files: int
+    memory: float
+    """The most that all processes had at once: the JVM, too."""
+    written: float
+    files: float
 
 
-def into_tables(bench: Bench, chosen: str = "") -> Iterator[Result]:
+def into_tables(bench: Bench, chosen: str = "") -> Iterator[str]:
     """Every shape into Parquet with manifests and into Delta, against Spark's Parquet sink."""
-    ratios: dict[str, list[float]] = {"parquet": [], "delta": []}
-    for shape in (*SHAPES, *SMALL):
-        if chosen not in ("", shape.file_format) or shape.file_format in _WITHOUT_PEER:
-            continue
-        runs = _measured(bench, bench.data.shape(shape), shape)
-        for kind, found in ratios.items():
-            result = _result(f"{shape.file_format}, {shape.name}", kind, runs)
-            found.append((result.peer or 0.0) / result.sluice)
-            yield result
-    for kind, found in ratios.items():
-        mean = math.prod(found) ** (1 / len(found))
-        work = f"into {kind}: geometric mean of {len(found)} shapes, by batches"
-        yield Result(work, 1.0, mean, "", "Spark", f"worst {min(found):.2f}")
+    yield _HEAD
+    measured = {}
+    for work, read in _inputs(bench, chosen):
+        measured[work] = _measured(bench, read)
+        yield from _lines(work, measured[work])
+    if not chosen:
+        yield from _frames(bench)
+    for kind in _LANDED:
+        times = {
+            work: runs["spark"].batches / runs[kind].batches for work, runs in measured.items()
+        }
+        savings = {
+            w: runs["spark"].processor / runs[kind].processor for w, runs in measured.items()
+        }
+        yield _summary(f"**geometric mean of {len(times)}**", kind, _mean(times), _mean(savings))
+        yield _summary(f"lowest speedup: {_lowest(times)}", kind, min(times.values()))
+        lowest = min(savings.values())
+        yield _summary(f"least CPU time saved: {_lowest(savings)}", kind, None, lowest)
 
 
 def into_delta(bench: Bench, shape: Shape) -> Result:
     """One shape into Delta."""
-    runs = _measured(bench, bench.data.shape(shape), shape, kinds=("delta", "spark"))
-    return _result(f"{shape.file_format}, {shape.name}", "delta", runs)
+    runs = _measured(bench, _input(bench, shape), kinds=("delta", "spark"))
+    ours, theirs = runs["delta"], runs["spark"]
+    note = (
+        f"query {ours.whole:.1f} against {theirs.whole:.1f} s; CPU time "
+        f"{ours.processor:.1f} against {theirs.processor:.1f} s"
+    )
+    work = f"{shape.file_format}, {shape.name}, into delta"
+    return Result(work, ours.batches, theirs.batches, "s", "Spark into Parquet", note)
 
 
-def small_into_tables(bench: Bench) -> Iterator[Result]:
+def small_into_tables(bench: Bench) -> Iterator[str]:
     """100,000 one-line files into a table."""
-    folder = bench.data.small_json(100_000)
-    shape = Shape("", "json", "id long, name string, value double", 100_000, lambda *_: None)
-    runs = _measured(bench, folder, shape, turns=1, warm_ups=0)
-    yield _result("json, 100,000 files of one line", "parquet", runs)
+    yield _HEAD
+    read = Input(bench.data.small_json(100_000), SMALL_SCHEMA, "json", {"mode": "PERMISSIVE"})
+    runs = _measured(bench, read, turns=1, warm_ups=0)
+    yield from _lines("JSON, 100,000 files of one line", runs)
+
+
+def frames_into_tables(bench: Bench) -> Iterator[str]:
+    """XML that Spark reads: the files of each batch by Sluice, against Spark's file source."""
+    yield _HEAD
+    yield from _frames(bench)
+
+
+def _frames(bench: Bench) -> Iterator[str]:
+    read = Input(bench.data.xml(), FLAT, "xml", {"rowTag": "row"})
+    yield from _lines("XML, flat, read by Spark", _measured(bench, read, kinds=("frame", "spark")))
+
+
+def _inputs(bench: Bench, chosen: str) -> Iterator[tuple[str, Input]]:
+    names = {"csv": "CSV", "json": "JSON", "parquet": "Parquet", "orc": "ORC"}
+    for shape in (*SHAPES, *SMALL):
+        kind = shape.file_format
+        if kind not in _WITHOUT_PEER and chosen in ("", kind):
+            yield f"{names.get(kind, kind)}, {shape.name}", _input(bench, shape)
+    if chosen in ("", "json"):
+        yield "JSON, gzip", Input(bench.data.gzip_json(), SCHEMA, "json", {"mode": "PERMISSIVE"})
+
+
+def _input(bench: Bench, shape: Shape) -> Input:
+    options = {"mode": "PERMISSIVE", **shape.options}
+    if shape.file_format not in ("csv", "json"):
+        options = dict(shape.options)
+    return Input(bench.data.shape(shape), shape.schema, shape.file_format, options)
 
 
 def _measured(
     bench: Bench,
-    folder: Path,
-    shape: Shape,
+    read: Input,
     turns: int | None = None,
     warm_ups: int = _WARM_UPS,
-    kinds: tuple[str, ...] = ("parquet", "delta", "spark"),
-) -> Mapping[str, list[_Run]]:
-    options = {"mode": "PERMISSIVE", **shape.options}
-    if shape.file_format not in ("csv", "json"):
-        options = dict(shape.options)
-    read = Input(folder, shape.schema, shape.file_format, options)
+    kinds: Sequence[str] = (*_LANDED, "spark"),
+) -> Mapping[str, _Run]:
+    """The medians of each kind of table."""
     runs: dict[str, list[_Run]] = {kind: [] for kind in kinds}
     digests = {}
     for turn in range(warm_ups + (turns or bench.runs)):
@@ -98,31 +145,44 @@ def _measured(
                 if turn >= warm_ups:
                     done.append(run)
     if len(set(digests.values())) > 1:
-        msg = f"{folder.name}: (rows, hash) differ: {digests}"
+        msg = f"{read.path.name}: (rows, hash) differ: {digests}"
         raise AssertionError(msg)
-    return runs
+    return {kind: _median(done) for kind, done in runs.items()}
 
 
-def _result(work: str, kind: str, runs: Mapping[str, list[_Run]]) -> Result:
-    ours, theirs = (
-        {name: median(getattr(run, name) for run in runs[of]) for name in _Run.__slots__}
-        for of in (kind, "spark")
-    )
-    note = (
-        f"query {ours['whole']:.1f} against {theirs['whole']:.1f} s; processors "
-        f"{ours['processor']:.1f} against {theirs['processor']:.1f} s; written "
-        f"{ours['written'] / 1e6:,.0f} against {theirs['written'] / 1e6:,.0f} MB in "
-        f"{ours['files']:,.0f} against {theirs['files']:,.0f} files; at most "
-        f"{ours['memory'] / 1e9:.1f} against {theirs['memory'] / 1e9:.1f} GB"
-    )
-    return Result(
-        f"{work}, into {kind}", ours["batches"], theirs["batches"], "s", "Spark into Parquet", note
-    )
+def _median(runs: Sequence[_Run]) -> _Run:
+    return _Run(*(median(getattr(run, field.name) for run in runs) for field in fields(_Run)))
+
+
+def _lines(work: str, runs: Mapping[str, _Run]) -> Iterator[str]:
+    for kind, run in runs.items():
+        speedup = "" if kind == "spark" else f"{runs['spark'].batches / run.batches:.2f}"
+        yield (
+            f"| {work} | {_INTO[kind]} | {run.batches:.1f} | {speedup} | {run.whole:.1f} "
+            f"| {run.processor:.1f} | {run.written / 1e6:,.0f} | {run.files:,.0f} "
+            f"| {run.memory / 1e9:.2f} |"
+        )
+
+
+def _summary(work: str, kind: str, speedup: float | None, processor: float | None = None) -> str:
+    times = "" if speedup is None else f"{speedup:.2f}"
+    saved = "" if processor is None else f"{processor:.2f} times less"
+    return f"| {work} | {_INTO[kind]} | | {times} | | {saved} | | | |"
+
+
+def _mean(ratios: Mapping[str, float]) -> float:
+    return math.prod(ratios.values()) ** (1 / len(ratios))
+
+
+def _lowest(ratios: Mapping[str, float]) -> str:
+    return min(ratios, key=lambda work: ratios[work])
 
 
 @contextmanager
 def _ran(spark: SparkSession, kind: str, read: Input) -> Iterator[tuple[_Run, DataFrame]]:
     root = Path(tempfile.mkdtemp(prefix="sluice-bench-"))
+    # The JVM returns what the run before had, so that each peak is that of its own run.
+    spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]  # noqa: SLF001
     try:
         began, before = time.perf_counter(), processor_seconds()
         with PeakMemory() as peak:
@@ -143,13 +203,24 @@ def _ran(spark: SparkSession, kind: str, read: Input) -> Iterator[tuple[_Run, Da
 
 def _started(spark: SparkSession, kind: str, read: Input, root: Path) -> Any:
     checkpoint, table = str(root / "checkpoint"), str(root / "table")
-    reader = spark.readStream.options(**read.options)
+    reader = spark.readStream
     if kind == "spark":
-        reader = reader.schema(read.schema).format(read.file_format)
+        reader = reader.options(**read.options).schema(read.schema).format(read.file_format)
         frame = reader.option("recursiveFileLookup", "true").load(str(read.path))
         writer = frame.writeStream.format("parquet").option("path", table)
+    elif kind == "frame":
+        reader = reader.format("sluice").option("fileFormat", "binaryFile")
+        reader = reader.option("checkpointLocation", checkpoint).schema("path string, length long")
+        frame = reader.load(str(read.path))
+
+        def through(batch: DataFrame, _: int) -> None:
+            rows = tables.frame(batch, read.file_format, read.options, schema=read.schema)
+            rows.write.mode("append").parquet(table)
+
+        writer = frame.writeStream.foreachBatch(through)
     else:
-        reader = reader.format("sluice").option("fileFormat", read.file_format)
+        reader = reader.options(**read.options).format("sluice")
+        reader = reader.option("fileFormat", read.file_format)
         reader = reader.option("landAt", table).option("landSchema", read.schema)
         frame = reader.option("checkpointLocation", checkpoint).load(str(read.path))
         sink = tables.delta(table) if kind == "delta" else tables.manifest(str(root / "manifests"))
@@ -161,8 +232,8 @@ def _started(spark: SparkSession, kind: str, read: Input, root: Path) -> Any:
 def _table(spark: SparkSession, kind: str, root: Path) -> DataFrame:
     if kind == "parquet":
         return tables.read(str(root / "manifests"))
-    if kind == "spark":
-        return spark.read.parquet(str(root / "table"))
-    from deltalake import DeltaTable
+    if kind == "delta":
+        from deltalake import DeltaTable
 
-    return spark.read.parquet(*DeltaTable(str(root / "table")).file_uris())
+        return spark.read.parquet(*DeltaTable(str(root / "table")).file_uris())
+    return spark.read.parquet(str(root / "table"))
