@@ -63,7 +63,7 @@ clean:  ## Remove everything that these commands have made
 	@tools/prepare.sh .versions/docs --only docs
 	@touch $@
 
-# Made anew whenever the dependencies change.
+# Made again whenever the dependencies change.
 $(READY): setup.cfg pyproject.toml tools/prepare.sh tools/prepare.py
 	@tools/prepare.sh $(VENV)
 	@touch $@

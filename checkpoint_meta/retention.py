@@ -72,7 +72,7 @@ class Retention:
 
     def _prune_below(self, oldest: CheckpointRef, floor: CheckpointRef) -> None:
         def old(refs: Iterable[CheckpointRef]) -> list[CheckpointRef]:
-            # Whatever has its object has its commits: a query may start from it.
+            # A checkpoint whose object is there has its commits: a query may start from it.
             below = (ref for ref in refs if ref.checkpoint <= floor.checkpoint)
             return [ref for ref in below if ref.checkpoint < oldest.checkpoint]
 
@@ -124,7 +124,7 @@ class Retention:
         return oldest if left < 0 else None
 
     def _floor(self, ref: CheckpointRef) -> CheckpointRef | None:
-        """The newest base that `ref` can be restored from; None if there is none."""
+        """The newest base that `ref` can be restored from; None if no base can."""
         bases = set(self._history.bases())
         while ref != NO_CHECKPOINT:
             if ref in bases and self._is_whole(ref):

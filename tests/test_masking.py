@@ -35,14 +35,14 @@ class Stubborn(Exception):
         return f"token {SECRET} has expired"
 
 
-def test_every_form_of_a_secret_is_masked_and_what_helps_is_told():
+def test_every_form_of_a_secret_is_masked_and_what_helps_is_reported():
     for form in (SECRET, quote(SECRET, safe=""), "AKIA-the-key-id", "pa55word"):
         assert masked(f"x {form} y") == "x *** y"
     helpful = "https://minio.example:9000 in eu-central-1, 100"
     assert masked(helpful) == helpful
 
 
-def test_an_error_of_ours_never_tells_it_whatever_it_quotes():
+def test_an_error_never_shows_it_in_what_it_quotes():
     error = SourceUnavailable("no", f"s3://b?sig={SECRET}", Stubborn().__str__(), "", SECRET)
     again = pickle.loads(pickle.dumps(error))
     for told in (str(error), repr(error), repr(error.args), error.found, str(again)):

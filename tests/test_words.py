@@ -71,9 +71,16 @@ def idioms(text: str) -> list[str]:
         ROOT / "CONTRIBUTING.md",
         ROOT / "checkpoint_meta" / "FORMAT.md",
         ROOT / "checkpoint_meta" / "OBJECTS.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "setup.cfg",
+        ROOT / "pyproject.toml",
+        ROOT / "Makefile",
         *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "examples").rglob("*.md")),
+        *sorted((ROOT / "tools").glob("*.sh")),
+        *sorted((ROOT / "tests/protocol/model").glob("*.pml")),
     ],
-    ids=lambda page: page.name,
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_documentation_uses_plain_words(page):
     lines = page.read_text(encoding="utf-8")
@@ -95,6 +102,23 @@ def test_code_uses_plain_words():
     assert found == []
 
 
+def test_names_use_plain_words():
+    # A test is named as a sentence, and others of modules, classes and functions are read as one.
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in _modules()
+        for name in (path.stem, *_names(path))
+        if idioms(_spelled_out(name))
+    ]
+    assert found == []
+
+
+def test_the_list_finds_an_idiom_in_a_name():
+    assert idioms(_spelled_out("test_a_base_is_written_anew")) == ["anew"]
+    assert idioms(_spelled_out("_BeginsAnew")) == ["Anew"]
+    assert idioms(_spelled_out("understands_alone")) == []
+
+
 def test_the_list_finds_an_idiom_across_a_line_end_and_spares_longer_words():
     assert idioms("The JVM understands standalone Athus.") == []
     assert idioms("Read it once\n    more: it Stands there.") == ["once\n    more", "Stands"]
@@ -104,6 +128,17 @@ def _modules() -> Iterator[Path]:
     for package in PACKAGES:
         yield from sorted((ROOT / package).rglob("*.py"))
     yield from sorted(ROOT.glob("*.py"))
+
+
+def _names(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+
+
+def _spelled_out(name: str) -> str:
+    """`test_is_read` and `IsRead` as words."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ")
 
 
 def _literals(path: Path) -> Iterator[tuple[int, str]]:

@@ -53,7 +53,7 @@ fi
 output="$(mktemp -d)" runs=""
 # What fails in a trap would be the status of the whole.
 trap 'for run in $runs; do kill "${run#*=}" 2>/dev/null || true; done; rm -rf "$output"' EXIT
-beside() {
+in_background() {
     name="$1"
     shift
     "$@" >"$output/$name" 2>&1 &
@@ -75,11 +75,11 @@ runs=""
 with_reader="tests/spark/test_alignment.py tests/spark/test_batch_duration.py
     tests/spark/test_object_store.py tests/spark/test_pages_run.py"
 # shellcheck disable=SC2086 # Each is a word.
-beside reader lane "not drivers" tests/reader $with_reader
-beside drivers lane "drivers" tests/spark
-beside others lane "not spark and not drivers" tests --ignore tests/reader
-beside site tools/site.sh "$bin"
-echo "--- pytest: queries in one session of Spark here, all others and the site beside them"
+in_background reader lane "not drivers" tests/reader $with_reader
+in_background drivers lane "drivers" tests/spark
+in_background others lane "not spark and not drivers" tests --ignore tests/reader
+in_background site tools/site.sh "$bin"
+echo "--- pytest: queries in one session of Spark here, all others and the site next to them"
 status=0
 # shellcheck disable=SC2046,SC2086
 lane "spark and not drivers" tests --ignore tests/reader $(printf ' --ignore %s' $with_reader) ||

@@ -66,7 +66,7 @@ class Figures:
     """Spark's id of the query that has read the newest batch."""
 
     @property
-    def is_through(self) -> bool:
+    def has_finished(self) -> bool:
         """True if every reader of every batch has committed."""
         return all(reader["committed"] for link in self.in_flight for reader in link["readers"])
 

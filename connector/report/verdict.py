@@ -52,7 +52,7 @@ def _life(figures: Figures) -> tuple[Level, str]:
     if life == "unknown":
         return "watch", "It is not known whether the query runs."
     # A run that has read everything there was has ended as it should.
-    if figures.in_flight and not figures.is_through:
+    if figures.in_flight and not figures.has_finished:
         return "bad", "No query runs, and a batch is not finished."
     return "watch", "No query runs."
 

@@ -20,7 +20,7 @@ def checkpoints_in_flight(links: Sequence[CheckpointView]) -> list[dict[str, Any
     Args:
         links: a chain, the newest first.
     """
-    running = [link for link in reversed(links) if not link.is_through]
+    running = [link for link in reversed(links) if not link.has_finished]
     if not running:
         return []
     flight = CheckpointsInFlight(running[0].checkpoint.parent, 0, UNLIMITED)

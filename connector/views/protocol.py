@@ -103,7 +103,7 @@ def _progress(link: CheckpointView | None) -> Mapping[str, Any]:
         return {"state": "orphan", "acknowledged": 0}
     commits = link.commits.values()
     return {
-        "state": "complete" if link.is_through else "running",
+        "state": "complete" if link.has_finished else "running",
         "committed": pa.scalar(link.completed, TIME),
         "acknowledged": len(commits),
         "rows": sum(sum(commit.rows) for commit in commits),

@@ -66,7 +66,7 @@ class CheckpointView:
     completed: int | None
     """When the first checkpoint was cut that knows it to be complete; microseconds, None before."""
 
-    is_through: bool
+    has_finished: bool
     """True if Spark is known to have gone on after it: who has no commit now never will."""
 
     waived: Mapping[str, str] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class CheckpointView:
         """What became of a reader's assignment: read, abandoned, or still assigned."""
         if reader in self.commits:
             return "read"
-        return "abandoned" if self.is_through else "assigned"
+        return "abandoned" if self.has_finished else "assigned"
 
 
 class StateView:

@@ -145,13 +145,13 @@ class CheckpointRecord:
         """
         later, self.sent = self.sent, {r: list(events) for r, events in aborted.sent.items()}
         for reader, events in later.items():
-            kept = (e for e in events if not _goes_on_from(e, aborted.ref))
+            kept = (e for e in events if not _resumes_from(e, aborted.ref))
             self.sent.setdefault(reader, []).extend(kept)
         aborted.budget.add(self.budget)
         self.budget = aborted.budget
 
 
-def _goes_on_from(event: Event, ref: CheckpointRef | None) -> bool:
+def _resumes_from(event: Event, ref: CheckpointRef | None) -> bool:
     return isinstance(event, Continuation) and event.origin == ref
 
 

@@ -132,7 +132,7 @@ def test_a_base_that_cannot_be_read_is_named_where_nothing_is_left_below_it(stor
         CheckpointHistory(store).chain(head)
 
 
-def test_a_base_that_cannot_be_read_is_written_anew(store):
+def test_a_base_that_cannot_be_read_is_written_again(store):
     head = chain(store, 4, bases=(4,))
     tear(store, "bases/0000000004-0000000001.arrow")
     history = CheckpointHistory(store)

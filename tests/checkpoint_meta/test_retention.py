@@ -56,7 +56,7 @@ def test_pruning_keeps_every_retained_chain_whole(retained):
     check_retained(store, head, min(retained, 19))
 
 
-def test_pruning_lets_go_of_what_lies_below_the_floor():
+def test_pruning_deletes_what_is_below_the_floor():
     store, head = with_orphans()
     prune(store, head, 3)
     history = CheckpointHistory(store)
@@ -263,7 +263,7 @@ def test_pruning_attachments_may_be_killed_between_any_two_deletions(kind):
     assert after > 5
 
 
-def test_attachments_of_a_newer_epoch_and_those_beside_a_damaged_base_stay():
+def test_attachments_of_a_newer_epoch_and_those_of_a_damaged_base_stay():
     store = MemoryStateStore("/ck/sluice")
     head, _, old, *_ = with_attachments(store)
     (newer,) = Attachments(store, 12).publish(("keys.arrow", b"newer"))
@@ -281,7 +281,7 @@ def test_a_base_of_which_an_attachment_is_damaged_is_no_floor():
     assert CheckpointRef(5, 1) in CheckpointHistory(store).bases()
 
 
-def test_commits_go_when_whoever_needs_them_has_been_asked():
+def test_commits_are_deleted_after_those_who_need_them_were_asked():
     store, head = with_orphans()
     asked = []
 

@@ -44,7 +44,7 @@ class Invariants(Query):
         return coordinator._threads.failure is None
 
     @invariant()
-    def whatever_a_base_refers_to_is_there(self) -> None:
+    def everything_a_base_refers_to_is_there(self) -> None:
         """Walks all references, of bases that no chain leads to as well."""
         objects = self.objects.objects
         for name in [name for name in objects if name.startswith("bases/")]:

@@ -147,12 +147,12 @@ class Simulation(Invariants):
     @precondition(lambda self: self.spark.committed and not self.spark.is_running)
     @rule()
     def let_old_state_go(self) -> None:
-        def let_go() -> None:
+        def prune() -> None:
             self.coordinator.commit(self.spark.start)
             self.run.discover()
 
         if self.coordinator._opened:
-            self._guarded(let_go)
+            self._guarded(prune)
 
     @rule(pick=st.integers(0, 3), hold=st.booleans())
     def write(self, pick: int, hold: bool) -> None:
@@ -214,7 +214,7 @@ class Simulation(Invariants):
         scripts=SCRIPTS,
         moves=MOVES,
         lane=LANES,
-        let_go=st.booleans(),
+        prune=st.booleans(),
         stop_short=st.booleans(),
     )
     def some_batches(
@@ -223,7 +223,7 @@ class Simulation(Invariants):
         scripts: list[list[str]],
         moves: list[str],
         lane: tuple[int, int],
-        let_go: bool = False,
+        prune: bool = False,
         stop_short: bool = False,
     ) -> None:
         """The ordinary course of things, which gets a run to where it is interesting."""
@@ -238,7 +238,7 @@ class Simulation(Invariants):
                 return
             self._run_tasks(scripts)
             self.finish_batch(crash=False)
-            if let_go and not self.spark.is_running:
+            if prune and not self.spark.is_running:
                 self.let_old_state_go()
 
     def _move(self, move: str, scripts: list[list[str]], lane: tuple[int, int]) -> None:
@@ -402,7 +402,7 @@ class RowsOnly(Simulation):
     def every_split_is_in_one_place(self) -> None:
         """Not looked at."""
 
-    def whatever_a_base_refers_to_is_there(self) -> None:
+    def everything_a_base_refers_to_is_there(self) -> None:
         """Not looked at."""
 
     def events_arrive_in_order_without_gaps(self) -> None:

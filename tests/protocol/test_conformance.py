@@ -304,7 +304,7 @@ def test_a_savepoint_restores_the_coordinator(query):
     assert other.enumerator.pending == [2, 3]
 
 
-def test_a_restart_before_the_first_checkpoint_begins_anew():
+def test_a_restart_before_the_first_checkpoint_begins_again():
     """testGlobalFailureBeforeCheckpointResetsToEmptyState."""
     query = Harness([1, 2])
     query.coordinator.latest(NO_CHECKPOINT)

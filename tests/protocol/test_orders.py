@@ -44,7 +44,7 @@ def operations():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_are_delivered_as_ordered_wherever_the_driver_dies(kind):
+def test_rows_are_delivered_as_ordered_no_matter_where_the_driver_dies(kind):
     count = operations()
     assert count > 15
     for after in range(count):
@@ -80,7 +80,7 @@ def test_an_order_of_another_source_is_refused_by_name():
         harness.coordinator.latest(first)
 
 
-def test_orders_are_numbered_one_by_one_by_whoever_writes_them():
+def test_orders_are_numbered_one_by_one_by_any_writer():
     harness = Harness()
     orders = Orders(harness.state)
     made = [

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 _CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-def test_every_row_is_read_exactly_once_whatever_happens():
+def test_every_row_is_read_exactly_once_in_any_course_of_events():
     profile = settings()
     # A search by night takes many long walks; a regression test some short ones.
     is_search = profile.max_examples > 100

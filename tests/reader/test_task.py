@@ -77,7 +77,7 @@ def test_a_task_that_fails_acknowledges_nothing(executor):
     assert executor.commit.attempt == 1
 
 
-def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_lets_go_of_its_reader(executor):
+def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_closes_its_reader(executor):
     closed = []
 
     class Closing(RowReader):
@@ -95,7 +95,7 @@ def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_lets_go_of_it
     assert (record["reader"], record["attempt"], record["query_id"]) == (3, 0, "query")
 
 
-def test_an_abandoned_attempt_never_stands_in_the_way_of_another_one_s_commit(executor):
+def test_an_abandoned_attempt_never_blocks_another_one_s_commit(executor):
     loser = executor.begin(number=0)
     next(loser)
     loser.close()
@@ -236,7 +236,7 @@ class Scripted(SplitReader[FileSplit]):
         ([ReaderEvent("gossip", 1)], "an event of a type that is not registered"),
     ],
 )
-def test_a_reader_that_breaks_the_contract_is_told_how(executor, items, message):
+def test_a_reader_that_breaks_the_contract_learns_how(executor, items, message):
     with pytest.raises(ProtocolError, match=message):
         list(executor.begin(make=lambda context: Scripted(*items)))
     assert executor.commit is None
@@ -247,7 +247,7 @@ def test_an_empty_assignment_is_acknowledged_too(executor):
     assert list(executor.commit.rows) == []
 
 
-def test_the_reader_is_told_its_place_and_what_the_enumerator_sent():
+def test_the_reader_learns_its_place_and_what_the_enumerator_sent():
     seen = []
 
     def make(context):
@@ -265,7 +265,7 @@ def test_the_reader_is_told_its_place_and_what_the_enumerator_sent():
     assert (seen[1].may_return, seen[1].must_finish) == (False, True)
 
 
-def test_a_replay_is_told_what_shaped_the_rows_and_only_where_they_were_acknowledged():
+def test_a_replay_learns_what_shaped_the_rows_and_only_where_they_were_acknowledged():
     shapes, commits = [], ReaderCommits(MemoryStateStore())
 
     def read(reader, shape, *script):

@@ -159,7 +159,7 @@ def test_requests_of_a_trigger_are_few(server, bucket, lake, until):
     until(lambda: sum(lake.ingested().values()) == 110, "rows of ten files")
     time.sleep(1.0)
     query.stop()
-    busy = Counter(server.names_of_ours(before))
+    busy = Counter(server.own_names(before))
     print(f"requests while idle, {seconds:.0f} s:", dict(idle))
     print("requests for ten files:", dict(busy))
     assert busy["GET in"] == 10, "one request for each file"

@@ -59,7 +59,7 @@ class Watch:
             self.blocking[home] = end
         return home in self.blocking
 
-    def let_go(self) -> None:
+    def proceed(self) -> None:
         for home, end in self.blocking.items():
             os.close(end)
             evolving.second_version(home).unlink()
@@ -87,7 +87,7 @@ def kill_when_all_have_met_new_columns(homes: Iterable[Path]) -> None:
         wait_until(all_met, watch.not_met)
     finally:
         driver.kill()
-        watch.let_go()
+        watch.proceed()
 
 
 def drain(homes: Iterable[Path]) -> None:

@@ -249,7 +249,7 @@ def test_whole_records_arrive_in_spark_as_variants(lake):
     assert all(row.text == f"row {row.id}" for row in rows)
 
 
-def test_a_single_variant_column_beside_others_is_refused(lake):
+def test_a_single_variant_column_next_to_others_is_refused(lake):
     lake.land("0.json", range(3))
     with pytest.raises(Exception, match="columns other than the one variant text"):
         lake.drain(singleVariantColumn="text")

@@ -10,7 +10,7 @@ from pyspark_sluice.connector.views.catalog import VIEWS
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 
-def test_every_view_is_a_table_of_spark_beside_the_running_query(spark, tmp_path):
+def test_every_view_is_a_table_of_spark_next_to_the_running_query(spark, tmp_path):
     landing, checkpoint = tmp_path / "in", str(tmp_path / "ck")
     landing.mkdir()
     for at in range(3):

@@ -93,7 +93,7 @@ def test_files_that_a_vacuum_has_taken_are_named_before_anything_is_added(tmp_pa
     assert rows_of(tmp_path) == [0, 1, 2]
 
 
-def test_partition_values_are_read_back_whatever_characters_they_have(tmp_path):
+def test_partition_values_are_read_back_with_any_characters(tmp_path):
     names = ["plain", "a/b", "50%", "ü ä", "x=y", "a:b?c#d", None]
     table = pa.table({"id": range(len(names)), "who": pa.array(names)})
     DeltaSink(str(tmp_path), {}).add(batch_of(tmp_path, 1, table, partition_by="who"))
@@ -157,6 +157,6 @@ def test_a_batch_that_never_gets_its_turn_is_an_error(tmp_path, monkeypatch):
         sink.add(batch_of(tmp_path, 1, ids(0)))
 
 
-def test_files_beside_the_table_are_refused(tmp_path):
+def test_files_next_to_the_table_are_refused(tmp_path):
     with pytest.raises(TableError, match="not below its table"):
         DeltaSink(str(tmp_path / "table"), {}).add(batch_of(tmp_path / "files", 1, ids(0)))

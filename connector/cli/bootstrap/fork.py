@@ -257,7 +257,7 @@ def starting_point(store: StateStore, at: str, at_time: str) -> StartingPoint:
 
 
 def _is_complete(link: CheckpointView) -> bool:
-    return link.is_through or set(readers_of(link.checkpoint)) <= set(link.commits)
+    return link.has_finished or set(readers_of(link.checkpoint)) <= set(link.commits)
 
 
 def _chosen(

@@ -38,7 +38,7 @@ def _inspected(view: StateView, name: str) -> dict[str, Any]:
     header = link.checkpoint.header.model_dump()
     state = "orphan"
     if ref in on_chain:
-        state = "complete" if link.is_through else "running"
+        state = "complete" if link.has_finished else "running"
     rows = [row for batch in link.checkpoint.state for row in batch.to_pylist()]
     return {
         "object": checkpoint_object(ref) if link.checkpoint.header.kind == "delta" else "base",
@@ -61,11 +61,11 @@ def _has_bytes(row: dict[str, Any]) -> bool:
 
 def _alone(view: StateView, ref: CheckpointRef) -> CheckpointView:
     if ref not in view.refs:
-        return CheckpointView(view.history.read_base(ref), {}, frozenset(), None, is_through=True)
+        return CheckpointView(view.history.read_base(ref), {}, frozenset(), None, has_finished=True)
     commits = {commit.reader: commit for commit in view.commits.of(ref)}
     abandoned = frozenset(view.commits.abandoned(ref))
     checkpoint = view.history.load(ref)
-    return CheckpointView(checkpoint, commits, abandoned, None, is_through=False)
+    return CheckpointView(checkpoint, commits, abandoned, None, has_finished=False)
 
 
 def _splits(link: CheckpointView) -> list[dict[str, Any]]:

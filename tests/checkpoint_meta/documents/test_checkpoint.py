@@ -121,7 +121,7 @@ def rewritten(change):
     return sink.getvalue().to_pybytes()
 
 
-def test_a_newer_version_is_refused_with_both_versions_named_whatever_else_it_holds():
+def test_a_newer_version_is_refused_with_both_versions_named_before_its_content_is_read():
     data = rewritten(lambda header: {"format": 5, "all": "is different"})
     expected = "found format version 5; expected at most format version 1"
     with pytest.raises(StateVersionError, match=expected):

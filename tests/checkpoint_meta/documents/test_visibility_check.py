@@ -35,7 +35,7 @@ def refused(visibility, store):
     return str(error.value)
 
 
-def test_whoever_sees_the_object_itself_proves_it_with_one_look(tmp_path):
+def test_a_process_that_sees_the_object_itself_proves_it_with_one_look(tmp_path):
     store = LocalStateStore(str(tmp_path))
     visibility = pickle.loads(pickle.dumps(publish(store)))
     visibility.check(LocalStateStore(str(tmp_path)))
@@ -46,7 +46,7 @@ def test_whoever_sees_the_object_itself_proves_it_with_one_look(tmp_path):
     assert faulty.operations == 1
 
 
-def test_a_seal_is_the_same_for_whoever_published_and_whoever_read(tmp_path):
+def test_a_seal_is_the_same_for_publisher_and_reader(tmp_path):
     store = LocalStateStore(str(tmp_path))
     visibility = publish(store)
     assert CheckpointHistory(store).load(REF).visibility == visibility

@@ -82,7 +82,7 @@ class S3Server(FaultyServer):
         found = pages.paginate(Bucket=bucket, Prefix=prefix)
         return [one["Key"] for page in found for one in page.get("Contents", ())]
 
-    def names_of_ours(self, start: int) -> list[str]:
+    def own_names(self, start: int) -> list[str]:
         """Kind and first part of the key of each request since, but for those of the tests."""
         found = []
         for name, headers in zip(self.names[start:], self.headers[start:], strict=False):

@@ -163,7 +163,7 @@ def test_a_request_that_hangs_is_given_up_and_repeated(server, bucket):
     assert lake.whole("in/a") == b"x"
 
 
-def test_who_may_not_is_told_at_once(server, bucket, lake):
+def test_missing_permission_is_reported_at_once(server, bucket, lake):
     def forbidden(environ, respond):
         respond("403 Forbidden", [("Content-Type", "application/xml")])
         return [b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"]

@@ -187,7 +187,7 @@ def test_a_store_that_throttles_for_ever_is_named_in_the_end_in_one_line(any_ser
     assert caught.value.filename == f"{any_server.path_scheme}://{any_bucket}/in/a"
 
 
-def test_what_the_store_says_of_an_error_is_told_in_one_line(any_bucket, put, lake):
+def test_what_the_store_says_of_an_error_is_reported_in_one_line(any_bucket, put, lake):
     put("in/a")
     part = lake.part("in/a")
     put("in/a", b"other")
@@ -225,7 +225,7 @@ def test_a_request_that_hangs_is_given_up_and_repeated(any_server, any_bucket, p
     assert lake.whole("in/a") == b"x"
 
 
-def test_who_may_not_is_told_at_once(any_server, lake):
+def test_missing_permission_is_reported_at_once(any_server, lake):
     any_server.fail_next(any_server.refuse("403 Forbidden", "AccessDenied"), times=99)
     for action in (
         lambda: lake.part("in/a"),

@@ -52,7 +52,7 @@ def test_a_wildcard_where_none_can_be_is_refused(text):
         loaded_paths(text)
 
 
-def test_a_list_of_paths_is_one_text_in_which_their_commas_are_none():
+def test_a_list_of_paths_is_one_text_in_which_commas_of_names_do_not_separate():
     assert parts(joined(["/a,b", "/c{d,e}", "/f"])) == [("/a,b",), ("/", "c{d,e}"), ("/f",)]
 
 

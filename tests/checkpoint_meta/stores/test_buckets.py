@@ -152,7 +152,7 @@ def test_a_put_whose_answer_was_lost_is_our_own_success(kept):
         store.publish("readers/1/00000.json", b"theirs")
 
 
-def test_fsspec_s_client_of_s3_repeats_in_silence_and_calls_our_own_object_another_s(
+def test_fsspec_s_client_of_s3_retries_silently_and_takes_our_own_object_for_another_s(
     server, bucket
 ):
     """What the test above relies on: without a comparison this would be a lost race."""

@@ -38,7 +38,7 @@ class StateStoreSuite:
     def store(self, tmp_path):
         return self.make(tmp_path)
 
-    def test_what_is_published_can_be_read_and_stands_there_as_it_is(self, store):
+    def test_what_is_published_can_be_read_and_is_stored_unchanged(self, store):
         store.publish("a/b/1.json", b"one")
         assert store.read("a/b/1.json") == b"one"
         assert self.raw(store, "a/b/1.json") == b"one"

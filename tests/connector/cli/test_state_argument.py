@@ -33,7 +33,7 @@ def copied(query, store):
 
 
 @pytest.mark.parametrize("command", ["status", "files", "checkpoints", "verify"])
-def test_a_state_in_a_bucket_is_told_of_as_one_in_a_directory(
+def test_a_state_in_a_bucket_is_reported_as_one_in_a_directory(
     query, server, bucket, command, capsys
 ):
     url, options = f"s3://{bucket}/ck", json.dumps(server.options)

@@ -78,7 +78,7 @@ def test_a_tag_of_the_user_s_own_is_known_by_its_beginning():
     assert "- cloudFiles.resourceTag: Auto Loader has it, it does not exist here" in said
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     said = refusal(maxColumns="9", fileNameOnly="true", mod="x")
     assert len(re.findall(r"^  - ", said, re.MULTILINE)) == 3
 
@@ -88,7 +88,7 @@ def test_no_name_is_an_option_here_too_and_every_counterpart_is_one():
     assert {known.here for known in KNOWN.values()} - {""} <= set(option_names().values())
 
 
-def test_what_the_reference_shows_beside_an_option_is_accepted():
+def test_other_names_in_the_reference_are_accepted():
     for field in SluiceOptions.model_fields.values():
         extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
         shown = f"{extra.get('spark', '')}, {extra.get('autoLoader', '')}"

@@ -60,7 +60,7 @@ def test_lists_and_paths_are_written_as_their_options_want_them():
         {"pathGlobFilter": "["},
     ],
 )
-def test_what_is_wrong_is_told_as_when_the_query_starts(given):
+def test_what_is_wrong_is_reported_as_when_the_query_starts(given):
     in_camel_case = {
         option_names().get(name.lower().replace("_", ""), name): text
         for name, text in given.items()

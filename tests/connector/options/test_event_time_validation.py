@@ -41,7 +41,7 @@ from pyspark_sluice.errors import OptionError
         ({"startAt": "path:b", "endAt": "path:a"}, "between which there is nothing"),
     ],
 )
-def test_each_problem_is_told_with_its_option(options, problem):
+def test_each_problem_is_reported_with_its_option(options, problem):
     with pytest.raises(OptionError, match=re.escape(problem)):
         parse_options({"path": "/in", **options}, streaming=False)
 

@@ -217,7 +217,7 @@ def test_local_paths_are_listed_more_often_unless_the_user_says_otherwise():
         ({"maxFileAge": "1 month"}, "of fixed length, which months and years are not: 30d"),
     ],
 )
-def test_a_wrong_option_is_told_in_our_words_and_without_a_wrong_suggestion(given, told):
+def test_a_wrong_option_is_reported_in_our_words_and_without_a_wrong_suggestion(given, told):
     with pytest.raises(OptionError) as caught:
         parse_options({"path": "/in", **given}, streaming=False)
     assert told in f"{caught.value}\n"
@@ -263,7 +263,7 @@ def refusals(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(set(option_names().values())))
-def test_no_wrong_value_of_any_option_is_told_in_the_words_of_a_library(name):
+def test_no_wrong_value_of_any_option_is_reported_in_the_words_of_a_library(name):
     said = refusals(name)
     assert said or name in ANY_TEXT or name == "ignoredNamesRegex"
     assert not re.search(OF_PYDANTIC, said), said

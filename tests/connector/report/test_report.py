@@ -84,7 +84,7 @@ def test_the_figures_are_those_of_what_was_ingested(state):
     assert [row["checkpoint"] for row in figures.quarantine] == [2]
 
 
-def test_the_page_stands_alone_and_shows_what_it_is_told_as_text(written):
+def test_the_page_needs_nothing_else_and_shows_its_input_as_text(written):
     text = written.read_text()
     page = Page(text)
     assert page.tags.count("figure") == page.tags.count("svg") == 6

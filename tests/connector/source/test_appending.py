@@ -133,7 +133,7 @@ def lines(*numbers):
     return "".join(map(line, numbers))
 
 
-def renamed_and_made_anew(log):
+def renamed_and_created_again(log):
     os.rename(log, log.with_suffix(".1"))
     append(log, lines(11, 12, 13))
 
@@ -150,7 +150,7 @@ def replaced_by_a_renamed_file(log):
     os.replace(new, log)
 
 
-ROTATIONS = [renamed_and_made_anew, copied_and_truncated, replaced_by_a_renamed_file]
+ROTATIONS = [renamed_and_created_again, copied_and_truncated, replaced_by_a_renamed_file]
 
 
 @pytest.mark.parametrize("rotate", ROTATIONS)

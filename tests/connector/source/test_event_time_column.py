@@ -183,7 +183,7 @@ def test_the_order_may_change_from_modification_times_to_the_column(tmp_path, fo
     assert len(footers) == 4
 
 
-def test_the_longest_file_is_told_and_survives_a_restart(tmp_path):
+def test_the_longest_file_is_reported_and_survives_a_restart(tmp_path):
     land(tmp_path, 0)
     query = Query(tmp_path)
     query.run()

@@ -298,7 +298,7 @@ class WritesTheFirstPartOnly(HybridEnumerator):
         return replace(super().snapshot_state(checkpoint_id), part=FIRST, snapshots=[])
 
 
-class BeginsTheLogAnew(HybridEnumerator):
+class BeginsTheLogAgain(HybridEnumerator):
     """Begins the second part where its log begins, not where the files end."""
 
     def _enter_next(self, token, state, error):
@@ -307,7 +307,7 @@ class BeginsTheLogAnew(HybridEnumerator):
 
 @pytest.mark.parametrize(
     "broken",
-    [SwitchesTooEarly, ForgetsThePosition, WritesTheFirstPartOnly, BeginsTheLogAnew],
+    [SwitchesTooEarly, ForgetsThePosition, WritesTheFirstPartOnly, BeginsTheLogAgain],
     ids=lambda broken: broken.__name__,
 )
 def test_the_suite_notices_a_broken_seam(tmp_path, broken):

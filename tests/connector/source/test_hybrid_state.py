@@ -64,7 +64,7 @@ def _serializer(version=1):
     return HybridSplitSerializer([of("a"), of("b")])
 
 
-def test_splits_of_both_halves_keep_their_order():
+def test_splits_of_both_parts_keep_their_order():
     splits = [HybridSplit(part, f"{part}{n}") for n, part in enumerate([0, 0, 1, 0, 1, 1])]
     batch = _serializer().serialize(splits)
     assert _serializer().deserialize(1, batch) == splits

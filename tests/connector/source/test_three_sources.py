@@ -161,7 +161,7 @@ def test_a_source_without_anything_is_passed_by_with_a_checkpoint_of_its_own(sto
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])
-def test_a_new_query_goes_on_from_a_checkpoint_in_any_part(story, part):
+def test_a_new_query_resumes_from_a_checkpoint_in_any_part(story, part):
     landed = [row for number in range(3) for row in story.land(number, 9)]
     trial = story.trial(files=1)
     trial.run_to_end()

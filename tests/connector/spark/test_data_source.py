@@ -22,7 +22,7 @@ SCHEMA = StructType().add("value", "string")
     ],
     ids=["in load without a schema", "batch read", "stream", "stream with availableNow"],
 )
-def test_all_that_is_wrong_is_told_at_the_first_call_and_nothing_is_claimed(call, tmp_path):
+def test_all_that_is_wrong_is_reported_at_the_first_call_and_nothing_is_claimed(call, tmp_path):
     given = {"path": "/in", "fileformat": "text", "maxfilespertriger": "5", "batchbytes": "many"}
     given["checkpointlocation"] = str(tmp_path)
     with pytest.raises(OptionError, match="did you mean maxFilesPerTrigger") as error:

@@ -73,7 +73,7 @@ def test_an_offset_that_is_not_ours_is_refused_and_shown(offset):
     assert f"found {json.dumps(offset)}; expected {{" in str(caught.value)
 
 
-def test_nothing_read_yet_is_an_offset_of_ours_that_names_no_state():
+def test_the_offset_before_anything_is_read_names_no_state():
     assert from_offset(to_offset(NO_IDENTITY)) == NO_IDENTITY
     offsets = Offsets(CheckpointHistory(MemoryStateStore()))
     assert offsets.ref(offsets.offset(NO_CHECKPOINT)) == NO_CHECKPOINT

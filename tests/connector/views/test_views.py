@@ -185,7 +185,7 @@ def test_files_whose_checkpoints_are_gone_are_done_and_still_known(tmp_path):
     query.coordinator.close()
 
 
-def test_checkpoints_tell_what_is_through_and_what_spark_never_took_up(query):
+def test_checkpoints_say_what_has_finished_and_what_spark_never_took_up(query):
     query.land("a.json")
     query.batch()
     query.land("b.json")

@@ -107,7 +107,7 @@ def test_a_fixed_time_beyond_the_target_does_not_make_batches_vanish():
         st.tuples(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6)), min_size=1, max_size=30
     )
 )
-def test_whatever_is_observed_the_next_size_is_a_positive_number(observations):
+def test_after_any_observation_the_next_size_is_a_positive_number(observations):
     estimate = BatchDuration.guess(TARGET, READERS)
     for work, seconds in observations:
         estimate = estimate.observed(work, seconds)

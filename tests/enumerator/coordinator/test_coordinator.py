@@ -80,7 +80,7 @@ def test_a_restart_assigns_the_same_splits_to_the_same_readers(query):
     assert query.coordinator.latest(end) == end
 
 
-def test_what_an_enumerator_has_come_to_is_what_the_restored_checkpoint_says(query):
+def test_the_enumerator_s_progress_is_what_the_restored_checkpoint_says(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
     for place in (1, 2):
         query.enumerator.come_to = {"place": place}
@@ -146,7 +146,7 @@ def test_a_range_whose_end_does_not_descend_from_its_start_is_refused(query):
 
 
 @pytest.mark.parametrize("kind", ["error before", "error after"])
-def test_a_publication_that_fails_is_made_once_more_under_the_same_name(query, kind):
+def test_a_publication_that_fails_is_repeated_under_the_same_name(query, kind):
     query.start()
     query.store.fault = Fault(kind, verb="publish")
     with pytest.raises(StateError, match="no answer"):

@@ -348,7 +348,7 @@ def test_a_continuation_survives_a_restart_after_its_checkpoint(query):
 # Orphans ------------------------------------------------------------------------------------
 
 
-def test_a_publication_that_fails_in_the_background_is_made_once_more_by_spark_s_thread(query):
+def test_a_publication_that_fails_in_the_background_is_repeated_by_spark_s_thread(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.store.fault = Fault("error after", verb="publish")
     query.calls.tick()

@@ -146,7 +146,7 @@ def test_the_remainder_of_an_unfinished_split_goes_back_to_the_enumerator(query)
     assert query.assigned(second) == {0: [40]}
 
 
-def test_another_parallelism_at_restart_spreads_anew(query):
+def test_another_parallelism_at_restart_spreads_splits_again(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.restart(parallelism=3)
     query.start(first)

@@ -43,7 +43,7 @@ def test_it_is_permitted_by_an_option():
     assert query.coordinator.latest(NO_CHECKPOINT) == CheckpointRef(1, 2)
 
 
-def test_it_may_go_on_from_where_the_state_stands():
+def test_it_may_resume_from_where_the_state_is():
     query = read_two_batches()
     state = StartingState(query.state, CheckpointRef(2, 1))
     query.restart(starting_state=lambda: state)

@@ -128,7 +128,7 @@ def test_the_hand_cranked_context_keeps_the_contract_of_the_real_one():
     assert (context.assigned, context.events) == ([(2, split)], [(1, "hello")])
 
 
-def test_a_split_sent_back_keeps_its_identity_and_is_not_cut_anew():
+def test_a_split_sent_back_keeps_its_identity_and_is_not_cut_again():
     a, b = file("a", 8, 1), file("b", 8, 2)
     bench = Bench(a, b, parallelism=1)
     bench.discover()
@@ -179,7 +179,7 @@ def test_each_batch_has_as_many_readers_as_it_wants_after_one_that_wanted_many()
     assert readers == [21, 1, 1, 1, 1]
 
 
-def test_what_discovery_has_come_to_goes_with_a_checkpoint_after_its_files(tmp_path):
+def test_the_progress_of_discovery_is_in_a_checkpoint_after_its_files(tmp_path):
     def made(discovery):
         cutter, spreader = SplitCutter(AnyByte(), 100), SplitSpreader(1000, 1, 1)
         context: HandCrankedContext[FileSplit] = HandCrankedContext(1)

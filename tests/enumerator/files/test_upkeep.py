@@ -102,7 +102,7 @@ def test_one_piece_of_work_is_done_at_a_time_however_slow_the_store_is(tmp_path)
     assert CheckpointHistory(query.store).bases()
 
 
-def test_a_base_of_which_a_run_is_gone_is_skipped_and_written_anew(tmp_path, caplog):
+def test_a_base_of_which_a_run_is_gone_is_skipped_and_written_again(tmp_path, caplog):
     query = Query(tmp_path, retained_checkpoints=1000)
     query.land(12)
     query.run(to_the_end=True)

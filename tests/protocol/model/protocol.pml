@@ -64,14 +64,14 @@ byte planned;           /* what `partitions` has said of U in the batch under wa
 
 /* The coordinator's memory: gone with a crash. */
 bit alive;
-byte handed, complete;  /* newest that Spark was told, newest that it has completed */
+byte handed, complete;  /* newest that was reported to Spark, newest that it has completed */
 byte next1, next2;      /* cut and not handed out, oldest first; 0 none */
 byte pending, at, most; /* of U: `at` and `most` as above */
 byte open0, open1, from;/* sent since the last cut */
 byte last_u;            /* the newest checkpoint in which U is with its reader */
 int counted;
 byte floor;             /* what is older may go */
-byte early[SLOTS];      /* for broken gateways: where a continuation was let go on too early, plus 1 */
+byte early[SLOTS];      /* for broken gateways: where a continuation was released too early, plus 1 */
 
 byte old;               /* what a superseded coordinator believes is the newest that is complete */
 byte crashes, sent_back, cut_short, onces;
@@ -81,7 +81,7 @@ hidden byte start, rows, k, n, verdict, flag;
 #define is_counted(c, r) (counted & key(c, r))
 #define newest (next2 -> next2 : (next1 -> next1 : handed))
 
-/* Where U's part of `c` begins: known at the cut, or told by the commit that it goes on from. */
+/* Where U's part of `c` begins: known at the cut, or given by the commit that it resumes from. */
 inline resolve(c) {
     if
     :: early[c] -> start = early[c] - 1
@@ -378,7 +378,7 @@ init {
     ABANDON(1) ABANDON(2) ABANDON(3) ABANDON(4) ABANDON(5) ABANDON(6) ABANDON(7) ABANDON(8)
 
     /* A superseded one may do that, too, of what Spark had completed in its time. What it cuts has a
-     * name of its own, which nobody is told. */
+     * name of its own, which nobody learns. */
     :: d_step { old && ck[old].part0 && !commit[2 * old] ->
         is_left = is_left || old == shortened; say(old, 0, LEFT) }
     :: d_step { old && ck[old].part1 && !commit[2 * old + 1] -> say(old, 1, LEFT) }
@@ -416,14 +416,14 @@ init {
         planned = start + 1 \
     :: else \
     fi
-/* Before a continuation is planned, what it goes on from has been said: the driver sees to that. */
+/* Before a continuation is planned, what it resumes from is known: the driver sees to that. */
 #define is_released(c) (early[c] || !(ck[c].part0 & C) || commit[2 * ck[c].from])
 #define runs(r) (alive && logged != done && handed == logged && !delivered && accepted[r] == 0)
     :: d_step { runs(0) && ck[logged].part0 && !attempt[0] && is_released(logged) -> PLAN(0);
         attempt[0] = (commit[2 * logged] -> commit[2 * logged] : READ) }
     :: d_step { runs(1) && ck[logged].part1 && !attempt[1] -> PLAN(1);
         attempt[1] = (commit[2 * logged + 1] -> commit[2 * logged + 1] : READ) }
-    /* Another one beside it, or alone, that cannot read B. (A second one of reader 0 says the same.) */
+    /* Another one next to it, or alone, that cannot read B. (A second one of reader 0 says the same.) */
     :: d_step { runs(1) && (ck[logged].part1 & B) && !attempt[2] && !commit[2 * logged + 1] &&
         sent_back < 1 -> PLAN(1); sent_back++; attempt[2] = BACK }
 

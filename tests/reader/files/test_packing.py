@@ -51,7 +51,7 @@ def test_a_filter_on_a_partition_column_takes_no_row_of_a_packed_run_with_header
     assert [report.rows for report in reports] == [2] * kept + [0] * (3 - kept)
 
 
-def test_the_first_of_many_headers_may_stand_behind_comments(tmp_path):
+def test_the_first_of_many_headers_may_follow_comments(tmp_path):
     for number in range(3):
         (tmp_path / f"{number}.csv").write_bytes(b"# made by hand\n" * number + b"a,b\n1,x\n")
     paths = sorted(tmp_path.iterdir())

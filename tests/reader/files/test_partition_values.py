@@ -126,7 +126,7 @@ def test_a_value_that_its_type_cannot_hold_is_refused_with_directory_and_type(tm
         read_rows([path], _schema(kind))
 
 
-def test_a_column_that_stands_twice_in_a_path_is_refused(tmp_path):
+def test_a_column_that_is_twice_in_a_path_is_refused(tmp_path):
     path = tmp_path / "k=5" / "K=6" / "a.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"a":1}\n')

@@ -57,7 +57,7 @@ def test_a_file_that_was_never_finished_is_swept_once_its_reader_has_a_commit(tm
     assert list(place.files()) == [won.files[0].path]
 
 
-def test_only_the_checkpoints_that_are_let_go_of_are_swept(tmp_path):
+def test_only_the_checkpoints_that_are_pruned_are_swept(tmp_path):
     store = open_store(str(tmp_path / "state"))
     chain(store, 3)
     history = CheckpointHistory(store)

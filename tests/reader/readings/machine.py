@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_sluice.tests.reader.readings.kinds import atoms_of
 from pyspark_sluice.tests.reader.readings.model import MODES, Difference, Group, Outcome
-from pyspark_sluice.tests.reader.readings.of_ours import Ours
+from pyspark_sluice.tests.reader.readings.of_sluice import Ours
 from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 from pyspark_sluice.tests.reader.readings.values import same_values
 
@@ -158,9 +158,9 @@ class Machine:
                     group, mode, "packed", n, [*alone[n], *alone[other]], both, paths[other]
                 )
         if group.bad and mode != "FAILFAST":
-            yield from self._beside(group, paths, mode, ours, alone)
+            yield from self._next_to_others(group, paths, mode, ours, alone)
 
-    def _beside(
+    def _next_to_others(
         self,
         group: Group,
         paths: Sequence[Path],

@@ -7,7 +7,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.tests.reader.readings import of_ours
+from pyspark_sluice.tests.reader.readings import of_sluice
 from pyspark_sluice.tests.reader.readings.machine import Machine
 from pyspark_sluice.tests.reader.readings.minimise import minimised
 from pyspark_sluice.tests.reader.readings.model import Group
@@ -33,8 +33,8 @@ def test_readings_that_are_the_same_give_no_difference(spark):
 
 
 def _planted(monkeypatch, name, change):
-    real = getattr(of_ours.Ours, name)
-    monkeypatch.setattr(of_ours.Ours, name, lambda self, *given: change(real(self, *given)))
+    real = getattr(of_sluice.Ours, name)
+    monkeypatch.setattr(of_sluice.Ours, name, lambda self, *given: change(real(self, *given)))
 
 
 def _without_the_last(rows):

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_sluice.tests.reader.readings import other_rows
 from pyspark_sluice.tests.reader.readings.documented import DOCUMENTED, OPEN
-from pyspark_sluice.tests.reader.readings.of_ours import Ours
+from pyspark_sluice.tests.reader.readings.of_sluice import Ours
 from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 from pyspark_sluice.tests.reader.readings.table_cases import CASES, plain
 

@@ -84,7 +84,7 @@ def from_spark(root, capsys, *arguments, code=0):
     return imported(root, capsys, "import-spark", *places, *arguments, code=code)
 
 
-def test_what_spark_has_read_is_not_read_again_whatever_it_is_called(tmp_path, capsys):
+def test_what_spark_has_read_is_not_read_again_under_any_name(tmp_path, capsys):
     paths = landed(tmp_path, ODD)
     log = SparkLog(tmp_path / "old")
     for number, path in enumerate(paths):

@@ -70,7 +70,7 @@ def test_a_fork_reads_what_the_checkpoint_had_not_assigned(query, capsys, at, id
     assert drained(new) == []
 
 
-def test_by_default_it_begins_after_the_newest_checkpoint_whose_readers_are_through(query, capsys):
+def test_by_default_it_begins_after_the_newest_checkpoint_that_all_have_read(query, capsys):
     query.start()
     query.read(query.plan(), readers=())  # Cut, and never read.
     query.coordinator.close()
@@ -210,7 +210,7 @@ def test_who_means_it_ingests_everything_where_there_is_a_seed(query, capsys):
     assert drained(new) == [0, 1, 2, 3]
 
 
-def test_a_query_in_a_half_prepared_state_is_refused_by_name(tmp_path, capsys):
+def test_a_query_in_a_state_that_is_not_prepared_to_its_end_is_refused_by_name(tmp_path, capsys):
     query = Query(tmp_path)
     claim_epoch(query.store, "fork")
     query.land("a.json")

@@ -74,15 +74,15 @@ def begun(old, store):
 
 
 def test_a_fork_that_is_killed_at_any_change_is_whole_or_none(old):
-    at, is_through, seeded = 0, False, 0
-    while not is_through:
+    at, has_finished, seeded = 0, False, 0
+    while not has_finished:
         for kind in ("crash before", "crash half-way", "crash after"):
             inner = MemoryStateStore()
             store = FaultyStateStore(inner)
             store.fault = Fault(kind, after=at, verb="publish")
             try:
                 fork_into(old, store)
-                is_through = True
+                has_finished = True
                 continue
             except SimulatedCrash:
                 pass
@@ -104,8 +104,8 @@ def test_a_fork_that_is_killed_at_any_change_is_whole_or_none(old):
 def test_a_query_that_is_killed_at_any_operation_of_its_first_batch_reads_each_row_once(old):
     planted = MemoryStateStore()
     fork_into(old, planted)
-    at, is_through = 0, False
-    while not is_through:
+    at, has_finished = 0, False
+    while not has_finished:
         inner = MemoryStateStore()
         inner.objects = dict(planted.objects)
         query = begun(old, FaultyStateStore(inner))
@@ -114,7 +114,7 @@ def test_a_query_that_is_killed_at_any_operation_of_its_first_batch_reads_each_r
         try:
             logged = query.plan()
             delivered = query.read(logged)
-            is_through = query.store.fault is not None
+            has_finished = query.store.fault is not None
         except SimulatedCrash:
             pass
         query.coordinator.close()
@@ -279,7 +279,7 @@ def test_a_state_of_every_released_version_can_be_forked(version, tmp_path, caps
         assert main([command, str(new)]) == 0
 
 
-def test_retention_lets_a_seed_go_when_a_base_stands_for_it(old, tmp_path):
+def test_retention_deletes_a_seed_when_a_base_replaces_it(old, tmp_path):
     store = open_store(str(tmp_path / "new"))
     fork_into(old, store)
     query = Query(tmp_path, state=str(tmp_path / "new"))

@@ -128,15 +128,15 @@ def test_killed_at_every_change_it_leaves_what_spark_asks_for(made, verb):
     """What is only looked at between two changes makes no difference."""
     kept = retained(in_memory(made))
     expected = states(in_memory(made), kept)
-    at, is_through = 0, False
-    while not is_through:
+    at, has_finished = 0, False
+    while not has_finished:
         for kind in ("crash before", "crash half-way"):
             inner = in_memory(made)
             store = FaultyStateStore(inner)
             store.fault = Fault(kind, after=at, verb=verb)
             try:
                 compacted(store)
-                is_through = True
+                has_finished = True
             except SimulatedCrash:
                 assert states(inner, kept) == expected, (kind, at)
                 if at % 3 == 0:

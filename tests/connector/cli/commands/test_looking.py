@@ -127,7 +127,7 @@ def test_where_there_is_no_state_the_places_that_were_looked_at_are_named(tmp_pa
     assert "Traceback" not in found.err
 
 
-def test_several_sources_are_told_apart_by_name(query, tmp_path, capsys):
+def test_several_sources_are_distinguished_by_name(query, tmp_path, capsys):
     other = Query(tmp_path, state=str(tmp_path / "ck" / "sluice" / "flights"))
     other.land("x.json")
     other.batch()
@@ -138,7 +138,7 @@ def test_several_sources_are_told_apart_by_name(query, tmp_path, capsys):
     assert found["files_seen"] == 1
 
 
-def test_damage_is_code_3_and_a_message_alone(query, tmp_path, capsys):
+def test_damage_is_code_3_and_a_message_without_traceback(query, tmp_path, capsys):
     import shutil
 
     state = tmp_path / "state"

@@ -29,7 +29,7 @@ from pyspark_sluice.tests.connector.queries import Query
 pytestmark = pytest.mark.slow
 
 
-def test_a_file_is_read_once_more_and_not_again_after_that(query, capsys):
+def test_a_file_is_read_again_once(query, capsys):
     land(query, a=1, b=2)
     assert drained(query) == [1, 2]
     shown = run(capsys, "requeue", query.state, "--matching", "*/a.json")

@@ -116,9 +116,7 @@ def test_what_is_under_way_or_pending_is_not_read_twice(query, capsys):
     assert drained(query) == [1]
 
 
-def test_a_restore_from_before_an_order_does_it_once_more_and_one_from_after_does_not(
-    query, capsys
-):
+def test_a_restore_from_before_an_order_repeats_it_and_one_from_after_does_not(query, capsys):
     land(query, a=1)
     drained(query)
     before = query.done

@@ -117,7 +117,7 @@ def test_what_no_retry_can_help_with_fails_at_once(error):
 
 
 @pytest.mark.parametrize("error", FINAL, ids=lambda error: type(error).__name__)
-def test_what_has_been_listed_before_is_tried_again_whatever_the_error(error):
+def test_what_has_been_listed_before_is_retried_after_any_error(error):
     bench = Bench()
     bench.discover()
     bench.errors = [error, error]

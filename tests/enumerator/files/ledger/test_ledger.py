@@ -74,7 +74,7 @@ def test_merged_keys_find_what_a_dictionary_does_and_the_newest_entry_counts(par
     assert [int(merged.end[i]) if i >= 0 else None for i in at] == [model.get(p) for p in asked]
 
 
-def test_names_that_share_half_their_fingerprint_are_told_apart():
+def test_names_that_share_half_their_fingerprint_are_distinguished():
     high = np.array([7, 7, 7, 9], np.uint64)
     low = np.array([3, 1, 2, 1], np.uint64)
     keys = SeenKeys.sort(Names(high, low), None, None)

@@ -116,7 +116,7 @@ class Model:
 
 @given(DEEDS, st.sampled_from([OnOverwrite.IGNORE, OnOverwrite.REPROCESS]))
 @settings(max_examples=150)
-def test_memory_and_chain_agree_whatever_is_ordered(deeds, on_overwrite):
+def test_memory_and_chain_agree_after_any_orders(deeds, on_overwrite):
     model = Model(LedgerPolicy(on_overwrite=on_overwrite))
     for deed, which, (start, end) in deeds:
         if deed in ("cut", "base"):
@@ -150,7 +150,7 @@ def test_bytes_and_rows_of_what_is_pending_are_counted_after_a_withdrawal():
     assert ledger.pending.bytes == 0
 
 
-def test_a_replaced_file_that_is_ordered_again_is_not_found_once_more():
+def test_a_replaced_file_that_is_ordered_again_is_not_found_a_second_time():
     """The listing has it in its hands while the order is carried out."""
     ledger = Ledger(LedgerPolicy(on_overwrite=OnOverwrite.REPROCESS))
     enter(ledger, FILES[0])

@@ -115,7 +115,7 @@ def test_many_files_are_read_at_a_time_but_not_all():
     assert 1 < most[0] <= 16
 
 
-def test_an_error_ends_the_reading_and_is_told():
+def test_an_error_ends_the_reading_and_is_reported():
     read = []
 
     def fail(of):

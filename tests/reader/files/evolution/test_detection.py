@@ -251,7 +251,7 @@ WITH_MAPS = [
 ]  # fmt: skip
 
 
-def test_maps_are_read_the_same_whatever_becomes_of_new_columns(tmp_path):
+def test_maps_are_read_the_same_in_every_mode_of_evolution(tmp_path):
     path = tmp_path / "file"
     usual: dict[str, Any] = {"file_format": "json", "rescued_data_column": "_rescued_data"}
     for texts, columns, rescued in WITH_MAPS:

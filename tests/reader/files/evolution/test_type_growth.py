@@ -49,7 +49,7 @@ def test_new_columns_and_fields_come_last_and_types_stay():
         (pa.bool_(), pa.int8(), None),
     ],
 )
-def test_a_wider_type_takes_every_value_of_both_or_there_is_none(one, other, both):
+def test_a_wider_type_takes_every_value_of_both_or_does_not_exist(one, other, both):
     assert wider(one, other) == wider(other, one) == both
 
 

@@ -177,7 +177,7 @@ def test_every_codec_is_read_whole_and_its_truncation_is_an_error(tmp_path, name
         assert reports[0].skipped
 
 
-def test_an_empty_file_has_no_rows_whatever_its_codec(tmp_path):
+def test_an_empty_file_has_no_rows_with_any_codec(tmp_path):
     for name in ("a.json", "a.json.gz", "a.json.zst", "a.json.snappy"):
         (tmp_path / name).touch()
     assert read_rows(sorted(tmp_path.iterdir()), SCHEMA) == []
@@ -220,7 +220,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=30).map(b"".join), st.sampled_from(FORMATS), st.data())
-def test_any_bytes_end_in_rows_or_in_an_error_of_ours(tmp_path_factory, data, name, draw):
+def test_any_bytes_end_in_rows_or_in_an_error_of_this_package(tmp_path_factory, data, name, draw):
     path = tmp_path_factory.mktemp("fuzz") / "data"
     path.write_bytes(data)
     options = {

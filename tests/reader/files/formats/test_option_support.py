@@ -90,7 +90,7 @@ def test_an_option_that_a_format_does_not_know_is_refused_by_name(name, file_for
     parse_options(given | {alias: default}, streaming=False)
 
 
-def test_every_option_stands_in_the_table():
+def test_every_option_is_in_the_table():
     for name in FIELDS:
         assert formats_of(name) or name == "format_options"
     assert set(INERT) <= set(FIELDS)

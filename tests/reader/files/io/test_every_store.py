@@ -36,7 +36,7 @@ def bucket(any_server, any_bucket):
     return Bucket(any_server, any_bucket)
 
 
-def test_hidden_names_directories_and_empty_objects_are_told_apart(bucket):
+def test_hidden_names_directories_and_empty_objects_are_distinguished(bucket):
     for key in ("in/_hidden", "in/.x/y", "in/day=1/b", "in/a", "in2/c"):
         bucket.put(key, b"abc")
     bucket.put("in/empty", b"")

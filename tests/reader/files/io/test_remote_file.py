@@ -31,7 +31,7 @@ def _found(bucket, storage, path="in", **options):
     return make_file_lister(parse_options(given, streaming=False))(())
 
 
-def test_names_hidden_names_markers_and_empty_objects_are_told_apart(server, bucket, storage):
+def test_names_hidden_names_markers_and_empty_objects_are_distinguished(server, bucket, storage):
     for key in ("in/", "in/sub/", "in/_hidden", "in/.x/y", "in/day=1/b", "in/a", "in2/c"):
         _put(server, bucket, key, b"" if key.endswith("/") else b"abc")
     _put(server, bucket, "in/empty", b"")
@@ -43,7 +43,7 @@ def test_names_hidden_names_markers_and_empty_objects_are_told_apart(server, buc
 
 
 @pytest.mark.parametrize("options", [{}, {"ignoreMissingFiles": "true"}])
-def test_a_key_that_ends_in_a_slash_is_a_directory_whatever_its_content(
+def test_a_key_that_ends_in_a_slash_is_a_directory_with_any_content(
     server, bucket, storage, options
 ):
     for key in ("in/", "in/sub/", "in/sub/a", "in/alone/", "in/deep/er/"):

@@ -28,7 +28,7 @@ NO_LIMIT = Limit(1 << 40, ValueError)
 
 
 @pytest.mark.parametrize("separator", [b"\n", b"\r\n", b"|~|"])
-def test_whatever_stands_at_the_borders_each_record_is_in_one_split(separator):
+def test_with_any_bytes_at_the_borders_each_record_is_in_one_split(separator):
     chance = random.Random(4)
     for _ in range(300):
         content = _lines(chance, separator)

@@ -127,7 +127,7 @@ def test_csv_over_lines_is_cut_where_the_reader_cuts_it(infer, line_break):
     assert infer({"a": line_break.join(records)}, **options) == TYPED
 
 
-def test_columns_stand_in_the_path_as_well(infer):
+def test_columns_are_in_the_path_as_well(infer):
     name = "day=2026-01-01/region=e%20u/n=__HIVE_DEFAULT_PARTITION__/a"
     assert infer({name: '{"id":1}'}, infer_column_types=True) == {
         "id": pa.int64(), "day": pa.date32(), "region": TEXT, "n": TEXT

@@ -80,7 +80,7 @@ def test_marks_that_are_cut_are_those_of_the_text_before(text: str) -> None:
 
 
 @given(LONG)
-def test_no_number_with_a_blank_beside_it_is_trusted(text: str) -> None:
+def test_no_number_with_a_blank_next_to_it_is_trusted(text: str) -> None:
     marks = Marks(text.encode(), ",", "")
     fields = text.replace("\r", "\n").replace("\n", ",").split(",")
     blanks = any(field != field.strip(" \t") for field in fields)

@@ -44,7 +44,7 @@ def test_a_file_that_is_known_or_left_out_by_name_costs_no_stat(tmp_path, calls)
     assert calls["lstat"] == 3
 
 
-def test_a_file_that_is_left_out_for_good_costs_a_stat_once_until_the_next_full_pass(
+def test_a_file_that_is_left_out_permanently_costs_one_stat_until_the_next_full_pass(
     tmp_path, calls, monkeypatch
 ):
     from pyspark_sluice.enumerator.files.discovery.local import local_files
@@ -103,7 +103,7 @@ def test_a_directory_is_trusted_only_if_its_times_were_old_when_it_was_read(tmp_
             assert (directories.record_of(str(tmp_path), status) == kept) is trusted
 
 
-def test_a_link_whose_target_is_another_one_is_followed_anew(tmp_path, aged):
+def test_a_link_whose_target_is_another_one_is_followed_again(tmp_path, aged):
     root, middle = tmp_path / "root", tmp_path / "middle"
     land(root, "d/a")
     middle.symlink_to(root / "d")
@@ -181,7 +181,7 @@ def test_a_file_system_that_is_not_known_to_be_local_is_always_read(
         assert calls["scandir"] == 6
 
 
-def test_with_versions_known_files_come_whatever_has_changed(tmp_path, aged):
+def test_with_versions_known_files_come_after_any_change(tmp_path, aged):
     path = land(tmp_path, "a")
     land(tmp_path, "b", "")
     discovery, ledger = make_discovery(tmp_path, wants_versions=True), Ledger(path)
@@ -280,7 +280,7 @@ def test_an_incremental_pass_does_not_go_past_what_waits(tmp_path):
     assert ledger.take(discovery) == [waiting]
 
 
-def test_a_run_goes_on_from_the_position_of_the_one_before_unless_it_is_another_choice(tmp_path):
+def test_a_run_resumes_from_the_position_of_the_one_before_unless_it_is_another_choice(tmp_path):
     first = make_discovery(tmp_path, incremental=True)
     known = Ledger()
     land(tmp_path, "2/a")

@@ -144,7 +144,7 @@ def test_markers_are_looked_for_on_the_page_before_they_are_asked_for(river, ser
     ]
 
 
-def test_one_object_an_empty_directory_and_nothing_at_all_are_told_apart(server):
+def test_one_object_an_empty_directory_and_nothing_at_all_are_distinguished(server):
     assert keys(Ledger().take(make_discovery("s3://river/one.json", server))) == ["one.json"]
     assert Ledger().take(make_discovery("s3://river/drawn", server)) == []
     with pytest.raises(Exception, match="s3://river/one; found nothing"):

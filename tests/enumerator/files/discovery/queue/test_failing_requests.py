@@ -177,7 +177,7 @@ def test_an_available_now_run_that_ends_without_an_error_has_delivered_everythin
 
 
 @pytest.mark.parametrize(("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__))
-def test_a_continuous_run_delivers_each_object_once_whatever_request_fails(
+def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
     server, make_stream, kind, position
 ):
     stream = make_stream()
@@ -194,7 +194,7 @@ def test_a_continuous_run_delivers_each_object_once_whatever_request_fails(
 
 
 @pytest.mark.parametrize(("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__))
-def test_what_was_there_at_the_start_is_never_read_as_new_whatever_request_fails(
+def test_what_was_there_at_the_start_is_never_read_as_new_when_any_request_fails(
     server, make_stream, kind, position
 ):
     # Every pass is a full listing.

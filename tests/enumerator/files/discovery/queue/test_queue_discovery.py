@@ -174,7 +174,7 @@ def _left(sqs, queue):
     return tuple(int(found[name]) for name in names)
 
 
-def test_what_was_there_is_listed_and_what_comes_is_told_of(
+def test_what_was_there_is_listed_and_what_comes_is_announced(
     server, bucket, sqs, make_queue, open_stream
 ):
     queue = make_queue()

@@ -231,7 +231,7 @@ def test_what_can_be_no_marker_is_refused(pattern):
         ReadyMarker(pattern)
 
 
-def test_a_path_with_wildcards_does_not_cover_what_stands_before_them():
+def test_a_path_with_wildcards_does_not_cover_what_is_before_them():
     names = NameRule()
     whole = Scope("/in", [], names, nested=True)
     some = Scope("/in", ["a*"], names, nested=True)

@@ -32,9 +32,7 @@ FROM RANGE(0, 100, 1, 1)
 """
 
 
-def _rows_of_ours(
-    fmt: Any, read: Any, version_of: Any, folder: Path, kind: str, schema: Any
-) -> Any:
+def _own_rows(fmt: Any, read: Any, version_of: Any, folder: Path, kind: str, schema: Any) -> Any:
     found = []
     for path in sorted(folder.glob(f"*.{kind}")):
         found += read(fmt(kind, schema), version_of(path))
@@ -63,7 +61,7 @@ def test_every_type_that_spark_wrote_reads_as_spark_reads_it(
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(before))
     target = pa.schema([_utc(field) for field in schema])
-    found = _rows_of_ours(fmt, read, version_of, folder, kind, target)
+    found = _own_rows(fmt, read, version_of, folder, kind, target)
     assert len(found) == 100
     assert [_instants(row) for row in found] == [_instants(row) for row in expected]
 
@@ -112,7 +110,7 @@ def test_what_arrow_wrote_reads_as_spark_reads_it(
     else:
         orc.write_table(table, path)
     expected, schema = _rows_of_spark(spark.read.format(kind).load(str(path)))
-    assert _rows_of_ours(fmt, read, version_of, tmp_path, kind, schema) == expected
+    assert _own_rows(fmt, read, version_of, tmp_path, kind, schema) == expected
 
 
 def test_binary_files_read_as_spark_reads_them(

@@ -207,7 +207,7 @@ DAY_AND_TIME = pa.schema([("d", pa.date32()), ("t", INSTANT)])
         ("3.5.0", {"datetimeRebaseMode": "LEGACY"}, (False, False)),
     ],
 )
-def test_version_and_marks_decide_and_options_where_there_are_none(
+def test_version_and_marks_decide_and_options_where_they_are_missing(
     version: str,
     options: dict[str, str],
     rebased: tuple[bool, bool],
@@ -245,7 +245,7 @@ def test_a_zone_without_known_rules_is_refused_by_name(
         read(fmt("parquet", DAY_AND_TIME), version_of(path))
 
 
-def test_a_filter_sees_rebased_values_whatever_the_row_groups_bounds(
+def test_a_filter_sees_rebased_values_with_any_bounds_of_row_groups(
     fmt: Any, read: Any, version_of: Any, tmp_path: Path
 ) -> None:
     days = pa.array(range(-355_000, -354_000), pa.int32()).view(pa.date32())

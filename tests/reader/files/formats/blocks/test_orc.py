@@ -28,7 +28,7 @@ LOCAL = pa.timestamp("us")
 
 
 @pytest.mark.parametrize("writer", ["America/Los_Angeles", "Europe/Paris", "UTC"])
-def test_timestamps_are_the_writer_s_instants_whatever_the_session_s_zone(
+def test_timestamps_are_the_writer_s_instants_in_any_zone_of_the_session(
     writer: str, spark: SparkSession, in_zones: Any, fmt: Any, read_table: Any, tmp_path: Path
 ) -> None:
     # Years 1680 to 2250, the hours around 1970, and a night when the clocks are set back.

@@ -45,7 +45,7 @@ def test_one_record_of_many_blocks_is_read_in_proportion_too(tmp_path):
 
 
 @pytest.mark.parametrize("separator", ["|", "\r\n", "|~"])
-def test_line_feeds_within_records_make_no_row_whatever_the_size(tmp_path, separator):
+def test_line_feeds_within_records_make_no_row_at_any_size(tmp_path, separator):
     path = tmp_path / "a.csv"
     records = [f"{number},x\ny" for number in range(20_000)]
     path.write_text(separator.join(records), newline="")
@@ -71,7 +71,7 @@ def test_a_separator_of_lines_counts_outside_of_quotes_with_multi_line(tmp_path)
     assert rows == [{"a": "a", "b": "b|c"}, {"a": "d\r\ne", "b": "f"}]
 
 
-def test_the_header_may_stand_behind_any_number_of_comments(tmp_path):
+def test_the_header_may_follow_any_number_of_comments(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"# a comment\n" * 20_000 + b"a,b\n1,2\n")
     options: dict[str, Any] = {"file_format": "csv", "header": True, "comment": "#"}
@@ -105,7 +105,7 @@ MARK = "\ufeff".encode()
 
 @pytest.mark.parametrize("odd", [b"", b'x"y,z\n'], ids=["clean", "beside an odd record"])
 @pytest.mark.parametrize("multi_line", [False, True])
-def test_a_byte_order_mark_behind_the_beginning_is_text_wherever_a_block_begins(
+def test_a_byte_order_mark_behind_the_beginning_is_text_in_every_block(
     tmp_path, monkeypatch, odd, multi_line
 ):
     records = [b"%s%d,%s\n" % (MARK, n, b"v" * 20) for n in range(5000)]

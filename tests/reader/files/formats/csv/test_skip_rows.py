@@ -66,7 +66,7 @@ def _records(options: dict[str, Any], count: int = 40) -> list[str]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("count", [1, len(ODD)])
 @pytest.mark.parametrize("points", [[], [3, 30, 31, 90], [60, 61, 62, 63, 200, 300]])
-def test_every_way_reads_what_stands_behind_the_lines(tmp_path, way, count, points):
+def test_every_parser_reads_what_follows_the_lines(tmp_path, way, count, points):
     options = WAYS[way]
     plain, path = tmp_path / "plain.csv", tmp_path / "preamble.csv"
     plain.write_bytes(_text(_records(options), options))
@@ -110,7 +110,7 @@ def test_any_line_break_ends_a_line_that_is_left_out(tmp_path, breaks, multi_lin
     st.sampled_from([7, 31, 1 << 20]),
     st.booleans(),
 )
-def test_lines_of_any_text_are_left_out_wherever_the_file_is_cut(
+def test_lines_of_any_text_are_left_out_at_any_cut_of_the_file(
     tmp_path_factory, lines, points, step, header
 ):
     folder = tmp_path_factory.mktemp("skip")
@@ -145,7 +145,7 @@ def _hard_to_compress(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("options", [{}, HEADER], ids=str)
-def test_compressed_files_lose_them_wherever_they_are_entered(tmp_path, monkeypatch, options):
+def test_compressed_files_lose_them_at_any_point_of_entry(tmp_path, monkeypatch, options):
     monkeypatch.setattr(points_of_gzip, "SPACING", 1)
     ids = list(range(40_000))
     data = _text([*ODD, *_hard_to_compress(_records(options, len(ids)))], {})

@@ -43,7 +43,7 @@ WRAPS_AROUND = re.compile(rb'"ts" ?:[ \t]?-?\d{13,}')
 @settings(max_examples=SEARCHES)
 @given(seed=st.integers(0, 2**32))
 @example(seed=0)
-def test_a_record_gives_the_rows_of_spark_whatever_stands_beside_it(spark, ddl, seed):
+def test_a_record_gives_the_rows_of_spark_next_to_any_other(spark, ddl, seed):
     schema, chance = arrow_schema(ddl), random.Random(seed)
     names = [*(n for n in schema.names if n != CORRUPT), "unknown"]
     distinct = dict.fromkeys(record(chance, names) for _ in range(RECORDS))

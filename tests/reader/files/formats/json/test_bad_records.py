@@ -83,7 +83,7 @@ TWICE = pa.schema([("a", pa.int64()), ("o", TIMES), ("_corrupt_record", pa.strin
 @pytest.mark.parametrize(
     "twice", ['"a":"x","a":1', '"o":[],"o":{}', '"o":{"at":"x"},"o":{}', '"o":{"at":"x","at":null}']
 )
-def test_the_last_value_of_a_name_counts_whatever_its_neighbours_are(tmp_path, twice):
+def test_the_last_value_of_a_name_counts_next_to_any_others(tmp_path, twice):
     path = tmp_path / "a.json"
     path.write_text(f"{{{twice}}}\n")
     (alone,) = read_rows([path], TWICE, mode="PERMISSIVE")
@@ -93,7 +93,7 @@ def test_the_last_value_of_a_name_counts_whatever_its_neighbours_are(tmp_path, t
     assert (beside, bad["_corrupt_record"]) == (alone, '{"a":')
 
 
-def test_a_value_that_is_not_json_is_malformed_whatever_comes_later_under_its_name(tmp_path):
+def test_a_value_that_is_not_json_is_malformed_before_any_later_value_of_its_name(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"a":z,"a":1}\n')
     (row,) = read_rows([path], TWICE, mode="PERMISSIVE")

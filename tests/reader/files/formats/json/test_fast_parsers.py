@@ -287,7 +287,7 @@ SHORT = b'{"a":1}\n' * 200
         (b"[" + b'{"b":1},' * 1200 + b"{}]", False),
     ],
 )
-def test_what_jackson_refuses_is_found_wherever_it_stands(
+def test_what_jackson_refuses_is_found_at_any_place(
     before: int, value: bytes, exceeds: bool
 ) -> None:
     line = b'{"' + b"x" * before + b'":' + value + b"}\n"

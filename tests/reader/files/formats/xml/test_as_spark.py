@@ -53,7 +53,7 @@ def arrow_schema(ddl: str) -> pa.Schema:
     return to_arrow_schema(kind, timezone="UTC")
 
 
-def of_ours(path: Path, ddl: str, **options: str) -> list[dict[str, Any]]:
+def own_rows(path: Path, ddl: str, **options: str) -> list[dict[str, Any]]:
     given = {"fileFormat": "xml", "path": str(path), "rowTag": "r", "timeZone": "UTC"}
     parsed = parse_options(
         given | {"mode": "PERMISSIVE"} | {k: v for k, v in options.items() if k not in LEGACY},
@@ -152,7 +152,7 @@ def test_generated_documents_give_spark_s_rows(spark, tmp_path, count, options):
     paths = written(tmp_path / "in", contents)
     theirs = of_spark(spark, tmp_path / "in", documents.SCHEMA, **options)
     for path, content in zip(paths, contents, strict=True):
-        ours = judged(of_ours(path, documents.SCHEMA, **options))
+        ours = judged(own_rows(path, documents.SCHEMA, **options))
         assert ours == judged(theirs.get(path.name, [])), content.decode()
     bad = sum(judged(rows).count("bad") for rows in theirs.values())
     assert sum(map(len, theirs.values())) > count

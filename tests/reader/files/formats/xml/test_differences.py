@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.reader.files.formats.xml.test_as_spark import (
-    of_ours,
     of_spark,
+    own_rows,
     written,
 )
 
@@ -107,7 +107,7 @@ def test_spark_and_we_differ_as_the_table_says(spark, tmp_path, name):
     ddl += f", {BAD} string"
     [path] = written(tmp_path / "in", [content])
     assert _outcome(lambda: of_spark(spark, path.parent, ddl).get(path.name, [])) == theirs
-    assert _outcome(lambda: of_ours(path, ddl)) == ours
+    assert _outcome(lambda: own_rows(path, ddl)) == ours
 
 
 def test_an_encoding_that_is_given_counts_here_and_not_in_spark(spark, tmp_path):
@@ -115,9 +115,9 @@ def test_an_encoding_that_is_given_counts_here_and_not_in_spark(spark, tmp_path)
     ddl = f"a string, {BAD} string"
     given = {"encoding": "ISO-8859-1"}
     assert _outcome(lambda: of_spark(spark, path.parent, ddl, **given)) == FAILS
-    assert of_ours(path, ddl, **given) == [{"a": "é", BAD: None}]
+    assert own_rows(path, ddl, **given) == [{"a": "é", BAD: None}]
     path.write_bytes(b"<?xml version='1.0' encoding='ISO-8859-1'?>" + path.read_bytes())
-    assert of_spark(spark, path.parent, ddl)[path.name] == of_ours(path, ddl)
+    assert of_spark(spark, path.parent, ddl)[path.name] == own_rows(path, ddl)
 
 
 def test_a_number_with_a_sign_is_not_the_null_of_its_digits(spark, tmp_path):
@@ -125,7 +125,7 @@ def test_a_number_with_a_sign_is_not_the_null_of_its_digits(spark, tmp_path):
     ddl = f"a int, {BAD} string"
     [row] = of_spark(spark, path.parent, ddl, nullValue="1")[path.name]
     assert row["a"] == 0
-    assert of_ours(path, ddl, nullValue="1") == [{"a": -1, BAD: None}]
+    assert own_rows(path, ddl, nullValue="1") == [{"a": -1, BAD: None}]
 
 
 def _outcome(read):

@@ -78,7 +78,7 @@ def _ids(split, cut_places):
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_splits_have_the_records_of_the_file_once_in_whatever_order_they_are_read(
+def test_splits_have_the_records_of_the_file_once_in_any_order_of_reading(
     tmp_path, kind, backwards
 ):
     path, cut_places = _file(tmp_path, kind), MemoryCutPlaces()

@@ -117,9 +117,7 @@ def test_bzip2_is_entered_at_any_byte(tmp_path):
 
 
 @pytest.mark.parametrize("zeros", [1, 4, 7, 100, 5000])
-def test_zeros_between_members_of_bzip2_are_passed_over_wherever_the_file_is_cut(
-    spark, tmp_path, zeros
-):
+def test_zeros_between_members_of_bzip2_are_skipped_at_any_cut_of_the_file(spark, tmp_path, zeros):
     path = tmp_path / "a.json.bz2"
     members = [_lines(400)[:40_000], _lines(400)[40_000:]]
     stored = [b"", bz2.compress(members[0], 1), bz2.compress(members[1]), b""]

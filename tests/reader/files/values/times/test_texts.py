@@ -120,7 +120,7 @@ def _refuses(temporal: Temporal, texts: list[str | None], kind: pa.DataType) -> 
 @example(["2024-01-02 03", "2024-01-02 03:00:00"], "", "csv", "UTC")
 @example(["2024-01-02 03:04:05.1", "2024-01-02 03:04:05.1+01", None], "", "csv", "UTC")
 @example(["2024-01-02 03:04:05Z", "2024-01-02 03:04:05"], "", "json", "Europe/Berlin")
-def test_a_text_gives_the_same_alone_and_beside_any_others(kind, texts, pattern, file_format, zone):
+def test_a_text_gives_the_same_alone_and_next_to_others(kind, texts, pattern, file_format, zone):
     temporal = _temporal(pattern, file_format, zone)
     alone = [None if text is None else _value(temporal, text, kind) for text in texts]
     good = [index for index, text in enumerate(texts) if text is None or alone[index] is not None]

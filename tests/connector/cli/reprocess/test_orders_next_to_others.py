@@ -77,7 +77,7 @@ def test_an_order_of_a_newer_release_is_refused_by_both_versions(query, capsys):
         drained(query)
 
 
-def test_cleaning_up_waits_until_a_file_was_read_once_more(query, capsys):
+def test_cleaning_up_waits_until_a_file_was_read_again(query, capsys):
     query.settings |= {"retained_checkpoints": 2}
     query.settings["limits"] = BatchLimits(files=1)
     cleaning = {"cleanSource": "delete", "cleanSourceRetention": "0s"}
