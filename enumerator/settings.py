@@ -1,6 +1,6 @@
 """How a coordinator behaves: limits, readers, patience, retention.
 
-Not here: the options of a user (`files/options.py`), which the connector turns into these.
+Not here: the options of a user (`files/file_options.py`), which the connector turns into these.
 """
 
 from __future__ import annotations

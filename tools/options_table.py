@@ -23,11 +23,11 @@ from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.enumerator.files.cleaning.cleaning_options import CleaningOptions
 from pyspark_sluice.enumerator.files.discovery.discovery_options import DiscoveryOptions
 from pyspark_sluice.enumerator.files.event_time_options import EventTimeOptions
-from pyspark_sluice.enumerator.files.options import EnumeratorOptions
+from pyspark_sluice.enumerator.files.file_options import EnumeratorOptions
 from pyspark_sluice.reader.files.formats.option_support import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
-from pyspark_sluice.reader.landing.options import LandingOptions
+from pyspark_sluice.reader.landing.landing_options import LandingOptions
 from pyspark_sluice.tools import option_types
 
 ROOT = Path(__file__).resolve().parent.parent

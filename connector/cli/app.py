@@ -194,7 +194,7 @@ def report(
 ) -> None:
     """One HTML page: throughput, backlog, batch durations, skew, files by state, quarantine."""
     with plainly():
-        from ..report.writer import write_report
+        from ..report.html_page import write_report
 
         written = write_report(given.opened(), output)
         if given.as_json:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...enumerator.files.event_time_options import PATH_PREFIX
+from ...enumerator.files.file_options import EnumeratorOptions
 from ...enumerator.files.ledger.pending import FileOrder
-from ...enumerator.files.options import EnumeratorOptions
 from ...reader.files.formats.option_support import has_time_statistics
 from ...reader.files.options import FileFormatName
 from .modification_times import instant

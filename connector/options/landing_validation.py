@@ -1,6 +1,7 @@
 """What may be wrong with the options of landing, and of bad records.
 
-Not here: the options themselves (`reader/landing/options.py`), and what only the schema shows.
+Not here: the options themselves (`reader/landing/landing_options.py`), and what only the schema
+shows.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...checkpoint_meta.storage.urls import is_below
 from ...reader.files.options import ParseMode, ReaderOptions
-from ...reader.landing.options import LandingOptions
+from ...reader.landing.landing_options import LandingOptions
 
 
 def landing_problems(options: LandingOptions, loaded: str) -> Iterator[str]:

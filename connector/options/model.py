@@ -22,13 +22,13 @@ from ...checkpoint_meta.storage.input_paths import joined, loaded_paths
 from ...checkpoint_meta.storage.units import LowerCase, Milliseconds
 from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
+from ...enumerator.files.file_options import EnumeratorOptions
 from ...enumerator.files.ledger.changes import OnOverwrite
-from ...enumerator.files.options import EnumeratorOptions
 from ...errors import OptionError
 from ...reader.files.formats.option_support import counts_rows, own_options, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import json_or_none
-from ...reader.landing.options import LandingOptions
+from ...reader.landing.landing_options import LandingOptions
 from .aliases import in_our_names
 from .cleanup_validation import cleaning_problems
 from .event_time_validation import event_time_problems

@@ -1,6 +1,6 @@
 """`python -m pyspark_sluice.connector.report STATE [TARGET]`: the report without the command line.
 
-Not here: the report (`writer.py`), and finding state by options (`../cli`).
+Not here: the report (`html_page.py`), and finding state by options (`../cli`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 
 from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import SluiceError
-from .writer import write_report
+from .html_page import write_report
 
 
 def main(arguments: list[str]) -> int:

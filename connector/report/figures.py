@@ -1,6 +1,6 @@
 """The figures of a report, out of the views of a state.
 
-Not here: what is drawn of them (`charts.py`), and the page (`writer.py`).
+Not here: what is drawn of them (`charts.py`), and the page (`html_page.py`).
 """
 
 from __future__ import annotations

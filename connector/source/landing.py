@@ -21,9 +21,9 @@ from ...reader.files.schemas.hints import parse_hints
 from ...reader.files.values.variant.shredded_variants import is_variant
 from ...reader.landing.bad_records import BadRecordsWriter
 from ...reader.landing.file_rows import rows_schema
+from ...reader.landing.file_writer import DataFileWriter, Transform
 from ...reader.landing.in_place import FilesInPlace
 from ...reader.landing.place import Place, place_of
-from ...reader.landing.writer import DataFileWriter, Transform
 from ...reader.task import Assignment, Lander
 from ...reader.written_files import Landing, Recording
 from ..options.model import SluiceOptions

@@ -28,7 +28,7 @@ from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
 from ...errors import StateError, StateMissingError
 from ...reader.files.io.compressed.cut_places import take_over
-from ...reader.landing.sweep import sweep
+from ...reader.landing.unreferenced_files import sweep
 from ..options.model import SluiceOptions, parse_options
 from ..session.error_display import is_process_of_spark
 from ..session.logs import configure_logging

@@ -19,7 +19,7 @@ from ...errors import OptionError
 from ..api import SplitEnumeratorContext
 from ..large_state import StateDocument
 from ..source_api import EnumeratorSource
-from .enumerator import HybridEnumerator
+from .hybrid_enumerator import HybridEnumerator
 from .state import HybridState, HybridStateSerializer, PartChain
 
 

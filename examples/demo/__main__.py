@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.connector.report.writer import write_report
+from pyspark_sluice.connector.report.html_page import write_report
 
 from . import flights
 from .comparison import compare

@@ -1,6 +1,6 @@
 """The rows that a stream has where rows are landed: one for each data file.
 
-Not here: the files (`writer.py`).
+Not here: the files (`file_writer.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.landed_file import LandedFile
-from .options import LandingOptions
+from .landing_options import LandingOptions
 
 SCHEMA: Final = pa.schema(
     [

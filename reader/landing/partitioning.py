@@ -1,6 +1,6 @@
 """Rows by the values of partition columns, as Hive, Spark and Delta write those values.
 
-Not here: the files (`writer.py`).
+Not here: the files (`file_writer.py`).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from deltalake.exceptions import TableNotFoundError
 from pyspark_sluice.checkpoint_meta.stores.open_store import StateStore, open_store
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.reader.landing.place import place_of
-from pyspark_sluice.reader.landing.sweep import sweep
+from pyspark_sluice.reader.landing.unreferenced_files import sweep
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.spark.standalone import BUCKET, S3Server, StandaloneCluster
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit
-from pyspark_sluice.reader.landing.options import LandingOptions
+from pyspark_sluice.reader.landing.file_writer import DataFileWriter
+from pyspark_sluice.reader.landing.landing_options import LandingOptions
 from pyspark_sluice.reader.landing.place import place_of
-from pyspark_sluice.reader.landing.writer import DataFileWriter
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.landed_batch import LandedBatch
 from pyspark_sluice.tests.patience import PATIENCE

@@ -32,7 +32,7 @@ def sweep(
 
         from ....checkpoint_meta.storage.urls import absolute
         from ....reader.landing.place import place_of
-        from ....reader.landing.sweep import sweep as look
+        from ....reader.landing.unreferenced_files import sweep as look
         from ....tables.membership import membership
 
         storage = json.loads(given.storage_options)

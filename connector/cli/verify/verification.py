@@ -41,7 +41,7 @@ from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommi
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import SluiceError
 from ...views.state_view import in_parallel
-from .records import Records
+from .document_checks import Records
 
 _CLAIM: Final = {"epoch", "format", "nonce", "purpose", *Process.__annotations__}
 

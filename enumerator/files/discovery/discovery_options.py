@@ -1,6 +1,6 @@
 """The options of discovery: what is found, and how it is looked for.
 
-Not here: what becomes of the files (`enumerator/files/options.py`), and `recursiveFileLookup`,
+Not here: what becomes of the files (`enumerator/files/file_options.py`), and `recursiveFileLookup`,
 which decides about columns, too (reader).
 """
 

@@ -6,11 +6,10 @@ times.
 
 from __future__ import annotations
 
-from pydantic import AliasChoices, ConfigDict, Field, JsonValue
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from ....checkpoint_meta.storage.units import ByteSize
-from .bad_records import BadRecordsOptions
 from .schema_options import SchemaOptions
 from .values import (
     AmericanEnglish,
@@ -29,6 +28,21 @@ from .values import (
 )
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
+
+
+class BadRecordsOptions(BaseModel):
+    """What is left out of the rows is written somewhere else."""
+
+    bad_records_path: str = Field(
+        "",
+        description=(
+            "Directory or bucket that receives malformed records (and files that "
+            "ignoreCorruptFiles or ignoreMissingFiles skips) as JSON lines with path, position, "
+            "record and reason, exactly once. They are not in the rows: mode is DROPMALFORMED "
+            "then."
+        ),
+        json_schema_extra={"common": True},
+    )
 
 
 class CommonOptions(SchemaOptions, BadRecordsOptions):

@@ -10,7 +10,7 @@ from pyspark_sluice.connector.options.batch_validation import ONLY_STREAMS, refu
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.reader.landing.options import LandingOptions
+from pyspark_sluice.reader.landing.landing_options import LandingOptions
 
 VALUES = {
     "startingState": "/ck/sluice/source@3",

@@ -14,7 +14,7 @@ import pytest
 
 from pyspark_sluice.connector.report import charts
 from pyspark_sluice.connector.report.figures import figures_of
-from pyspark_sluice.connector.report.writer import write_report
+from pyspark_sluice.connector.report.html_page import write_report
 from pyspark_sluice.connector.views.catalog import table_of
 from pyspark_sluice.tests.connector.report.ingested import ingest
 from pyspark_sluice.tests.patience import PATIENCE

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pyspark_sluice.connector.report.charts import charts_of
+from pyspark_sluice.connector.report.charts import TimeAxis, charts_of
 from pyspark_sluice.connector.report.figures import Batch, Figures
-from pyspark_sluice.connector.report.time_axis import TimeAxis
 from pyspark_sluice.connector.views.owner import Owner
 
 BEGIN = datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC)

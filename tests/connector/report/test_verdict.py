@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark_sluice.connector.report.verdict import verdict_of
+from pyspark_sluice.connector.report.html_page import verdict_of
 from pyspark_sluice.connector.views.owner import Owner
 from pyspark_sluice.tests.connector.report.test_time_axis import figures
 

@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
     HybridSplitSerializer,
 )
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
-from pyspark_sluice.enumerator.hybrid.enumerator import HybridEnumerator
+from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.enumerator.hybrid.state import HybridState
 from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import ProtocolError, StateVersionError

@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits, StartingState
-from pyspark_sluice.enumerator.hybrid.enumerator import HybridEnumerator
+from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 

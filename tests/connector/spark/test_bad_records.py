@@ -27,7 +27,7 @@ from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.landing import bad_records
 from pyspark_sluice.reader.landing.place import place_of
-from pyspark_sluice.reader.landing.sweep import sweep
+from pyspark_sluice.reader.landing.unreferenced_files import sweep
 from pyspark_sluice.tests.checkpoint_meta.test_history import chain
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole

@@ -1,9 +1,9 @@
 """CSV by the rules of Spark's reader: headers, quotes, comments, what a bad record does.
 
 Blocks of whole records go to pyarrow's parser (`fast_parser.py`), what it refuses is parsed exactly
-(`record_splitter.py`, `exact_rows.py`). Records that span lines are cut in `multiline.py`. Columns
-are inferred from the records at the beginning of files, of which those that do not parse say
-nothing.
+(`record_splitter.py`, `exact_rows.py`). Records that span lines are cut in `multiline_csv.py`.
+Columns are inferred from the records at the beginning of files, of which those that do not parse
+say nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..record_format import Source, beginning, data_schema, malformed, source_of
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
 from .header import Header, SkippedRows, differs, field_names
-from .multiline import MultilineCsv
+from .multiline_csv import MultilineCsv
 from .record_splitter import CsvTokens, Token, break_of, shown
 
 

@@ -40,7 +40,7 @@ from ...values.times.temporal import Temporal
 from ...values.variant.shredded_variants import is_variant
 from .flat_parser import NAME_ESCAPED, REFUSALS, FlatRecords, record_type
 from .jackson_limits import may_exceed
-from .scalars import plain_base64
+from .json_scalars import plain_base64
 
 
 def intermediate_schema(data: pa.Schema) -> pa.Schema | None:

@@ -38,7 +38,7 @@ from ..record_format import Source, beginning, data_schema
 from .fast_parsers import FastRecords
 from .json_rows import JsonRows
 from .json_types import type_of_json
-from .multiline import Documents
+from .multiline_json import Documents
 from .unknown_fields import UnknownJsonFields, tree_of_record
 
 

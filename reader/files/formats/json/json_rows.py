@@ -20,7 +20,7 @@ from ..record_format import malformed
 from . import stdlib_parser
 from .characters import MalformedText
 from .encodings import recoded
-from .scalars import Misfit, misfit
+from .json_scalars import Misfit, misfit
 from .token_values import Partial, converters, rows_of, struct_of, variant_of
 from .tokenizer import TokenStream
 from .unknown_fields import UnknownJsonFields

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...evolution.type_growth import merged, wider_or_text
 from ...values.numbers import type_of
-from .scalars import Number
+from .json_scalars import Number
 
 
 def type_of_json(values: Iterable[Any], *, exact: bool) -> pa.DataType:

@@ -1,6 +1,6 @@
 """What is between the strings of JSON: blanks, comments, numbers and words.
 
-Not here: structure (`tokenizer.py`), what numbers mean (`scalars.py`).
+Not here: structure (`tokenizer.py`), what numbers mean (`json_scalars.py`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from ...values.times.temporal import Temporal
 from ...values.variant.shredded_variants import is_variant
 from .characters import SURROGATES
 from .jackson_limits import may_exceed
-from .scalars import Number, clean, plain_base64, scalar
+from .json_scalars import Number, clean, plain_base64, scalar
 from .variant_encoder import encode
 
 __all__ = ["REFUSALS", "Take", "keep_written", "parsed", "rows_of", "takers"]

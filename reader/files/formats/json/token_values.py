@@ -3,7 +3,7 @@
 The exact path. A value that does not fit is a `Misfit`; the fields of a struct, elements of an
 array and values of a map that do fit are kept, as a `Partial` that goes up. Where Spark goes on
 after an error is in `tokenizer.py`; what it does then falls out of reading on. Single values are in
-`scalars.py`.
+`json_scalars.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
 from ...values.variant.shredded_variants import is_variant
-from .scalars import Misfit, Number, clean, misfit, scalar
+from .json_scalars import Misfit, Number, clean, misfit, scalar
 from .tokenizer import TokenStream
 from .variant_encoder import encode
 

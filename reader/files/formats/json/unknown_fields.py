@@ -17,8 +17,8 @@ from ...options import ReaderOptions
 from ...values.numbers import integer
 from . import stdlib_parser
 from .encodings import recoded
+from .json_scalars import Number
 from .json_types import as_maps, type_of_json
-from .scalars import Number
 from .token_values import tree_of
 from .tokenizer import TokenStream
 

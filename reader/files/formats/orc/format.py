@@ -28,8 +28,8 @@ from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in
 from ..time_columns import TimeColumn, opened_at_end
 from .child_process import ChildDecoder, ChildDied, Produce
+from .stripe_times import time_span
 from .tail import TIMESTAMP, Tail, Type, read_tail, with_rewritten_footer, writer_zone
-from .time_statistics import time_span
 
 _POSITION = "_col"
 _RANGE = "out of range for nanosecond"

@@ -1,8 +1,8 @@
 """Elements as values of a schema, by the rules of Spark's XML reader.
 
 A value that does not fit is a `Misfit`; what fits of a struct, an array or a map is kept, as a
-`Partial` that goes up. Not here: single values (`scalars.py`), what becomes of a record
-(`xml_rows.py`).
+`Partial` that goes up. Not here: single values (`xml_scalars.py`), what becomes of a record
+(`format.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
 from .elements import Names, as_text, contents, is_blank, put
-from .scalars import Misfit, Scalar, scalar
+from .xml_scalars import Misfit, Scalar, scalar
 
 __all__ = ["Extra", "Partial", "RecordValues"]
 

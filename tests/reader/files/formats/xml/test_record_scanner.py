@@ -18,7 +18,7 @@ from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
-from pyspark_sluice.reader.files.formats.xml.records import RecordFinder
+from pyspark_sluice.reader.files.formats.xml.record_scanner import RecordFinder
 from pyspark_sluice.reader.files.io.memory_bounds import held_at_most
 from pyspark_sluice.reader.files.io.whole_records import Limit
 from pyspark_sluice.reader.files.options import ReaderOptions

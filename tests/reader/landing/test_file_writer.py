@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.reader.landing import writer as writer_module
-from pyspark_sluice.reader.landing.options import LandingOptions
+from pyspark_sluice.reader.landing import file_writer as writer_module
+from pyspark_sluice.reader.landing.file_writer import DataFileWriter
+from pyspark_sluice.reader.landing.landing_options import LandingOptions
 from pyspark_sluice.reader.landing.place import LocalPlace
-from pyspark_sluice.reader.landing.writer import DataFileWriter
 
 NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
 PLAIN = pa.schema([("id", pa.int64()), ("text", pa.string())])

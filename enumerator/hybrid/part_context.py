@@ -1,6 +1,6 @@
 """What the enumerator of one part may ask of the coordinator.
 
-Not here: the switch (`enumerator.py`).
+Not here: the switch (`hybrid_enumerator.py`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from ..large_state import FrozenState
 from ..source_api import EnumeratorSource
-from .context import PartContext
+from .part_context import PartContext
 from .state import FrozenPart, HybridState
 
 

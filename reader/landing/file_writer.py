@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from ...checkpoint_meta.documents.landed_file import FileName, LandedFile
 from ...errors import OptionError
-from .options import LandingOptions
+from .landing_options import LandingOptions
 from .partitioning import Partitioning, Values
 from .place import Place
 from .statistics import Leaf, float_paths, leaves, statistics_of
