@@ -15,31 +15,30 @@ from .connector.session.interpreter import use_this_interpreter
 if TYPE_CHECKING:
     from .connector.options.call import options
     from .connector.session.restart_on_evolution import run_with_evolution
+    from .connector.source.hybrid_source import HybridSource
     from .connector.spark.data_source import SluiceDataSource as DefaultSource
     from .connector.spark.registration import register
 
-__all__ = ["DefaultSource", "options", "register", "run_with_evolution"]
+__all__ = ["DefaultSource", "HybridSource", "options", "register", "run_with_evolution"]
 
 use_this_interpreter()
 
 
+_EXPORTED = {
+    "DefaultSource": ("connector.spark.data_source", "SluiceDataSource"),
+    "HybridSource": ("connector.source.hybrid_source", "HybridSource"),
+    "options": ("connector.options.call", "options"),
+    "register": ("connector.spark.registration", "register"),
+    "run_with_evolution": ("connector.session.restart_on_evolution", "run_with_evolution"),
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "DefaultSource":
-        from .connector.spark.data_source import SluiceDataSource
+    if name in _EXPORTED:
+        from importlib import import_module
 
-        return SluiceDataSource
-    if name == "register":
-        from .connector.spark.registration import register
-
-        return register
-    if name == "options":
-        from .connector.options.call import options
-
-        return options
-    if name == "run_with_evolution":
-        from .connector.session.restart_on_evolution import run_with_evolution
-
-        return run_with_evolution
+        module, own_name = _EXPORTED[name]
+        return getattr(import_module(f".{module}", __name__), own_name)
     if name == "__version__":
         from importlib.metadata import version
 

@@ -15,6 +15,7 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit
 from ...enumerator.hybrid.source import HybridEnumeratorSource
 from ...enumerator.hybrid.state import HybridState
+from ...errors import OptionError
 from ...reader.api import ReaderContext
 from ...reader.hybrid import HybridReader
 from .api import Source
@@ -71,7 +72,18 @@ class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
 
     @cached_property
     def _parts(self) -> Sequence[Source[Any, Any]]:
-        return tuple(self.sources())
+        parts = tuple(self.sources())
+        for part in parts:
+            if part.options.alignment_group:
+                # Between two sources nobody says where the query is, and others would run ahead.
+                raise OptionError(
+                    "alignmentGroup: a hybrid source is not aligned with other sources",
+                    type(self).__qualname__,
+                    f"alignmentGroup={part.options.alignment_group}",
+                    "no alignmentGroup",
+                    "Remove the option, or read the first source in a query of its own.",
+                )
+        return parts
 
     @property
     @override
