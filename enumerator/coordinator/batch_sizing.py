@@ -16,6 +16,7 @@ Not here: what a split costs (the source), the limits that hold in any case (`ba
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -136,6 +137,13 @@ def _reason(budget: BatchBudget) -> str:
 _NOISE = 0.15
 """How far durations of equal batches are apart, as a part of them."""
 
+_ODD, _ODD_AGAIN = 1.5, 1.25
+"""Factors by which a batch, and then the next one in the same direction, miss what was expected,
+if a byte now costs something else. A batch that is odd alone is noise."""
+
+_MOST_SPREAD = 4.0
+"""Targets: how uncertain the time of a batch may be because that of a byte is."""
+
 _DRIFT = 0.12
 """How far the time for a byte changes from one batch to the next, as a part of it."""
 
@@ -178,6 +186,9 @@ class BatchDuration:
     batches: int = 0
     """How many were observed."""
 
+    missed: float = 1.0
+    """How many times longer than expected the last one took; 1 if that was a guess."""
+
     @classmethod
     def guess(cls, target: float, readers: int) -> BatchDuration:
         """Before anything was measured: `readers` work at once, and the sink costs nothing."""
@@ -193,23 +204,33 @@ class BatchDuration:
     @property
     def work(self) -> float:
         """How much work a batch is to hold, so that it takes as long as the target."""
-        return max(self.target - self.fixed, _LEAST_SHARE * self.target) / self.rate
+        least = _LEAST_SHARE * self.target / self.rate
+        work = (self.target - self.fixed) / self.rate
+        spread, most_spread = math.sqrt(self.rate_variance) * work, _MOST_SPREAD * self.target
+        if self.batches and spread > most_spread:
+            # Batches that only took their fixed time have said little about a byte.
+            work *= most_spread / spread
+        return max(work, least)
 
     def observed(self, work: float, seconds: float) -> BatchDuration:
         """The estimate after a batch with so much `work` has taken `seconds`."""
         of_fixed, both, of_rate = self.fixed_variance, self.covariance, self.rate_variance
+        expected = self.expected(work)
+        surprise, missed = seconds - expected, 1.0
         if self.batches:
             of_fixed += (_FIXED_DRIFT * self.target) ** 2
             of_rate += (_DRIFT * self.rate) ** 2
+            missed = seconds / expected
+            if self._is_odd_again(missed):
+                of_rate = max(of_rate, (surprise / work) ** 2)
         else:
             # The guess may be off by any factor: the first batch says which size it is of.
             of_rate = max(of_rate, (seconds / work) ** 2)
         of_fixed = min(of_fixed, (_FIXED_SPREAD * self.target) ** 2)
-        expected = self.expected(work)
         towards_fixed, towards_rate = of_fixed + both * work, both + of_rate * work
-        total = towards_fixed + towards_rate * work + (_NOISE * expected) ** 2
+        noise = _NOISE * min(expected, seconds)
+        total = towards_fixed + towards_rate * work + noise**2
         gain_fixed, gain_rate = towards_fixed / total, towards_rate / total
-        surprise = seconds - expected
         return BatchDuration(
             self.target,
             max(0.0, self.fixed + gain_fixed * surprise),
@@ -217,15 +238,22 @@ class BatchDuration:
             max(self.rate + gain_rate * surprise, self.rate / 20),
             of_fixed - gain_fixed * towards_fixed,
             both - gain_fixed * towards_rate,
-            of_rate - gain_rate * towards_rate,
+            max(0.0, of_rate - gain_rate * towards_rate),
             self.batches + 1,
+            missed,
         )
+
+    def _is_odd_again(self, missed: float) -> bool:
+        before, now = math.log(self.missed), math.log(missed)
+        is_same_way = before * now > 0
+        return is_same_way and abs(before) > math.log(_ODD) and abs(now) > math.log(_ODD_AGAIN)
 
     def to_json(self) -> dict[str, Any]:
         """What a checkpoint holds of it; not the target, which is an option."""
         return {
             "batches": self.batches,
             "fixed": self.fixed,
+            "missed": self.missed,
             "rate": self.rate,
             "variances": [self.fixed_variance, self.covariance, self.rate_variance],
         }
@@ -242,4 +270,5 @@ class BatchDuration:
             covariance,
             rate_variance,
             int(found["batches"]),
+            float(found.get("missed", 1.0)),
         )

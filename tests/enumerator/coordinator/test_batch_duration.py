@@ -47,17 +47,42 @@ class Trigger:
         return self.seconds[-batches:]
 
 
+TENFOLD = st.floats(-1.0, 1.0).map(lambda power: 10.0**power)
+
+
 def within_a_quarter(seconds):
     return all(0.75 * TARGET <= each <= 1.25 * TARGET for each in seconds)
 
 
 @given(
-    factor=st.floats(-1.0, 1.0).map(lambda power: 10.0**power),
+    factor=TENFOLD,
     fixed=st.floats(0.0, TARGET / 5),
 )
-def test_an_estimate_ten_times_wrong_is_right_after_three_batches(factor, fixed):
+def test_a_guess_ten_times_wrong_is_right_after_three_batches(factor, fixed):
     trigger = Trigger(fixed, factor * GUESS)
     trigger.run(3)
+    assert within_a_quarter(trigger.run(20))
+
+
+@given(factor=TENFOLD, fixed=st.floats(0.0, TARGET / 60), learned=st.integers(5, 30))
+def test_what_was_learned_and_is_ten_times_wrong_is_right_after_three_batches(
+    factor, fixed, learned
+):
+    trigger = Trigger(fixed)
+    trigger.run(learned)
+    trigger.rate *= factor
+    trigger.run(3)
+    assert within_a_quarter(trigger.run(20))
+
+
+@given(factor=TENFOLD, fixed=st.floats(0.0, TARGET / 5), learned=st.integers(5, 30))
+def test_a_long_fixed_time_delays_that_by_one_batch(factor, fixed, learned):
+    trigger = Trigger(fixed)
+    trigger.run(learned)
+    trigger.rate *= factor
+    trigger.run(2)
+    # None of them is much too long: a small batch says little about how long a large one takes.
+    assert max(trigger.run(2)) <= 2.0 * TARGET
     assert within_a_quarter(trigger.run(20))
 
 

@@ -67,13 +67,17 @@ def near(sizes, expected):
     return all(0.75 * expected <= size <= 1.25 * expected for size in sizes)
 
 
+def late(ahead):
+    """Batches that are cut with an old estimate, beyond the one that three batches allow for."""
+    return max(0, ahead - 1)
+
+
 @pytest.mark.parametrize("ahead", [0, 1, 3])
 def test_batches_come_to_take_as_long_as_the_target(ahead):
     timed = Timed(each=2.0, ahead=ahead)
     found = timed.batches(12)
     assert found[0] == 100, "the hard limit holds whatever is guessed"
-    # Each batch ahead is cut before the figures of one batch more are there.
-    assert near(found[3 + ahead :], TARGET / 2.0), found
+    assert near(found[3:], TARGET / 2.0), found
 
 
 def test_the_second_batch_waits_for_the_figures_of_the_first():
@@ -82,12 +86,27 @@ def test_the_second_batch_waits_for_the_figures_of_the_first():
     assert (first, second) == (100, pytest.approx(30, rel=0.25))
 
 
-def test_a_cluster_that_doubles_is_used_after_three_batches():
-    timed = Timed(each=2.0)
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_three_batches_after_the_cluster_changes_batches_fit_again(ahead, factor):
+    timed = Timed(each=2.0, ahead=ahead)
     timed.batches(15)
-    timed.each = 1.0
-    timed.batches(3)
-    assert near(timed.batches(10), TARGET)
+    timed.each *= factor
+    timed.batches(3 + late(ahead))
+    assert near(timed.batches(10), TARGET / timed.each)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+@pytest.mark.parametrize("factor", [0.1, 10.0])
+def test_a_checkpoint_whose_estimate_is_ten_times_wrong_is_corrected_in_three_batches(
+    ahead, factor
+):
+    timed = Timed(each=2.0, ahead=ahead)
+    timed.batches(15)
+    timed.each *= factor
+    timed.begin(limits=BatchLimits(files=2000, seconds=TARGET))
+    timed.batches(3 + late(ahead))
+    assert near(timed.batches(5), TARGET / timed.each)
 
 
 def test_what_was_learned_is_in_the_checkpoint_and_serves_the_next_incarnation():
