@@ -39,9 +39,10 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
     """Assigns number n to reader n modulo the parallelism, as far as `offer` lets it."""
 
     def __init__(
-        self, context: SplitEnumeratorContext[Number], state: Sequence[int] | None
+        self, context: SplitEnumeratorContext[Number], state: Sequence[int] | None, size: int = 1
     ) -> None:
         self.context = context
+        self.size = size
         self.pending = list(state or ())
         self.added: list[int] = []
         self.heard: list[tuple[int, str, Any]] = []
@@ -67,7 +68,7 @@ class NumberEnumerator(SplitEnumerator[Number, Sequence[int]]):
     def plan_batch(self, budget: BatchBudget) -> None:
         while self.pending and not budget.is_full:
             value = self.pending.pop(0)
-            budget.take(str(value), 1)
+            budget.take(str(value), self.size)
             self.context.assign_splits({value % self.context.parallelism: [Number(value)]})
 
     def add_splits_back(self, splits: Sequence[Number], reader: int) -> None:
@@ -101,6 +102,8 @@ class NumberSource(EnumeratorSource[Number, Sequence[int]]):
 
     def __init__(self, numbers: Sequence[int] = ()) -> None:
         self._numbers = numbers
+        self.size = 1
+        """Bytes of each number."""
         self.creation_error: Exception | None = None
 
     @property
@@ -112,7 +115,7 @@ class NumberSource(EnumeratorSource[Number, Sequence[int]]):
     ) -> NumberEnumerator:
         if self.creation_error is not None:
             raise self.creation_error
-        return NumberEnumerator(context, self._numbers if state is None else state)
+        return NumberEnumerator(context, self._numbers if state is None else state, self.size)
 
     @property
     def split_serializer(self) -> VersionedSerializer[Sequence[Number]]:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import random
-import statistics
 
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.documents.reader_assignment import splits_of
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.enumerator.api import SplitFigures
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
@@ -20,9 +15,9 @@ from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.split_costs import SplitCosts, kind_of
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.testing import HandCrankedContext
-from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.enumerator.files.bench import AnyByte
 from pyspark_sluice.tests.enumerator.files.listed import Listed
+from pyspark_sluice.tests.enumerator.files.slow_files import longest_tasks
 
 
 def split(path, size=1000):
@@ -134,67 +129,10 @@ def test_kinds_are_forgotten_that_were_not_seen_for_long():
     assert restored.to_json() == costs.to_json()
 
 
-def write(path, rows, numbers):
-    """JSON that compresses about eight to one."""
-    filling = "x" * 40
-    ids = [numbers.randrange(10**6) for _ in range(1000)]
-    lines = [f'{{"id": {each}, "text": "{filling}"}}\n' for each in ids]
-    text = "".join(lines[at % 1000] for at in range(rows)).encode()
-    path.write_bytes(gzip.compress(text, 1) if path.suffix == ".gz" else text)
-
-
-def land_hundred(query, seed):
-    """At one time, ten slow files among ninety quick ones, of like sizes as they are stored."""
-    numbers = random.Random(seed)
-    folder = query.data.parent / f"batch-{seed}"
-    folder.mkdir()
-    for number in range(10):
-        write(folder / f"slow-{number}.json.gz", numbers.randrange(15_000, 25_000), numbers)
-    for number in range(90):
-        write(folder / f"quick-{number}.json", numbers.randrange(1500, 2500), numbers)
-    folder.rename(query.data / folder.name)
-
-
-def longest(shares, seconds):
-    return max(sum(seconds[split] for split in share) for share in shares)
-
-
-def without_outliers(measured):
-    """Each file costs what is usual for its ending: the machine has other work, too."""
-    speeds: dict[str, list[float]] = {}
-    for split, microseconds in measured.items():
-        speeds.setdefault(split.file.path[-3:], []).append(microseconds / split.length)
-    usual = {ending: statistics.median(found) for ending, found in speeds.items()}
-    return {split: usual[split.file.path[-3:]] * split.length for split in measured}
-
-
 def test_ten_slow_files_among_ninety_quick_ones_make_the_longest_task_a_third_shorter(tmp_path):
     """Times are those that real readers have measured and committed."""
-    readers = 10
-    query = Query(tmp_path, targetBatchDuration="1h")
-    query.settings["parallelism"] = readers
-    query.start()
-    learned, by_bytes = [], []
-    try:
-        for seed in range(5):
-            land_hundred(query, seed)
-            ref = query.plan()
-            query.read(ref, tuple(range(readers)))
-            query.done = ref
-            checkpoint = query.coordinator.history.load(ref)
-            measured, shares = {}, []
-            for commit in ReaderCommits(query.store).of(ref):
-                shares.append(splits_of(checkpoint, commit.reader, query.source.split_serializer))
-                measured.update(zip(shares[-1], commit.microseconds, strict=True))
-            assert len(measured) == 100
-            seconds = without_outliers(measured)
-            others = SplitSpreader(1, 8192, 2).spread(sorted(seconds), readers).values()
-            learned.append(longest(shares, seconds))
-            by_bytes.append(longest(others, seconds))
-    finally:
-        query.coordinator.close()
-    # Before the first batch nothing is known.
-    assert sum(learned[1:]) <= 2 / 3 * sum(by_bytes[1:])
+    learned, by_bytes = longest_tasks(tmp_path)
+    assert learned <= 2 / 3 * by_bytes
 
 
 def enumerator_of(*files, weight=1.0):
