@@ -69,8 +69,7 @@ def idioms(text: str) -> list[str]:
     [
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
-        ROOT / "checkpoint_meta" / "FORMAT.md",
-        ROOT / "checkpoint_meta" / "OBJECTS.md",
+        *sorted((ROOT / "checkpoint_meta").glob("*.md")),
         ROOT / "CHANGELOG.md",
         ROOT / "setup.cfg",
         ROOT / "pyproject.toml",
