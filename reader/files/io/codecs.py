@@ -15,6 +15,7 @@ import lzma
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from ..options import Compression
 from .source_file import RandomAccess
 from .varints import read_varint
 
-__all__ = ["FAULTS", "Decoder", "Readable", "Stream", "broken", "codec_of", "decompressed"]
+__all__ = ["FAULTS", "Decoder", "Readable", "StoredFile", "Stream", "codec_of"]
 
 _SUFFIXES = {
     ".gz": Compression.GZIP,
@@ -88,24 +89,59 @@ class Decoder(Protocol):
         """At most `count` bytes of content."""
 
 
-@contextmanager
-def decompressed(
-    file: FileVersion,
-    source: RandomAccess,
-    codec: Compression,
-    start: int = 0,
-    begun: tuple[Decoder, bytes] | None = None,
-) -> Iterator[Stream]:
-    """The content of `source` as a stream; broken data raises `MalformedDataError`.
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One version of a file as it is stored: open, and with the codec of its content."""
 
-    It begins at byte `start`: with a stream or frame, or else in the middle of a stream with a
-    decoder that knows how, and with bytes that it is given before the others.
-    """
-    raw = _Raw(source, start)
-    try:
-        yield _Checked(_open(codec, raw, raw.peek(10), begun), file, raw, codec)
-    except FAULTS as err:
-        raise broken(file, raw.position, codec, err) from err
+    file: FileVersion
+    source: RandomAccess
+    codec: Compression
+
+    @contextmanager
+    def stream(
+        self, start: int = 0, begun: tuple[Decoder, bytes] | None = None
+    ) -> Iterator[Stream]:
+        """The content as a stream; broken data raises `MalformedDataError`.
+
+        It begins at byte `start`: with a stream or frame, or else in the middle of a stream with a
+        decoder that knows how, and with bytes that it is given before the others.
+        """
+        raw = _Raw(self.source, start)
+        if self.codec is Compression.NONE:
+            yield raw
+            return
+        try:
+            yield _Checked(_open(self.codec, raw, raw.peek(10), begun), raw, self.broken)
+        except FAULTS as err:
+            raise self.broken(raw.position, err) from err
+
+    def until(self, end: int) -> StoredFile:
+        """The same file as if it ended at byte `end`."""
+        return replace(self, source=_Until(self.source, end))
+
+    def broken(self, position: int, err: Exception) -> MalformedDataError:
+        """The error for compressed bytes that do not decompress."""
+        return MalformedDataError(
+            f"compressed file cannot be decompressed as {self.codec}",
+            f"{self.file.path}, before byte {position} of {self.file.size}",
+            str(err).splitlines()[0] if str(err) else type(err).__name__,
+            f"whole {self.codec} data",
+            "Replace the file, name its codec with the compression option, "
+            "or set ignoreCorruptFiles to skip and count it.",
+        )
+
+
+class _Until:
+    """A file that ends earlier."""
+
+    def __init__(self, source: RandomAccess, end: int) -> None:
+        self._source, self._end = source, end
+
+    def read_at(self, position: int, count: int) -> bytes:
+        return self._source.read_at(position, max(0, min(count, self._end - position)))
+
+    def close(self) -> None:
+        self._source.close()
 
 
 def _open(
@@ -294,8 +330,12 @@ FAULTS = (_GZIP_FAULT, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, 
 
 
 class _Checked:
-    def __init__(self, inner: Any, file: FileVersion, raw: _Raw, codec: Compression) -> None:
-        self._inner, self._file, self._raw, self._codec = inner, file, raw, codec
+    """A decoder whose faults are the file's: they become errors that name it."""
+
+    def __init__(
+        self, inner: Any, raw: _Raw, broken: Callable[[int, Exception], Exception]
+    ) -> None:
+        self._inner, self._raw, self._broken = inner, raw, broken
 
     @property
     def position(self) -> int:
@@ -305,17 +345,5 @@ class _Checked:
         try:
             data: bytes = self._inner.read(count)
         except FAULTS as err:
-            raise broken(self._file, self._raw.position, self._codec, err) from err
+            raise self._broken(self._raw.position, err) from err
         return data
-
-
-def broken(file: FileVersion, position: int, codec: str, err: Exception) -> MalformedDataError:
-    """The error for compressed bytes that do not decompress."""
-    return MalformedDataError(
-        f"compressed file cannot be decompressed as {codec}",
-        f"{file.path}, before byte {position} of {file.size}",
-        str(err).splitlines()[0] if str(err) else type(err).__name__,
-        f"whole {codec} data",
-        "Replace the file, name its codec with the compression option, "
-        "or set ignoreCorruptFiles to skip and count it.",
-    )

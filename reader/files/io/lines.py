@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
-from .codecs import Readable, codec_of, decompressed
+from .codecs import Readable, StoredFile, codec_of
 from .compressed.cut_places import CutPlaces
 from .compressed.splittable_codecs import entered
 from .memory_bounds import too_long
@@ -93,23 +93,29 @@ def line_blocks(
     Raises what opening, reading and decompressing raise, and `MalformedDataError` for a record
     longer than `maxRecordBytes`.
     """
-    with SourceFile(split.file, options.storage_options).opened() as source:
+    with ExitStack() as stack:
+        source = stack.enter_context(SourceFile(split.file, options.storage_options).opened())
         codec = codec_of(split.file.path, options.compression)
-        if codec is not Compression.NONE and not split.is_whole_file:
-            with entered(split, source, codec, cut_places) as found:
-                pieces = _records(split, found, separator_of(options), options, step)
-                yield from _numbered(split, _transcoded(pieces, split, options), options, found)
-        elif codec is not Compression.NONE or not is_ascii_superset(options.encoding):
-            with _stream(split, source, codec, options) as stream:
-                found = Content(_read(stream, step), iter(()), 0)
-                separator = options.line_sep.encode() or b"\n"
-                pieces = _records(split, found, separator, options, step)
-                yield from _numbered(split, pieces, options, found)
+        stored, is_compressed = StoredFile(split.file, source, codec), codec is not Compression.NONE
+        # Where a line feed may be several bytes, text has to be UTF-8 before it is cut. A whole
+        # compressed file comes in order anyway. All else is cut first, so that a split can be
+        # entered in the middle.
+        decodes_first = (
+            split.is_whole_file if is_compressed else not is_ascii_superset(options.encoding)
+        )
+        as_utf8 = options.line_sep.encode() or b"\n"
+        separator = as_utf8 if decodes_first else separator_of(options)
+        if is_compressed and not split.is_whole_file:
+            found = stack.enter_context(entered(split, stored, cut_places))
+        elif decodes_first:
+            stream = _decoded(stack.enter_context(stored.stream()), split.file, options)
+            found = Content(_read(stream, step), iter(()), 0)
         else:
-            separator = separator_of(options)
             found = _in_place(split, source, len(separator), step)
-            pieces = _records(split, found, separator, options, step)
-            yield from _numbered(split, _transcoded(pieces, split, options), options, found)
+        pieces = _records(split, found, separator, options, step)
+        if not decodes_first:
+            pieces = _transcoded(pieces, split, options)
+        yield from _numbered(split, pieces, options, found)
 
 
 def _records(
@@ -187,32 +193,8 @@ def _transcoded(
             raise _not_in(encoding, split.file, position + err.start) from err
 
 
-@contextmanager
-def _stream(
-    split: FileSplit, source: RandomAccess, codec: Compression, options: ReaderOptions
-) -> Iterator[Readable]:
-    """All of a file, decompressed and in UTF-8."""
-    with ExitStack() as stack:
-        stream: Readable = _Sequential(source)
-        if codec is not Compression.NONE:
-            stream = stack.enter_context(decompressed(split.file, source, codec))
-        yield _decoded(stream, split, options)
-
-
-class _Sequential:
-    def __init__(self, source: RandomAccess) -> None:
-        self._source, self._position = source, 0
-
-    def read(self, count: int) -> bytes:
-        data = self._source.read_at(self._position, count)
-        self._position += len(data)
-        return data
-
-
-def _decoded(stream: Readable, split: FileSplit, options: ReaderOptions) -> Readable:
-    if options.encoding == "utf-8":
-        return stream
-    return _Decoder(stream, split.file, options.encoding)
+def _decoded(stream: Readable, file: FileVersion, options: ReaderOptions) -> Readable:
+    return stream if options.encoding == "utf-8" else _Decoder(stream, file, options.encoding)
 
 
 class _Decoder:
@@ -255,11 +237,12 @@ def content(
     A byte order mark is left out unless it is to be kept. Raises what opening, reading and
     decompressing raise.
     """
-    whole, codec = FileSplit(file, 0, file.size), codec_of(file.path, options.compression)
+    codec = codec_of(file.path, options.compression)
     with (
         SourceFile(file, options.storage_options).opened() as source,
-        _stream(whole, source, codec, options) as stream,
+        StoredFile(file, source, codec).stream() as content,
     ):
+        stream = _decoded(content, file, options)
         data = stream.read(step)
         yield data if keeps_mark else without_mark(data)
         while data := stream.read(step):

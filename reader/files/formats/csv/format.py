@@ -19,7 +19,7 @@ from typing_extensions import override
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...evolution.type_growth import merged
-from ...io.compressed.splittable_codecs import KNOWN
+from ...io.compressed.cut_places import KNOWN
 from ...io.lines import line_blocks, without_mark
 from ...options import ReaderOptions
 from ...values.rows import Row

@@ -14,8 +14,13 @@ from __future__ import annotations
 
 import bz2
 from collections.abc import Iterator
+from itertools import takewhile
 
+from .....checkpoint_meta.documents.file_split import FileSplit
+from ..codecs import FAULTS, StoredFile
 from ..source_file import RandomAccess
+from ..whole_records import Content
+from .cut_places import NEAR
 
 _BLOCK, _END = 0x314159265359, 0x177245385090
 _WINDOW = 1 << 20
@@ -24,6 +29,41 @@ _TRIES = 4
 
 Mark = tuple[int, bool]
 """Bit at which a mark begins, and whether a block begins there; else the stream ends."""
+
+
+def content_of(split: FileSplit, stored: StoredFile) -> Content:
+    """The blocks that begin in `split`, and those that follow."""
+    size, end = split.file.size, split.end
+    found = _named(stored, split.start, size)
+    first_beyond: list[bytes] = []
+
+    def own() -> Iterator[bytes]:
+        for bit, content in found:
+            if bit >= 8 * end and end < size:
+                first_beyond.append(content)
+                return
+            yield content
+
+    def beyond() -> Iterator[bytes]:
+        yield from first_beyond
+        yield from (content for _, content in found)
+
+    position = 0 if split.start == 0 else None
+    if 0 < split.start <= NEAR:
+        before = takewhile(lambda one: one[0] < 8 * split.start, _named(stored, 0, size))
+        position = sum(len(content) for _, content in before)
+    return Content(own(), beyond(), position)
+
+
+def _named(stored: StoredFile, start: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """`blocks`, whose errors name the file."""
+    at = start
+    try:
+        for bit, content in blocks(stored.source, size, start):
+            at = bit // 8
+            yield bit, content
+    except FAULTS as err:
+        raise stored.broken(at, err) from err
 
 
 def blocks(source: RandomAccess, size: int, start: int) -> Iterator[tuple[int, bytes]]:

@@ -18,16 +18,24 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from .....checkpoint_meta.stores.open_store import StateStore
+
+if TYPE_CHECKING:
+    from .....checkpoint_meta.stores.contract import StateStore
 
 FOLDER = "points"
+
+NEAR = 1024 * 1024
+"""Where a split begins is known in the content if it is within so many compressed bytes."""
+
+KNOWN = 900 * 1024
+"""Content within so many bytes is in a split of which that is known."""
 
 _AT_ONCE = 16
 """Objects that are copied at the same time."""

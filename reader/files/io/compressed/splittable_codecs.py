@@ -8,24 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
 from ...options import Compression, ReaderOptions
-from ..codecs import FAULTS, Readable, Stream, broken, decompressed
-from ..source_file import RandomAccess, SourceFile
+from ..codecs import Readable, StoredFile, Stream
+from ..source_file import SourceFile
 from ..whole_records import Content
 from . import bzip2, gzip, zstd
 from .cut_places import AccessPoint, CutPlaces, MemoryCutPlaces
 
 _STEP = 1024 * 1024
-_NEAR = 1024 * 1024
-"""Where a split begins is known in the content if it is within so many compressed bytes."""
-
-KNOWN = 900 * 1024
-"""Content within so many bytes is in a split of which that is known."""
-
 SHARES = 8
 """Parts of a file that cannot be entered, at most: each of them decompresses all before it."""
 
@@ -81,82 +74,36 @@ def starts(
 
 @contextmanager
 def entered(
-    split: FileSplit, source: RandomAccess, codec: Compression, cut_places: CutPlaces | None
+    split: FileSplit, stored: StoredFile, cut_places: CutPlaces | None
 ) -> Iterator[Content]:
     """Enter a file where `split` begins.
 
     Raises:
         MalformedDataError: the bytes do not decompress.
     """
-    if codec is Compression.BZIP2:
-        yield _bzip2(split, source)
-    elif codec is Compression.ZSTD:
-        yield _zstd(split, source)
+    if stored.codec is Compression.BZIP2:
+        yield bzip2.content_of(split, stored)
+    elif stored.codec is Compression.ZSTD:
+        yield zstd.content_of(split, stored)
     else:
-        with _in_order(split, source, codec, cut_places) as found:
+        with _in_order(split, stored, cut_places) as found:
             yield found
-
-
-def _bzip2(split: FileSplit, source: RandomAccess) -> Content:
-    file, end = split.file, split.end
-    found = _told(split, bzip2.blocks(source, file.size, split.start))
-    first_beyond: list[bytes] = []
-
-    def own() -> Iterator[bytes]:
-        for bit, content in found:
-            if bit >= 8 * end and end < file.size:
-                first_beyond.append(content)
-                return
-            yield content
-
-    def beyond() -> Iterator[bytes]:
-        yield from first_beyond
-        yield from (content for _, content in found)
-
-    position = 0 if split.start == 0 else None
-    if 0 < split.start <= _NEAR:
-        before = _told(split, bzip2.blocks(source, file.size, 0))
-        position = sum(len(c) for _, c in takewhile(lambda one: one[0] < 8 * split.start, before))
-    return Content(own(), beyond(), position)
-
-
-def _told(split: FileSplit, blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    at = split.start
-    try:
-        for bit, content in blocks:
-            at = bit // 8
-            yield bit, content
-    except FAULTS as err:
-        raise broken(split.file, at, Compression.BZIP2, err) from err
-
-
-def _zstd(split: FileSplit, source: RandomAccess) -> Content:
-    def between(start: int, part: RandomAccess) -> Iterator[bytes]:
-        with decompressed(split.file, part, Compression.ZSTD, start) as stream:
-            while data := stream.read(_STEP):
-                yield data
-
-    own = between(split.start, _Until(source, split.end))
-    position = None
-    if split.start <= _NEAR:
-        position = sum(len(data) for data in between(0, _Until(source, split.start)))
-    return Content(own, between(split.end, source), position)
 
 
 @contextmanager
 def _in_order(
-    split: FileSplit, source: RandomAccess, codec: Compression, cut_places: CutPlaces | None
+    split: FileSplit, stored: StoredFile, cut_places: CutPlaces | None
 ) -> Iterator[Content]:
     """From a point of gzip, or from where the file begins."""
-    places = _Places(split.file, source, codec, cut_places)
+    places = _Places(stored, cut_places)
     position = places.content_before(split.start)
     start, begun, before = 0, None, position
     here = places.access_points.get(split.start)
     if here is not None and here.content == position:
-        first = source.read_at(here.start, 1)[0]
+        first = stored.source.read_at(here.start, 1)[0]
         start, before = here.start + 1, 0
         begun = gzip.FromAccessPoint(here), gzip.head_of(here, first)
-    with decompressed(split.file, source, codec, start, begun) as stream:
+    with stored.stream(start, begun) as stream:
         for _ in _taken(stream, before):
             pass
         yield Content(places.up_to(split.end, stream, position), _taken(stream, None), position)
@@ -165,16 +112,10 @@ def _in_order(
 class _Places:
     """How much content of one file is before the bytes at which splits of it meet."""
 
-    def __init__(
-        self,
-        file: FileVersion,
-        source: RandomAccess,
-        codec: Compression,
-        cut_places: CutPlaces | None,
-    ) -> None:
-        self._file, self._source, self._codec = file, source, codec
+    def __init__(self, stored: StoredFile, cut_places: CutPlaces | None) -> None:
+        self._stored, self._file = stored, stored.file
         self._kept: CutPlaces = cut_places or MemoryCutPlaces()
-        found = self._kept.find(file) if codec is Compression.GZIP else None
+        found = self._kept.find(stored.file) if stored.codec is Compression.GZIP else None
         self.access_points: dict[int, AccessPoint] = {point.start: point for point in found or ()}
 
     def content_before(self, byte: int) -> int:
@@ -182,7 +123,7 @@ class _Places:
         known = self._known(byte)
         if known is not None:
             return known
-        with decompressed(self._file, self._source, self._codec) as stream:
+        with self._stored.stream() as stream:
             content = sum(map(len, _until(stream, byte)))
         return self._kept.keep_boundary(self._file, byte, content)
 
@@ -237,16 +178,3 @@ def _taken(stream: Readable, length: int | None) -> Iterator[bytes]:
             return
         yield data
         length = None if length is None else length - len(data)
-
-
-class _Until:
-    """A file that ends earlier."""
-
-    def __init__(self, source: RandomAccess, end: int) -> None:
-        self._source, self._end = source, end
-
-    def read_at(self, position: int, count: int) -> bytes:
-        return self._source.read_at(position, max(0, min(count, self._end - position)))
-
-    def close(self) -> None:
-        self._source.close()

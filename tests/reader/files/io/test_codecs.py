@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
-from pyspark_sluice.reader.files.io.codecs import decompressed
+from pyspark_sluice.reader.files.io.codecs import StoredFile
 from pyspark_sluice.reader.files.options import Compression
 
 pytestmark = pytest.mark.slow
@@ -82,7 +82,7 @@ class Stored:
 
 def _read(stored, codec, count=1 << 20):
     file = FileVersion("/data/a", len(stored), 0)
-    with decompressed(file, Stored(stored), codec) as stream:
+    with StoredFile(file, Stored(stored), codec).stream() as stream:
         return b"".join(iter(lambda: stream.read(count), b""))
 
 
@@ -131,7 +131,7 @@ def test_a_decoder_takes_no_more_than_its_output_needs(name):
     )
     file = FileVersion("/data/a", len(source.data), 0)
     given_out, ahead = 0, 0
-    with decompressed(file, source, codec) as stream:
+    with StoredFile(file, source, codec).stream() as stream:
         while data := stream.read(4096):
             given_out += len(data)
             ahead = max(ahead, source.taken - given_out)
@@ -145,7 +145,7 @@ def test_what_swells_a_thousand_times_comes_in_the_steps_asked_for(name):
     codec, compress = MEMBERS[name]
     stored = compress(bytes(3_000_000))
     file = FileVersion("/data/a", len(stored), 0)
-    with decompressed(file, Stored(stored), codec) as stream:
+    with StoredFile(file, Stored(stored), codec).stream() as stream:
         steps = [len(data) for data in iter(lambda: stream.read(10_000), b"")]
     assert max(steps) <= 10_000
     assert sum(steps) == 3_000_000

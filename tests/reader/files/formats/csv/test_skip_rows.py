@@ -21,8 +21,7 @@ from pyspark_sluice.reader.files.formats import record_format
 from pyspark_sluice.reader.files.formats.api import FormatContext
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
-from pyspark_sluice.reader.files.io.compressed.cut_places import MemoryCutPlaces
-from pyspark_sluice.reader.files.io.compressed.splittable_codecs import KNOWN
+from pyspark_sluice.reader.files.io.compressed.cut_places import KNOWN, MemoryCutPlaces
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, cut, read, read_rows, version, whole
