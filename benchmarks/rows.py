@@ -16,6 +16,7 @@ from pyspark_sluice.tests.spark.standalone import BUCKET
 from .ahead_row import ahead
 from .alignment_row import alignment
 from .bench import WARM_UPS, Bench, Result, median
+from .bombs_row import of_bombs
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
 from .discovery import discovery
 from .event_time_row import event_time
@@ -276,6 +277,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "small20k": small20k,
     "big": big,
     "memory": memory,
+    "bombs": of_bombs,
     "small100k": small100k,
     "readme": readme,
     "shapes": shapes,

@@ -127,12 +127,11 @@ class BlockFormat(FileFormat):
                         yield Decoded(part)
 
     def _written_out(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The batch, in parts where values that it names by number are too large at once."""
-        size = expanded(batch)
-        if size <= max(batch.nbytes, self.options.batch_bytes):
+        """The batch, in parts: written out, or in other types, all of it may be too large."""
+        if batch.num_rows == 0:
             yield batch
             return
-        step = rows_within(self.options.batch_bytes, size, batch.num_rows)
+        step = rows_within(self.options.batch_bytes, expanded(batch), batch.num_rows)
         for start in range(0, batch.num_rows, step):
             yield batch.slice(start, step)
 

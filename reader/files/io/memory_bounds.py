@@ -27,15 +27,23 @@ def held_at_most(options: ReaderOptions, longest: int = 0) -> int:
 
 
 def too_long(
-    path: str, place: str, options: ReaderOptions, *, what: str = "record", found: str = ""
+    path: str,
+    place: str,
+    options: ReaderOptions,
+    *,
+    what: str = "record",
+    found: str = "",
+    times: int = 1,
 ) -> MalformedDataError:
     """The error for what is longer than `maxRecordBytes`; `found` says how long it is, if known.
 
-    `place` says where it begins, such as `byte 17`.
+    `place` says where it begins, such as `byte 17`. What is not copied while it is decoded may be
+    several `times` as long.
     """
-    most = options.max_record_bytes
+    most = times * options.max_record_bytes
+    limit = "maxRecordBytes" if times == 1 else f"{times} times maxRecordBytes"
     return MalformedDataError(
-        f"a {what} is longer than maxRecordBytes",
+        f"a {what} is longer than {limit}",
         f"{path}, {place}",
         found or f"more than {most} bytes",
         f"at most {most} bytes",

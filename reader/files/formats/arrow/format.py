@@ -16,12 +16,9 @@ from pyarrow import ipc
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ...io.memory_bounds import too_long
+from ...io.memory_bounds import HELD, too_long
 from ..api import Block, contiguous
 from ..blocks import BlockFormat, malformed, starting_in
-
-_SWELLS = 16
-"""A record batch may decompress to this many times its bytes; what does so further is a bomb."""
 
 
 class ArrowFormat(BlockFormat):
@@ -52,9 +49,13 @@ class ArrowFormat(BlockFormat):
                 yield from self._stream(split.file, source)
             return
         blocks = _layout(source, split.file.size)
+        dictionaries = 0
         for start in messages(source):
-            # All dictionaries are read with the first batch.
-            self._check_message(split.file, message_at(source, start), start)
+            message = message_at(source, start)
+            # All dictionaries are read with the first batch, and stay.
+            self._check_message(split.file, message, start, dictionaries)
+            if message is not None and not message.is_batch:
+                dictionaries += message.held
         reader = self._open(split.file, source)
         for index in starting_in(split, blocks, reader.num_record_batches):
             batch = reader.get_batch(index)
@@ -95,13 +96,20 @@ class ArrowFormat(BlockFormat):
         source.seek(begin)
         return message is not None
 
-    def _check_message(self, file: FileVersion, message: Message | None, at: int) -> None:
-        if message is None:
-            return
-        most = max(self.options.max_record_bytes, _SWELLS * message.body)
-        if message.plain > most:
-            what, found = "compressed record batch", f"{message.plain} bytes"
-            raise too_long(file.path, f"byte {at}", self.options, what=what, found=found)
+    def _check_message(
+        self, file: FileVersion, message: Message | None, at: int, held: int = 0
+    ) -> None:
+        # A batch is read whole, and handed on in parts. So it may have all that a reader may hold
+        # of a record.
+        if message is not None and held + message.held > HELD * self.options.max_record_bytes:
+            raise too_long(
+                file.path,
+                f"byte {at}",
+                self.options,
+                what="record batch",
+                found=f"{held + message.held} bytes, with what it is decompressed from",
+                times=HELD,
+            )
 
     def _is_file(self, file: FileVersion, source: pa.NativeFile) -> bool:
         source.seek(0)
@@ -145,12 +153,12 @@ def record_batches(source: pa.NativeFile) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: its size on disk, and that of its buffers once they are decompressed."""
+    """One message: where it ends, and what it takes in memory."""
 
     is_batch: bool
     end: int
-    body: int
-    plain: int
+    held: int
+    """Bytes of its buffers, and of what they are decompressed from."""
 
 
 def message_at(source: pa.NativeFile, start: int) -> Message | None:
@@ -189,16 +197,15 @@ def _message(source: pa.NativeFile, start: int) -> Message | None:
         batch = _pointed(data, _field(data, batch, 1))
     is_batch = bool(kind) and data[kind] == _RECORD_BATCHES
     begin = at + length
-    plain = body
+    held = body
     if kind and data[kind] in (_DICTIONARY, _RECORD_BATCHES) and _field(data, batch, _COMPRESSION):
         vector = _pointed(data, _field(data, batch, _BUFFERS))
-        plain = 0
         for i in range(_u32(data, vector)):
             offset, stored = _BUFFER.unpack_from(data, vector + 4 + 16 * i)
             if stored:
                 claim = struct.unpack("<q", _read(source, begin + offset, 8))[0]
-                plain += claim if claim >= 0 else stored
-    return Message(is_batch, begin + body, body, plain)
+                held += max(0, claim)
+    return Message(is_batch, begin + body, held)
 
 
 def _pointed(data: bytes, at: int) -> int:

@@ -211,6 +211,8 @@ def _limit_memory(most_bytes: int) -> None:
     """Allow this process so much more than it has; where the system does not count, nothing."""
     import resource
 
+    # Arrow's usual allocator may have reserved a GiB before the fork, which counts as had.
+    pa.set_memory_pool(pa.system_memory_pool())
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from pyspark_sluice.errors import OptionError
+from pyspark_sluice.errors import MalformedDataError, OptionError
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.reader.files.testing import version
 from pyspark_sluice.tests.reader.files.formats.xml.test_as_spark import (
     of_spark,
     own_rows,
     written,
 )
+from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = pytest.mark.spark
 
@@ -67,6 +73,12 @@ CASES: dict[str, tuple[str, bytes, Any, Any]] = {
         [{"a": None, BAD: "<rs><r><a>-2147483648</a></r></rs>"}],
         [{"a": -2147483648, BAD: None}],
     ),
+    "the least long": (
+        "a long",
+        b"<rs><r><a>-9223372036854775808</a></r></rs>",
+        [{"a": None, BAD: "<rs><r><a>-9223372036854775808</a></r></rs>"}],
+        [{"a": -9223372036854775808, BAD: None}],
+    ),
     "two signs": (
         "a int",
         b"<rs><r><a>--5</a></r></rs>",
@@ -110,7 +122,7 @@ def test_spark_and_we_differ_as_the_table_says(spark, tmp_path, name):
     assert _outcome(lambda: own_rows(path, ddl)) == ours
 
 
-def test_an_encoding_that_is_given_counts_here_and_not_in_spark(spark, tmp_path):
+def _encoding(spark, tmp_path):
     [path] = written(tmp_path / "in", [b"<rs><r><a>\xe9</a></r></rs>"])
     ddl = f"a string, {BAD} string"
     given = {"encoding": "ISO-8859-1"}
@@ -120,12 +132,59 @@ def test_an_encoding_that_is_given_counts_here_and_not_in_spark(spark, tmp_path)
     assert of_spark(spark, path.parent, ddl)[path.name] == own_rows(path, ddl)
 
 
-def test_a_number_with_a_sign_is_not_the_null_of_its_digits(spark, tmp_path):
+def _number_with_a_sign(spark, tmp_path):
     [path] = written(tmp_path / "in", [b"<rs><r><a>-1</a></r></rs>"])
     ddl = f"a int, {BAD} string"
     [row] = of_spark(spark, path.parent, ddl, nullValue="1")[path.name]
     assert row["a"] == 0
     assert own_rows(path, ddl, nullValue="1") == [{"a": -1, BAD: None}]
+
+
+def _default_mode(spark, tmp_path):
+    [path] = written(tmp_path / "in", [b"<rs><r><a>x</a></r></rs>"])
+    assert of_spark(spark, path.parent, "a int") == {path.name: [{"a": None}]}
+    with pytest.raises(MalformedDataError, match="malformed record"):
+        read_rows([path], pa.schema([("a", pa.int32())]), file_format="xml", row_tag="r")
+
+
+def _inferred(spark, path, **options):
+    """The columns that Spark infers, and ours, with their types."""
+    by_spark = spark.read.format("xml").options(rowTag="r").load(str(path)).schema
+    given = ReaderOptions(file_format="xml", row_tag="r", infer_column_types=True)
+    ours = inferred_schema([version(path)], given)
+    return (
+        [(field.name, field.dataType.simpleString()) for field in by_spark],
+        [(field.name, str(field.type)) for field in ours],
+    )
+
+
+def _order_of_inferred_columns(spark, tmp_path):
+    [path] = written(tmp_path / "in", [b"<rs><r><b>x</b><a>x</a></r></rs>"])
+    by_spark, ours = _inferred(spark, path)
+    assert by_spark == [("a", "string"), ("b", "string")]
+    assert ours == [("b", "string"), ("a", "string")]
+
+
+def _inferred_times(spark, tmp_path):
+    [path] = written(tmp_path / "in", [b"<rs><r><a>12:30</a><b>2020-01</b></r></rs>"])
+    by_spark, ours = _inferred(spark, path)
+    assert by_spark == [("a", "timestamp"), ("b", "timestamp")]
+    assert ours == [("a", "string"), ("b", "string")]
+
+
+def _variants_and_multi_line(spark, tmp_path):
+    [path] = written(tmp_path / "in", [b"<rs><r><a>1</a></r></rs>"])
+    for ddl, options, theirs in (
+        ("a int", {"multiLine": "false"}, "1"),
+        ("v variant", {"singleVariantColumn": "v"}, '{"a":1}'),
+        ("a variant", {}, "1"),
+    ):
+        by_spark = spark.read.format("xml").options(rowTag="r", **options).schema(ddl)
+        column = by_spark.load(str(path)).selectExpr("cast(* as string)")
+        assert column.toArrow()[0].to_pylist() == [theirs]
+        by_us = spark.read.format("sluice").options(fileFormat="xml", rowTag="r", **options)
+        with pytest.raises(PySparkException, match=r"(?i)xml"):
+            by_us.schema(ddl).load(str(path)).collect()
 
 
 def _outcome(read):
@@ -135,3 +194,47 @@ def _outcome(read):
         return REFUSED
     except (PySparkException, Py4JJavaError):
         return FAILS
+
+
+# Row of the table, as its first cell begins -> what shows it: names of CASES, or a function.
+ROWS: dict[str, Any] = {
+    "default `mode`": _default_mode,
+    "a record, or text between two records, that is not well-formed": (
+        "a record that is not well-formed",
+        "markup between records that is not well-formed",
+        "several root elements",
+    ),
+    "text of a malformed record": ("a record that is not well-formed",),
+    "fields after a value that does not fit": ("fields behind a value that does not fit",),
+    "an attribute or text of the record itself": (
+        "an attribute of the record that does not fit",
+        "text of the record that does not fit",
+    ),
+    "the smallest `int` and `long`": ("the least int", "the least long"),
+    "two signs": ("two signs",),
+    "`float` and `double`: text after a number": ("text behind a number",),
+    "a signed number whose digits equal `nullValue`": _number_with_a_sign,
+    "bytes that are not UTF-8": ("bytes that are not UTF-8",),
+    "`encoding`": _encoding,
+    "arrays of arrays, maps of arrays": ("an array of arrays", "a map of arrays"),
+    "`binary` columns": ("a binary column",),
+    "order of inferred columns": _order_of_inferred_columns,
+    "inferred type of a time without a date": _inferred_times,
+    "`multiLine`, `singleVariantColumn`, variant columns": _variants_and_multi_line,
+}
+PAGE = Path(__file__).resolve().parents[5] / "docs" / "xml.md"
+
+
+def test_every_row_of_the_table_has_a_case_and_every_case_a_row():
+    table = PAGE.read_text(encoding="utf-8").partition("## Differences from Spark's reader")[2]
+    rows = [line[2:] for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= len(ROWS)
+    assert [row for row in rows if sum(map(row.startswith, ROWS)) != 1] == []
+    assert [name for name in ROWS if not any(row.startswith(name) for row in rows)] == []
+    shown = [name for names in ROWS.values() if isinstance(names, tuple) for name in names]
+    assert set(shown) == set(CASES)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if callable(ROWS[row])])
+def test_spark_and_we_do_what_the_table_says(spark, tmp_path, row):
+    ROWS[row](spark, tmp_path)
