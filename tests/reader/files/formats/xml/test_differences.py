@@ -147,7 +147,7 @@ def _default_mode(spark, tmp_path):
         read_rows([path], pa.schema([("a", pa.int32())]), file_format="xml", row_tag="r")
 
 
-def _inferred(spark, path, **options):
+def _inferred(spark, path):
     """The columns that Spark infers, and ours, with their types."""
     by_spark = spark.read.format("xml").options(rowTag="r").load(str(path)).schema
     given = ReaderOptions(file_format="xml", row_tag="r", infer_column_types=True)
@@ -175,12 +175,12 @@ def _inferred_times(spark, tmp_path):
 def _variants_and_multi_line(spark, tmp_path):
     [path] = written(tmp_path / "in", [b"<rs><r><a>1</a></r></rs>"])
     for ddl, options, theirs in (
-        ("a int", {"multiLine": "false"}, "1"),
+        ("a int", {"multiLine": "true"}, "1"),
         ("v variant", {"singleVariantColumn": "v"}, '{"a":1}'),
         ("a variant", {}, "1"),
     ):
         by_spark = spark.read.format("xml").options(rowTag="r", **options).schema(ddl)
-        column = by_spark.load(str(path)).selectExpr("cast(* as string)")
+        column = by_spark.load(str(path)).selectExpr(f"cast({ddl[0]} as string)")
         assert column.toArrow()[0].to_pylist() == [theirs]
         by_us = spark.read.format("sluice").options(fileFormat="xml", rowTag="r", **options)
         with pytest.raises(PySparkException, match=r"(?i)xml"):
