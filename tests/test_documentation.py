@@ -59,6 +59,23 @@ def test_no_page_is_longer_than_a_reader_has_time():
     assert {name: count for name, count in words.items() if count > 2_000} == {}
 
 
+def test_the_differences_from_spark_are_counted():
+    docs = ROOT / "docs"
+    counts = [
+        sum(line.startswith("| ") for line in re.split(heading, text)[-1].splitlines()) - 1
+        for page, heading in (
+            ("differences.md", "^"),
+            ("differences-columnar.md", "^"),
+            ("xml.md", "## Differences from Spark's reader"),
+        )
+        for text in [(docs / page).read_text(encoding="utf-8")]
+    ]
+    said = " ".join((docs / "measurements.md").read_text(encoding="utf-8").split())
+    total = f"The tables list {sum(counts)} differences"
+    text, columnar, xml = counts
+    assert re.search(rf"{total}: {text} of .*, {columnar} of .* and {xml} of \[XML\]", said)
+
+
 def test_every_option_is_in_the_whole_table_once():
     tool = _tool("options_table")
     shown = [name for names in tool.groups().values() for name in names]

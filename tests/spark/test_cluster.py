@@ -10,28 +10,17 @@ import json
 import os
 import subprocess
 import sys
-import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.wheel import write_zip
 
 pytestmark = pytest.mark.drivers
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
-PACKAGES = ("checkpoint_meta", "connector", "enumerator", "reader")
-
-
-def _zip(target: Path) -> Path:
-    """The package as a user ships it: one top folder of its import name."""
-    with zipfile.ZipFile(target, "w") as archive:
-        sources = [ROOT / "__init__.py", ROOT / "errors.py"]
-        sources += [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-        for path in sources:
-            archive.write(path, Path("pyspark_sluice") / path.relative_to(ROOT))
-    return target
 
 
 def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_path):
@@ -40,7 +29,7 @@ def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_pat
     for i in range(36):
         lines = [json.dumps({"id": i * 10 + k, "text": "x" * 50}) for k in range(10)]
         (landing / f"{i}.json").write_text("\n".join(lines) + "\n")
-    package = _zip(tmp_path / "pyspark_sluice.zip")
+    package = write_zip(tmp_path / "pyspark_sluice.zip")
     arguments = [sys.executable, str(PROGRAM), str(tmp_path), str(package)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     environment.pop("PYSPARK_GATEWAY_PORT", None)

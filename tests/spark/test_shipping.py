@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tarfile
 import venv
-import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -22,12 +21,12 @@ from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import StandaloneCluster
+from pyspark_sluice.tests.spark.wheel import wheel_files, write_zip
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
-ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).parent / "programs" / "shipped_query.py"
-SHIPPED = ("checkpoint_meta", "connector", "enumerator", "reader")
+CONNECT_PROGRAM = PROGRAM.with_name("connect_query.py")
 
 
 def lacking(home: Path) -> Path:
@@ -59,14 +58,6 @@ def bare(**more: str) -> dict[str, str]:
     return {**kept, **quick, **more}
 
 
-def sources() -> dict[str, Path]:
-    """The files of the wheel, by their names in it."""
-    found = [*ROOT.glob("*.py")]
-    for room in SHIPPED:
-        found += [path for path in (ROOT / room).rglob("*") if path.suffix in (".py", ".txt")]
-    return {f"pyspark_sluice/{path.relative_to(ROOT)}": path for path in found}
-
-
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
     """A cluster, the Python that lacks the package, and the package as a zip file."""
@@ -75,9 +66,7 @@ def places(tmp_path_factory):
     for number in range(4):
         rows = [{"id": number * 10 + row, "text": "x"} for row in range(10)]
         (home / "landing" / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
-    with zipfile.ZipFile(home / "pyspark_sluice.zip", "w") as archive:
-        for name, path in sources().items():
-            archive.write(path, name)
+    write_zip(home / "pyspark_sluice.zip")
     python = lacking(home)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("PYTHONPATH", "SLUICE_TEST_PACKAGES"):
@@ -149,7 +138,7 @@ def test_an_environment_is_shipped_with_archives(places):
         f'exec {python} "$@"\n'
     )
     wrapper.chmod(0o755)
-    for name, path in sources().items():
+    for name, path in wheel_files().items():
         target = made / "lib" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
@@ -163,3 +152,22 @@ def test_an_environment_is_shipped_with_archives(places):
         PYSPARK_PYTHON="./environment/bin/python",
     )
     assert "/environment/lib/pyspark_sluice/__init__.py" in said.partition("task ")[2]
+
+
+def test_an_artifact_of_spark_connect_is_enough_for_batch_reads(places, tmp_path):
+    home, _, python = places
+    arguments = (home / "pyspark_sluice.zip", home / "landing", tmp_path / "checkpoint")
+    ran = subprocess.run(
+        [str(python), str(CONNECT_PROGRAM), *map(str, arguments)],
+        # Connect's usual port may be taken on a machine that runs tests.
+        env=bare(PYSPARK_PYTHON=str(python), SPARK_TESTING="1"),
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
+    batch, stream = ran.stdout.splitlines()[-2:]
+    assert batch == "batch 40"
+    assert stream.startswith("stream failed")
