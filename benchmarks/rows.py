@@ -31,6 +31,7 @@ from .flight import (
 )
 from .memory_row import memory
 from .nothing import do_nothing_source
+from .parser_row import parsers
 from .planning import latest_offset_milliseconds
 from .process_tree import PeakMemory
 from .profile_rows import profile
@@ -286,6 +287,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "frames": frames_into_tables,
     "types": types,
     "profile": profile,
+    "parsers": parsers,
     **{
         f"tables-{kind}": _tables_of(kind)
         for kind in sorted({s.file_format for s in SHAPES} - {"avro"})

@@ -19,7 +19,6 @@ from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.wheel import write_zip
 
 pytestmark = pytest.mark.drivers
-ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
 
 
