@@ -166,7 +166,7 @@ def _no_nested(records: Any) -> None:
 _OF_CSV: dict[str, tuple[Switch, ...]] = {
     "pyarrow": ((CsvFast, "parse", _refuse),),
     "pieces": ((fast_then_exact, "PIECE", _NEVER), (multiline_csv, "PIECE", _NEVER)),
-    "halves": ((fast_then_exact, "_LEAST", _NEVER),),
+    "two parts": ((fast_then_exact, "_LEAST", _NEVER),),
     "str.split": (_changed(CsvTokens, _set(splits=False)),),
 }
 _OF_JSON: dict[str, tuple[Switch, ...]] = {
@@ -175,7 +175,7 @@ _OF_JSON: dict[str, tuple[Switch, ...]] = {
     "pyarrow": ((FastRecords, "_by_pyarrow", _refuse),),
     "text as written": (_changed(FastRecords, _set(written=None)),),
     "CPython": ((JsonRows, "_plain", _refuse_record),),
-    "halves": ((fast_then_exact, "_LEAST", _NEVER),),
+    "two parts": ((fast_then_exact, "_LEAST", _NEVER),),
 }
 
 
