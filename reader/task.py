@@ -13,7 +13,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from ..errors import ProtocolError, SluiceError
 from .api import LeftOut, ReaderContext, ReaderEvent, Report, SplitReader, SplitT
 from .landing.file_rows import SCHEMA, rows_about
 from .outcome import Outcome
-from .replay_errors import cannot_repeat, other_way, too_late
+from .replay import Replay
 from .written_files import Landing, Recording
 
 
@@ -70,33 +70,23 @@ class Lander(Generic[SplitT]):
     """The columns that Spark gets, about the files."""
 
 
+@dataclass(frozen=True)
 class ReaderTask(Generic[SplitT]):
     """Reads assignments of one source and acknowledges each of them once."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - all that differs between sources and queries
-        self,
-        make_reader: Callable[[ReaderContext], SplitReader[SplitT]],
-        serializer: VersionedSerializer[Sequence[SplitT]],
-        commits: ReaderCommits,
-        event_types: frozenset[str],
-        may_return: bool,
-        shape: Mapping[str, Any] | None = None,
-        lander: Lander[SplitT] | None = None,
-        recorder: Callable[[Assignment[SplitT]], Recording] | None = None,
-    ) -> None:
-        """`shape` is what shapes rows now: written into commits, and never a secret.
+    make_reader: Callable[[ReaderContext], SplitReader[SplitT]]
+    serializer: VersionedSerializer[Sequence[SplitT]]
+    commits: ReaderCommits
+    event_types: frozenset[str]
+    may_return: bool
+    shape: Mapping[str, Any] = field(default_factory=dict)
+    """What shapes rows now: written into commits, and never a secret."""
 
-        `lander` is given where rows go into data files, `recorder` where what is left out of the
-        rows is recorded.
-        """
-        self._recorder = recorder
-        self._lander = lander
-        self._make_reader = make_reader
-        self._serializer = serializer
-        self._commits = commits
-        self._event_types = event_types
-        self._may_return = may_return
-        self._shape = dict(shape or {})
+    lander: Lander[SplitT] | None = None
+    """Given where rows go into data files."""
+
+    recorder: Callable[[Assignment[SplitT]], Recording] | None = None
+    """Given where what is left out of the rows is recorded."""
 
     def read(self, assignment: Assignment[SplitT], attempt: Attempt) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the assignment in order, then publish the reader commit.
@@ -112,35 +102,52 @@ class ReaderTask(Generic[SplitT]):
             SplitReadError: a split cannot be read.
             ReplayError: an earlier attempt acknowledged what this one cannot repeat.
         """
-        earlier = self._commits.find(assignment.ref, assignment.reader)
+        earlier = self.commits.find(assignment.ref, assignment.reader)
         if earlier is not None and earlier.abandoned:
             return  # Spark completed the checkpoint without this reader.
-        if earlier is not None and (earlier.landed is None) != (self._lander is None):
-            raise other_way(assignment.place, was_landed=earlier.landed is not None)
+        replay = Replay(assignment.place, self.shape, earlier)
+        replay.check_landing(lands=self.lander is not None)
         # What an earlier attempt has acknowledged it has recorded, too.
-        recording = self._recorder(assignment) if self._recorder and earlier is None else None
-        steps = self._steps(assignment, attempt, earlier, recording)
-        if self._lander is None:
-            yield from self._read(assignment, steps, earlier, recording)
+        recording = self.recorder(assignment) if self.recorder and earlier is None else None
+        run = _Run(self, assignment, attempt, replay, recording)
+        if self.lander is None:
+            yield from run.read()
             return
-        counted = earlier or self._landed(
-            assignment, steps, self._lander.begin(assignment), recording
-        )
+        counted = earlier or run.land(self.lander.begin(assignment))
         yield from rows_about(
             counted.landed or (),
             assignment.ref,
             assignment.reader,
-            self._lander.rows,
+            self.lander.rows,
             assignment.lineage,
         )
 
-    def _landed(
-        self,
-        assignment: Assignment[SplitT],
-        steps: Generator[pa.RecordBatch, None, ReaderCommit],
-        landing: Landing,
-        recording: Recording | None,
-    ) -> ReaderCommit:
+
+@dataclass(frozen=True)
+class _Run(Generic[SplitT]):
+    """One attempt at one assignment."""
+
+    task: ReaderTask[SplitT]
+    assignment: Assignment[SplitT]
+    attempt: Attempt
+    replay: Replay
+    recording: Recording | None
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        mine = yield from self._steps()
+        counted = self.replay.earlier or self._publish(mine)
+        self.replay.check_wanted(counted)
+        index = mine.first_difference(counted)
+        if index is not None:
+            part = self._part()
+            known = part[index] if index < len(part) else None
+            split = known.split_id if known is not None else f"split {index}"
+            raise self.replay.cannot_repeat(
+                counted, f"{split}: {mine.verdict(index)}", counted.verdict(index)
+            )
+
+    def land(self, landing: Landing) -> ReaderCommit:
+        steps = self._steps()
         mine: ReaderCommit | None = None
         try:
             while mine is None:
@@ -156,61 +163,38 @@ class ReaderTask(Generic[SplitT]):
             files = landing.finish()
         except BaseException:
             landing.discard()
-            if recording is not None:
-                recording.discard()
+            if self.recording is not None:
+                self.recording.discard()
             raise
         # If this fails, the commit may have been published, so its files have to stay.
-        counted = self._publish(mine.model_copy(update={"landed": files}), recording)
+        counted = self._publish(mine.model_copy(update={"landed": files}))
         if {file.path for file in files}.isdisjoint(file.path for file in counted.landed or ()):
             landing.discard()
-        if counted.abandoned:
-            raise too_late(assignment.place)
+        self.replay.check_wanted(counted)
         return counted
 
-    def _publish(self, mine: ReaderCommit, recording: Recording | None) -> ReaderCommit:
+    def _publish(self, mine: ReaderCommit) -> ReaderCommit:
         """The commit that counts; what was recorded under it is durable, and there once."""
-        counted = self._commits.publish(mine)
-        if recording is not None:
-            recording.settle(counted.written)
+        counted = self.task.commits.publish(mine)
+        if self.recording is not None:
+            self.recording.settle(counted.written)
         return counted
 
-    def _read(
-        self,
-        assignment: Assignment[SplitT],
-        steps: Generator[pa.RecordBatch, None, ReaderCommit],
-        earlier: ReaderCommit | None,
-        recording: Recording | None,
-    ) -> Iterator[pa.RecordBatch]:
-        mine = yield from steps
-        self._acknowledge(assignment, mine, earlier, recording)
-
-    def _steps(
-        self,
-        assignment: Assignment[SplitT],
-        attempt: Attempt,
-        earlier: ReaderCommit | None,
-        recording: Recording | None,
-    ) -> Generator[pa.RecordBatch, None, ReaderCommit]:
+    def _steps(self) -> Generator[pa.RecordBatch, None, ReaderCommit]:
         """The rows, and then what this attempt has to say of them."""
         try:
-            mine = yield from self._all_steps(assignment, attempt, earlier, recording)
-            files = recording.finish() if recording else ()
+            mine = yield from self._all_steps()
+            files = self.recording.finish() if self.recording else ()
         except BaseException:
-            if recording is not None:
-                recording.discard()
+            if self.recording is not None:
+                self.recording.discard()
             raise
         return mine.model_copy(update={"bad_records": files}) if files else mine
 
-    def _all_steps(
-        self,
-        assignment: Assignment[SplitT],
-        attempt: Attempt,
-        earlier: ReaderCommit | None,
-        recording: Recording | None,
-    ) -> Generator[pa.RecordBatch, None, ReaderCommit]:
-        part = self._part(assignment)
-        context = self._context(assignment, part, attempt, earlier)
-        given_up = [i for i, s in enumerate(part) if s and s.split_id in assignment.waived]
+    def _all_steps(self) -> Generator[pa.RecordBatch, None, ReaderCommit]:
+        earlier = self.replay.earlier
+        part = self._part()
+        given_up = [i for i, s in enumerate(part) if s and s.split_id in self.assignment.waived]
         left = {*given_up, *(earlier.returned_indexes if earlier else ())}
         indexes = {s.split_id: i for i, s in enumerate(part) if s is not None}
         splits = [s for i, s in enumerate(part) if s is not None and i not in left]
@@ -220,17 +204,17 @@ class ReaderTask(Generic[SplitT]):
         open_ids = {split.split_id for split in splits}
         try:
             # Earlier options and a new schema may not even make a reader.
-            with contextlib.closing(self._make_reader(context)) as reader:
+            with contextlib.closing(self.task.make_reader(self._context(part))) as reader:
                 for item in reader.read(splits):
                     if isinstance(item, pa.RecordBatch):
                         yield item
-                    elif isinstance(item, LeftOut) and recording is not None:
-                        recording.write(item)
+                    elif isinstance(item, LeftOut) and self.recording is not None:
+                        self.recording.write(item)
                     elif not (isinstance(item, LeftOut) and earlier is not None):
                         self._note(item, outcome, indexes, open_ids)
         except GeneratorExit:
             if earlier is None:
-                self._abandon(assignment, attempt, len(splits) - len(open_ids))
+                self._abandon(len(splits) - len(open_ids))
             raise
         except Exception as error:
             if earlier is None:
@@ -238,38 +222,38 @@ class ReaderTask(Generic[SplitT]):
             # Without its remedy, which is of no use where rows were acknowledged.
             text = str(error).removesuffix(getattr(error, "remedy", "")).rstrip()
             found = f"{type(error).__name__}: {text}"
-            raise cannot_repeat(assignment.place, self._changed(earlier), found) from error
+            raise self.replay.cannot_repeat(earlier, found) from error
         if open_ids:
             raise ProtocolError(
                 f"the reader gave no report on {len(open_ids)} of its splits",
-                assignment.place,
+                self.assignment.place,
                 f"nothing on {min(open_ids)}",
                 "one report for each split",
             )
-        return self._commit(assignment, attempt, outcome)
+        return self._commit(outcome)
 
-    def _part(self, assignment: Assignment[SplitT]) -> list[SplitT | None]:
+    def _part(self) -> list[SplitT | None]:
         """The splits, then what continuations resolve to; None for one that comes to nothing."""
-        part: list[SplitT | None] = [*assignment.splits]
-        for continuation in assignment.continuations:
-            commit = self._commits.wait_for(continuation.origin, assignment.reader)
+        part: list[SplitT | None] = [*self.assignment.splits]
+        for continuation in self.assignment.continuations:
+            commit = self.task.commits.wait_for(continuation.origin, self.assignment.reader)
             if commit is None:
                 raise ProtocolError(
                     "a continuation is read before its reader has committed what it continues",
-                    assignment.place,
+                    self.assignment.place,
                     f"no commit of this reader for {continuation.origin}",
                     "that commit, by the attempt that read it",
                 )
-            part.append(commit.remainders(self._serializer).get(continuation.index))
+            part.append(commit.remainders(self.task.serializer).get(continuation.index))
         return part
 
-    def _abandon(self, assignment: Assignment[SplitT], attempt: Attempt, reported: int) -> None:
+    def _abandon(self, reported: int) -> None:
         record = Abandonment(
-            checkpoint=assignment.ref.checkpoint,
-            epoch=assignment.ref.epoch,
-            reader=assignment.reader,
-            attempt=attempt.number,
-            query_id=attempt.query_id,
+            checkpoint=self.assignment.ref.checkpoint,
+            epoch=self.assignment.ref.epoch,
+            reader=self.assignment.reader,
+            attempt=self.attempt.number,
+            query_id=self.attempt.query_id,
             reported=reported,
         )
         # It only spares the driver a wait, and closing a reader must not raise. A process
@@ -277,22 +261,17 @@ class ReaderTask(Generic[SplitT]):
         if sys.is_finalizing():
             return
         with contextlib.suppress(OSError, SluiceError):
-            self._commits.abandon(record)
+            self.task.commits.abandon(record)
 
-    def _context(
-        self,
-        assignment: Assignment[SplitT],
-        part: Sequence[SplitT | None],
-        attempt: Attempt,
-        earlier: ReaderCommit | None,
-    ) -> ReaderContext:
-        agreed = earlier.remainders(self._serializer) if earlier else {}
+    def _context(self, part: Sequence[SplitT | None]) -> ReaderContext:
+        earlier, assignment = self.replay.earlier, self.assignment
+        agreed = earlier.remainders(self.task.serializer) if earlier else {}
         going_on = zip(part[len(assignment.splits) :], assignment.continuations, strict=True)
         return ReaderContext(
             checkpoint_id=assignment.ref.checkpoint,
             reader=assignment.reader,
-            attempt=attempt.number,
-            may_return=self._may_return and earlier is None,
+            attempt=self.attempt.number,
+            may_return=self.task.may_return and earlier is None,
             must_finish=earlier is not None,
             until={
                 s.split_id: agreed[i] for i, s in enumerate(part) if s is not None and i in agreed
@@ -300,7 +279,7 @@ class ReaderTask(Generic[SplitT]):
             continued={split.split_id: of for split, of in going_on if split is not None},
             events=assignment.events,
             shape=earlier.shape if earlier else {},
-            store=self._commits.store,
+            store=self.task.commits.store,
         )
 
     def _note(
@@ -314,7 +293,7 @@ class ReaderTask(Generic[SplitT]):
                 "rows and reports only, without badRecordsPath",
             )
         if isinstance(report, ReaderEvent):
-            outcome.note_event(report, self._event_types)
+            outcome.note_event(report, self.task.event_types)
             return
         if report.split_id not in open_ids:
             raise ProtocolError(
@@ -324,51 +303,24 @@ class ReaderTask(Generic[SplitT]):
                 "one report for each split of the assignment",
             )
         open_ids.discard(report.split_id)
-        outcome.note(report, indexes[report.split_id], self._serializer)
+        outcome.note(report, indexes[report.split_id], self.task.serializer)
 
-    def _commit(
-        self, assignment: Assignment[SplitT], attempt: Attempt, outcome: Outcome
-    ) -> ReaderCommit:
+    def _commit(self, outcome: Outcome) -> ReaderCommit:
         return ReaderCommit(
-            checkpoint=assignment.ref.checkpoint,
-            epoch=assignment.ref.epoch,
-            reader=assignment.reader,
-            attempt=attempt.number,
-            query_id=attempt.query_id,
+            checkpoint=self.assignment.ref.checkpoint,
+            epoch=self.assignment.ref.epoch,
+            reader=self.assignment.reader,
+            attempt=self.attempt.number,
+            query_id=self.attempt.query_id,
             rows=outcome.rows,
             input_bytes=outcome.bytes,
             microseconds=outcome.microseconds,
-            split_version=self._serializer.version,
+            split_version=self.task.serializer.version,
             unfinished=sorted(outcome.unfinished, key=lambda part: part.index),
             returned=sorted(outcome.returned, key=lambda split: split.index),
             dropped_records=outcome.dropped,
             skipped=outcome.skipped,
             events=outcome.events,
             finished=int(time.time() * 1_000_000),
-            shape=self._shape,
+            shape=dict(self.task.shape),
         )
-
-    def _acknowledge(
-        self,
-        assignment: Assignment[SplitT],
-        mine: ReaderCommit,
-        earlier: ReaderCommit | None,
-        recording: Recording | None,
-    ) -> None:
-        counted = earlier or self._publish(mine, recording)
-        if counted.abandoned:
-            raise too_late(assignment.place)
-        index = mine.first_difference(counted)
-        if index is not None:
-            part = self._part(assignment)
-            known = part[index] if index < len(part) else None
-            split = known.split_id if known is not None else f"split {index}"
-            found = f"{split}: {mine.verdict(index)}"
-            raise cannot_repeat(
-                assignment.place, self._changed(counted), found, counted.verdict(index)
-            )
-
-    def _changed(self, earlier: ReaderCommit) -> str:
-        # Options are read as they were recorded; the schema is Spark's, and its plan is made.
-        recorded = earlier.shape.get("schema")
-        return "" if recorded in (None, self._shape.get("schema")) else "schema"
