@@ -24,7 +24,8 @@ from .landed_batch import LandedBatch, not_next
 from .table_sink import TableSink
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable, Schema
+    from deltalake import CommitProperties, DeltaTable, Schema
+    from deltalake.transaction import AddAction
 
 
 class DeltaSink(TableSink):
@@ -64,18 +65,29 @@ class DeltaSink(TableSink):
             return None
 
     def _create(self, batch: LandedBatch) -> None:
-        """Another writer may do so at the same time: then it is there at the next try."""
-        from deltalake import DeltaTable
+        """With the files. Another writer may be first: then the table is there at the next try."""
+        from deltalake.transaction import create_table_with_add_actions
 
         partitions = list(batch.files[0].partition)
         # Their values are text in the paths; a table of other types is made beforehand.
         names = pa.schema([(name, pa.string()) for name in partitions])
-        DeltaTable.create(
+        create_table_with_add_actions(
             self._name,
             self._with(None, [*batch.schemas, names]),
+            self._additions(batch),
             partition_by=partitions,
             storage_options=self.client_options,
+            commit_properties=_identity(batch),
         )
+
+    def _additions(self, batch: LandedBatch) -> list[AddAction]:
+        from deltalake.transaction import AddAction
+
+        now = int(time.time() * 1000)
+        return [
+            AddAction(path, file.bytes, dict(file.partition), now, True, file.statistics)
+            for path, file in zip(batch.below(self._name), batch.files, strict=True)
+        ]
 
     @override
     def _has(self, table: DeltaTable | None, batch: LandedBatch) -> bool:
@@ -106,18 +118,16 @@ class DeltaSink(TableSink):
                 self._name,
                 str(error),
                 "columns of the same types; new ones are added",
-                "Land with the table's types (landSchema, schemaHints), or into another table.",
+                "Land with the table's types (landSchema, schemaHints), or into another table. "
+                "delta-rs, which this sink uses, makes no column wider (type widening).",
             ) from error
         return Schema.from_json(json.dumps(whole))
 
     @override
     def _commit(self, table: DeltaTable | None, batch: LandedBatch) -> bool:
-        from deltalake import CommitProperties, Transaction
-        from deltalake.transaction import AddAction, RemoveAction
-
         if table is None:
             self._create(batch)
-            return False
+            return True
         partitions = list(table.metadata().partition_columns)
         if any(set(file.partition) != set(partitions) for file in batch.files):
             raise TableError(
@@ -128,26 +138,21 @@ class DeltaSink(TableSink):
             )
         if self._grown(table, batch):
             return False
-        now = int(time.time() * 1000)
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(path, file.bytes, dict(file.partition), now, True, file.statistics)
-            for path, file in zip(batch.below(self._name), batch.files, strict=True)
-        ]
-        identity = [
-            Transaction(batch.lineage, batch.checkpoint),
-            Transaction(_files_of(batch), _number(batch)),
-        ]
         table.create_write_transaction(
-            actions,
+            [*self._additions(batch)],
             "append",
             table.schema(),
             partition_by=partitions,
-            commit_properties=CommitProperties(max_commit_retries=0, app_transactions=identity),
+            commit_properties=_identity(batch),
         )
         return True
 
     def _grown(self, table: DeltaTable, batch: LandedBatch) -> bool:
-        """Add columns of the files that the table lacks: in a version before, harmless alone."""
+        """Add columns of the files that the table lacks, in a version of their own.
+
+        delta-rs has no transaction that changes columns and adds files: its append ignores the
+        schema, and its overwrite removes files. A crash in between leaves columns without values.
+        """
         from deltalake import CommitProperties
 
         known = {field.name: field for field in table.schema().fields}
@@ -157,6 +162,17 @@ class DeltaSink(TableSink):
             once = CommitProperties(max_commit_retries=0)
             table.alter.add_columns(more, commit_properties=once)
         return bool(more)
+
+
+def _identity(batch: LandedBatch) -> CommitProperties:
+    """What says that the batch is in the table; a conflict is not resolved before a look at it."""
+    from deltalake import CommitProperties, Transaction
+
+    transactions = [
+        Transaction(batch.lineage, batch.checkpoint),
+        Transaction(_files_of(batch), _number(batch)),
+    ]
+    return CommitProperties(max_commit_retries=0, app_transactions=transactions)
 
 
 def _files_of(batch: LandedBatch) -> str:

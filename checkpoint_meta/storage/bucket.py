@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import lru_cache
+from mmap import mmap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -259,8 +260,8 @@ class Bucket:
         rest = [self.part(key, start, PART, first.etag).data for start in starts]
         return b"".join([first.data, *rest])
 
-    def create(self, key: str, data: bytes) -> None:
-        """Write an object unless it is there; whole or not at all.
+    def create(self, key: str, data: bytes | mmap) -> None:
+        """Write an object unless it is there; whole or not at all. No copy is made of the data.
 
         Raises:
             FileExistsError: it is there; after a lost answer it may be what was written now.

@@ -12,21 +12,18 @@ import contextlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from ...checkpoint_meta.documents.landed_file import BadRecordsFile, FileName
 from ..api import LeftOut
-from .place import Place
+from .place import Draft, Place
 
 _FILE_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass
 class _OpenFile:
-    name: str
-    path: Path
-    sink: IO[bytes]
+    draft: Draft
     lines: int = 0
 
 
@@ -55,9 +52,9 @@ class BadRecordsWriter:
             found = {key: value for key, value in row.items() if value is not None}
             line = json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
             file = self._file(left_out.kind)
-            file.sink.write(line.encode("utf-8", "replace"))
+            file.draft.sink.write(line.encode("utf-8", "replace"))
             file.lines += 1
-            if file.sink.tell() >= _FILE_BYTES:
+            if file.draft.sink.tell() >= _FILE_BYTES:
                 self._close(left_out.kind)
 
     def finish(self) -> Sequence[BadRecordsFile]:
@@ -81,9 +78,7 @@ class BadRecordsWriter:
     def discard(self) -> None:
         """Remove what was written, as far as possible: no commit will name it."""
         for file in self._open.values():
-            with contextlib.suppress(OSError):
-                file.sink.close()
-            file.path.unlink(missing_ok=True)
+            file.draft.discard()
         self._open.clear()
         for written in self._written:
             with contextlib.suppress(OSError):
@@ -100,14 +95,12 @@ class BadRecordsWriter:
             own = self._name
             checkpoint = f"{own.lineage}-{own.ref.checkpoint:010d}-{own.ref.epoch:010d}"
             name = f"{checkpoint}/{kind}/{replace(own, number=self._begun)}"
-            path = self._place.local_file(name)
-            self._open[kind] = _OpenFile(name, path, path.open("wb"))
+            self._open[kind] = _OpenFile(self._place.begin(name))
             self._begun += 1
         return self._open[kind]
 
     def _close(self, kind: str) -> None:
         file = self._open[kind]
-        file.sink.close()
-        published = self._place.publish(file.name, file.path)
+        published = file.draft.publish()
         self._written.append(BadRecordsFile(path=published, records=file.lines))
         del self._open[kind]

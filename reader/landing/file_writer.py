@@ -13,7 +13,6 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import IO, Final
 
 import numpy as np
@@ -125,7 +124,8 @@ class DataFileWriter:
 
     def discard(self) -> None:
         """Remove what was written, as far as possible: nobody will refer to it."""
-        self._spill.close()
+        with contextlib.suppress(OSError):  # A full disk does not take what is buffered, either.
+            self._spill.close()
         for partition in self._partitions.values():
             if partition.file is not None:
                 partition.file.abandon()
@@ -180,10 +180,9 @@ class _DataFile:
     """One Parquet file that is being written."""
 
     def __init__(self, place: Place, name: str, schema: pa.Schema, options: LandingOptions) -> None:
-        self._place, self._name, self._schema = place, name, schema
-        self._path: Path = place.local_file(name)
+        self._draft = place.begin(name)
+        self._schema = schema
         self._compression = options.land_compression
-        self._sink = pa.OSFile(str(self._path), "wb")
         self._footers: list[pq.FileMetaData] = []
         self._floats = float_paths(schema)
         self._not_a_number: set[Column] = set()
@@ -191,12 +190,12 @@ class _DataFile:
 
     @property
     def size(self) -> int:
-        return int(self._sink.tell())
+        return self._draft.sink.tell()
 
     def _writer(self, table: pa.Table) -> pq.ParquetWriter:
         if self._opened is None:
             self._opened = pq.ParquetWriter(
-                self._sink,
+                self._draft.sink,
                 self._schema,
                 compression=self._compression,
                 use_dictionary=_repeating(table),
@@ -218,9 +217,8 @@ class _DataFile:
         assert self._opened is not None
         self._opened.close()
         size = self.size
-        self._sink.close()
         (footer,) = self._footers
-        path = self._place.publish(self._name, self._path)
+        path = self._draft.publish()
         statistics = statistics_of(footer, self._schema, self._not_a_number)
         return LandedFile.model_validate(
             {
@@ -234,12 +232,11 @@ class _DataFile:
 
     def abandon(self) -> None:
         """Nothing is left of it."""
-        with contextlib.suppress(OSError, pa.ArrowException):
+        # After a failed write the writer closes with another error, or without a footer.
+        with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
             if self._opened is not None:
                 self._opened.close()
-        with contextlib.suppress(OSError, pa.ArrowException):
-            self._sink.close()
-        self._path.unlink(missing_ok=True)
+        self._draft.discard()
 
 
 def _repeating(table: pa.Table) -> list[str]:

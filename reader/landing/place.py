@@ -12,8 +12,9 @@ import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from typing_extensions import override
 
@@ -27,16 +28,28 @@ from ...errors import OptionError
 PARTIAL: Final = ".partial"
 
 
+class Draft(ABC):
+    """A file that is being written into `sink`; not visible under its name before `publish`."""
+
+    sink: IO[bytes]
+
+    @abstractmethod
+    def publish(self) -> str:
+        """Make what was written durable under its name; returns its absolute path or URL."""
+
+    def discard(self) -> None:
+        """Nothing is left of what was not published."""
+        # What a full disk did not take, it does not take now.
+        with contextlib.suppress(OSError):
+            self.sink.close()
+
+
 class Place(ABC):
     """A directory or prefix of data files."""
 
     @abstractmethod
-    def local_file(self, name: str) -> Path:
-        """Where the file `name`, relative to the place, is written to before it is published."""
-
-    @abstractmethod
-    def publish(self, name: str, written: Path) -> str:
-        """Make what was written durable under its name; returns its absolute path or URL."""
+    def begin(self, name: str) -> Draft:
+        """Begin the file `name`, relative to the place."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
@@ -78,18 +91,10 @@ class LocalPlace(Place):
         self._root = root
 
     @override
-    def local_file(self, name: str) -> Path:
+    def begin(self, name: str) -> Draft:
         target = self._root / name
         make_directory(target.parent, self._root)
-        return target.with_name(f".{target.name}{PARTIAL}")
-
-    @override
-    def publish(self, name: str, written: Path) -> str:
-        target = self._root / name
-        sync(written)
-        written.rename(target)
-        sync(target.parent)
-        return str(target)
+        return _LocalDraft(target)
 
     @override
     def delete(self, path: str) -> None:
@@ -99,6 +104,27 @@ class LocalPlace(Place):
     def files(self, below: str = "") -> Iterator[str]:
         for folder, _, names in os.walk(below or self._root):
             yield from (os.path.join(folder, name) for name in names)
+
+
+class _LocalDraft(Draft):
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._path = target.with_name(f".{target.name}{PARTIAL}")
+        self.sink = self._path.open("wb")
+
+    @override
+    def publish(self) -> str:
+        self.sink.flush()
+        os.fsync(self.sink.fileno())
+        self.sink.close()
+        self._path.rename(self._target)
+        sync(self._target.parent)
+        return str(self._target)
+
+    @override
+    def discard(self) -> None:
+        super().discard()
+        self._path.unlink(missing_ok=True)
 
 
 class BucketPlace(Place):
@@ -112,30 +138,11 @@ class BucketPlace(Place):
         return f"{self._prefix}/{name}" if self._prefix else name
 
     @override
-    def local_file(self, name: str) -> Path:
-        descriptor, path = tempfile.mkstemp(prefix="sluice-landing-")
-        os.close(descriptor)
-        return Path(path)
-
-    @override
-    def publish(self, name: str, written: Path) -> str:
-        key = self._key(name)
-        data = written.read_bytes()
-
-        def create() -> None:
-            # An earlier try of this very call, whose answer was lost.
-            with contextlib.suppress(FileExistsError):
-                self._bucket.create(key, data)
-
-        patiently(create)
-        written.unlink()
-        return self._bucket.url(key)
+    def begin(self, name: str) -> Draft:
+        return _BucketDraft(self._bucket, self._key(name))
 
     @override
     def delete(self, path: str) -> None:
-        if path.startswith("/"):
-            Path(path).unlink(missing_ok=True)
-            return
         patiently(lambda: self._bucket.delete_one(path.removeprefix(self._bucket.url(""))))
 
     @override
@@ -143,3 +150,26 @@ class BucketPlace(Place):
         prefix = below.removeprefix(self._bucket.url("")).rstrip("/") or self._prefix
         for page in self._bucket.pages(prefix):
             yield from (self._bucket.url(key) for key in page.column("path").to_pylist())
+
+
+class _BucketDraft(Draft):
+    """In a temporary file without a name, of which nothing is left after any end of the process."""
+
+    def __init__(self, bucket: Bucket, key: str) -> None:
+        self._bucket, self._key = bucket, key
+        self.sink = tempfile.TemporaryFile(prefix="sluice-landing-")  # noqa: SIM115 - closed by both ends
+
+    @override
+    def publish(self) -> str:
+        self.sink.flush()
+        # The client sends the pages of the file itself, which the system can take back at any time.
+        data = mmap(self.sink.fileno(), 0, access=ACCESS_READ)
+
+        def create() -> None:
+            # An earlier try of this very call, whose answer was lost.
+            with contextlib.suppress(FileExistsError):
+                self._bucket.create(self._key, data)
+
+        patiently(create)
+        self.sink.close()
+        return self._bucket.url(self._key)

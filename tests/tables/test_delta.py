@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import multiprocessing
 from decimal import Decimal
 
@@ -11,12 +12,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, ids
 
 pytestmark = pytest.mark.slow
+
+
+def crash(*_, **__):
+    raise SimulatedCrash
 
 
 def rows_of(table, column="id"):
@@ -28,14 +34,14 @@ def test_a_missing_table_is_made_and_batches_are_added_in_one_version_each(tmp_p
     sink.add(batch_of(tmp_path, 1, ids(0)))
     sink.add(batch_of(tmp_path, 2, ids(3)))
     assert rows_of(tmp_path) == [*range(6)]
-    assert DeltaTable(str(tmp_path)).version() == 2
+    assert DeltaTable(str(tmp_path)).version() == 1
 
 
 def test_a_batch_that_is_repeated_changes_nothing(tmp_path):
     sink, batch = DeltaSink(str(tmp_path), {}), batch_of(tmp_path, 1, ids(0))
     for _ in range(3):
         sink.add(batch)
-    assert (rows_of(tmp_path), DeltaTable(str(tmp_path)).version()) == ([0, 1, 2], 1)
+    assert (rows_of(tmp_path), DeltaTable(str(tmp_path)).version()) == ([0, 1, 2], 0)
 
 
 def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_path):
@@ -75,12 +81,69 @@ def test_new_columns_are_added_and_narrower_integers_fit(tmp_path):
     assert duckdb.read_parquet(paths).aggregate("count(*)").fetchall() == [(6,)]
 
 
-def test_a_column_of_another_type_is_refused_by_name_and_nothing_is_added(tmp_path):
+@pytest.mark.parametrize(
+    ("had", "has", "told"),
+    [
+        ({"x": 1}, {"x": "1"}, r"v\.x is string, and long in the table"),
+        (pa.scalar(1, pa.int32()), 1 << 40, "v is long, and integer in the table"),
+        (pa.scalar(1, pa.float32()), 1.5, "v is double, and float in the table"),
+    ],
+)
+def test_a_column_of_another_or_a_wider_type_is_refused_by_name_and_nothing_is_added(
+    tmp_path, had, has, told
+):
     sink = DeltaSink(str(tmp_path), {})
-    sink.add(batch_of(tmp_path, 1, ids(0, o={"x": 1})))
-    with pytest.raises(TableError, match=r"o\.x is string, and long in the table"):
-        sink.add(batch_of(tmp_path, 2, ids(3, o={"x": "1"})))
+    sink.add(batch_of(tmp_path, 1, ids(0, v=had)))
+    with pytest.raises(TableError, match=told):
+        sink.add(batch_of(tmp_path, 2, ids(3, v=has, more="new")))
     assert rows_of(tmp_path) == [0, 1, 2]
+    assert DeltaTable(str(tmp_path)).version() == 0
+
+
+def test_a_table_is_made_with_the_files_of_its_first_batch_in_one_version(tmp_path):
+    at = pa.scalar(dt.datetime.fromisoformat("2024-01-02"), pa.timestamp("us"))
+    batch = batch_of(tmp_path, 1, ids(0, at=at, day="a"), partition_by="day")
+    DeltaSink(str(tmp_path), {}).add(batch)
+    made = DeltaTable(str(tmp_path))
+    assert (made.version(), made.transaction_version(batch.lineage)) == (0, 1)
+    assert pl.read_delta(str(tmp_path))["at"].to_list() == [at.as_py()] * 3
+
+
+def test_a_crash_between_new_columns_and_their_files_loses_and_repeats_nothing(
+    tmp_path, monkeypatch
+):
+    sink = DeltaSink(str(tmp_path), {})
+    sink.add(batch_of(tmp_path, 1, ids(0)))
+    batch = batch_of(tmp_path, 2, ids(3, text="new"))
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", crash)
+    with pytest.raises(SimulatedCrash):
+        sink.add(batch)
+    monkeypatch.undo()
+    between = DeltaTable(str(tmp_path))
+    assert (between.version(), between.transaction_version(batch.lineage)) == (1, 1)
+    assert pl.read_delta(str(tmp_path))["text"].to_list() == [None] * 3
+    for _ in range(2):
+        DeltaSink(str(tmp_path), {}).add(batch)
+    assert rows_of(tmp_path) == [*range(6)]
+    assert DeltaTable(str(tmp_path)).version() == 2
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_commit_whose_answer_was_lost_adds_the_rows_once(tmp_path, monkeypatch, number):
+    sink, tries = DeltaSink(str(tmp_path), {}), []
+    for before in range(1, number):
+        sink.add(batch_of(tmp_path, before, ids(3 * before)))
+    commit = sink._commit
+
+    def loses(table, batch):
+        tries.append(batch.checkpoint)
+        commit(table, batch)
+        raise OSError(5, "the answer is lost")
+
+    monkeypatch.setattr(sink, "_commit", loses)
+    sink.add(batch_of(tmp_path, number, ids(3 * number)))
+    assert tries == [number]
+    assert rows_of(tmp_path) == [*range(3, 3 * number + 3)]
 
 
 def test_files_that_a_vacuum_has_taken_are_named_before_anything_is_added(tmp_path):

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 import os
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.landing import file_writer as writer_module
 from pyspark_sluice.reader.landing.file_writer import DataFileWriter
 from pyspark_sluice.reader.landing.landing_options import LandingOptions
-from pyspark_sluice.reader.landing.place import LocalPlace
+from pyspark_sluice.reader.landing.place import LocalPlace, place_of
 
 NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
 PLAIN = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -154,22 +155,52 @@ def test_a_file_is_not_visible_before_it_is_whole(tmp_path):
     assert len(made.finish()) >= 1
 
 
-def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path):
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("no /dev/full on this machine")
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full on this machine")
 
-    class Full(LocalPlace):
-        def local_file(self, name):
-            target = super().local_file(name)
-            target.symlink_to(full)
-            return target
 
-    made = DataFileWriter(Full(tmp_path), NAME, PLAIN, LandingOptions(), None)
-    made.write(rows(PLAIN, range(1000), ["x"] * 1000))
+def write_much(made):
+    for part in range(30):
+        texts = [os.urandom(5_000).hex() for _ in range(300)]
+        made.write(rows(PLAIN, range(part * 300, part * 300 + 300), texts))
+    made.finish()
+
+
+def fails_on_a_full_disk(place, options):
+    made = DataFileWriter(place, NAME, PLAIN, options, None)
     with pytest.raises(OSError, match="No space left"):
-        made.finish()
+        write_much(made)
     made.discard()
+
+
+@needs_full
+def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path):
+    class Full(LocalPlace):
+        def begin(self, name):
+            hidden = tmp_path / f".{name}.partial"
+            hidden.symlink_to(FULL)
+            return super().begin(name)
+
+    fails_on_a_full_disk(Full(tmp_path), LandingOptions())
+    assert list(tmp_path.rglob("*.parquet*")) == []
+
+
+@needs_full
+def test_a_full_temporary_directory_is_an_error_and_nothing_is_in_the_bucket(
+    server, bucket, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
+    place = place_of(f"s3://{bucket}/table", server.options)
+    fails_on_a_full_disk(place, LandingOptions())
+    assert list(place.files()) == []
+
+
+@needs_full
+def test_a_temporary_directory_that_is_full_for_waiting_rows_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
+    monkeypatch.setattr(writer_module, "_MOST_OPEN", 0)
+    monkeypatch.setattr(writer_module, "_BUFFERED", 1024 * 1024)
+    fails_on_a_full_disk(LocalPlace(tmp_path), LandingOptions())
     assert list(tmp_path.rglob("*.parquet*")) == []
 
 

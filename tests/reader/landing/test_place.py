@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.landing.place import BucketPlace, LocalPlace, place_of
+from pyspark_sluice.tests.patience import PATIENCE
 
+MIB = 1024 * 1024
 NAME = "day=1/file.parquet"
 
 
@@ -18,9 +25,9 @@ def place(any_server, any_bucket):
 
 
 def published(place, data):
-    path = place.local_file(NAME)
-    path.write_bytes(data)
-    return place.publish(NAME, path), path
+    draft = place.begin(NAME)
+    draft.sink.write(data)
+    return draft.publish()
 
 
 @pytest.mark.parametrize("fault", ["slow_down", "lose_answer"])
@@ -29,11 +36,10 @@ def test_a_file_is_there_once_and_whole_after_faults_of_the_store(
 ):
     any_server.fail_next(getattr(any_server, fault), times=2, kind="PUT")
     data = os.urandom(20_000_000)
-    url, written = published(place, data)
+    url = published(place, data)
     assert url == f"{any_server.path_scheme}://{any_bucket}/table/{NAME}"
     assert list(place.files()) == [url]
     assert any_server.get(any_bucket, f"table/{NAME}") == data
-    assert not written.exists()
 
 
 def test_no_upload_is_left_half_done(server, bucket):
@@ -43,8 +49,32 @@ def test_no_upload_is_left_half_done(server, bucket):
     assert server.client().list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
 
 
+def test_an_upload_takes_no_memory_for_the_file_that_it_sends(server, bucket):
+    program = Path(__file__).with_name("upload_program.py")
+    arguments = [f"s3://{bucket}/table", json.dumps(server.options), NAME, "150"]
+    done = subprocess.run(
+        [sys.executable, program, *arguments], check=True, capture_output=True, timeout=PATIENCE
+    )
+    assert len(server.get(bucket, f"table/{NAME}")) == 150 * MIB
+    assert int(done.stdout) < 50 * MIB
+
+
+def test_an_upload_that_is_killed_or_fails_leaves_no_file_on_the_machine(
+    server, bucket, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    place = place_of(f"s3://{bucket}/table", server.options)
+    draft = place.begin(NAME)
+    draft.sink.write(b"x")
+    draft.sink.flush()
+    # What a killed process would leave.
+    assert list(tmp_path.iterdir()) == []
+    draft.discard()
+    assert list(place.files()) == []
+
+
 def test_a_file_that_was_deleted_may_be_deleted_again(place):
-    url, _ = published(place, b"x")
+    url = published(place, b"x")
     for _ in range(2):
         place.delete(url)
     assert list(place.files()) == []
