@@ -94,7 +94,7 @@ class LocalPlace(Place):
     def begin(self, name: str) -> Draft:
         target = self._root / name
         make_directory(target.parent, self._root)
-        return _LocalDraft(target)
+        return LocalDraft(target)
 
     @override
     def delete(self, path: str) -> None:
@@ -106,7 +106,9 @@ class LocalPlace(Place):
             yield from (os.path.join(folder, name) for name in names)
 
 
-class _LocalDraft(Draft):
+class LocalDraft(Draft):
+    """Next to its name, under one that starts with a dot."""
+
     def __init__(self, target: Path) -> None:
         self._target = target
         self._path = target.with_name(f".{target.name}{PARTIAL}")

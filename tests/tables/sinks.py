@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
@@ -15,7 +18,9 @@ from pyspark_sluice.reader.landing.file_writer import DataFileWriter
 from pyspark_sluice.reader.landing.landing_options import LandingOptions
 from pyspark_sluice.reader.landing.place import place_of
 from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tables.iceberg_table import IcebergSink
 from pyspark_sluice.tables.landed_batch import LandedBatch
+from pyspark_sluice.tables.manifests import Manifests
 from pyspark_sluice.tests.patience import PATIENCE
 
 LINEAGE = "0123456789abcdef"
@@ -54,6 +59,35 @@ def add_to_delta(table: str, batch: LandedBatch, gate: Barrier) -> None:
     """In a process of its own: once the other one is there, too."""
     gate.wait(PATIENCE)
     DeltaSink(table, {}).add(batch)
+
+
+def add_to_manifests(directory: str, batch: LandedBatch, gate: Barrier) -> None:
+    """As `add_to_delta`."""
+    gate.wait(PATIENCE)
+    Manifests(directory, {}).add(batch)
+
+
+def add_to_iceberg(catalog: dict[str, str], table: str, batch: LandedBatch, gate: Barrier) -> None:
+    """As `add_to_delta`; both have looked at the table before one of them commits."""
+    sink: Any = IcebergSink(SqlCatalog("x", **catalog).load_table(table))
+    commit, tries = sink._commit, iter([gate])
+
+    def at_once(opened: Any, batch: LandedBatch) -> bool:
+        for first in tries:
+            first.wait(PATIENCE)
+        return commit(opened, batch)
+
+    sink._commit = at_once
+    sink.add(batch)
+
+
+def finished(drivers: Sequence[SpawnProcess]) -> None:
+    """Run them all at once, to their end."""
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join(PATIENCE)
+    assert [driver.exitcode for driver in drivers] == [0] * len(drivers)
 
 
 def ids(first: int, count: int = 3, **more: Any) -> pa.Table:

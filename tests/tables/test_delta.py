@@ -15,8 +15,7 @@ from deltalake import DeltaTable
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, ids
+from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, finished, ids
 
 pytestmark = pytest.mark.slow
 
@@ -191,15 +190,8 @@ def test_two_drivers_that_add_one_batch_at_once_add_it_once(tmp_path):
     for number in range(1, 6):
         batch = batch_of(tmp_path, number, ids(3 * number))
         gate = context.Barrier(2)
-        drivers = [
-            context.Process(target=add_to_delta, args=(str(tmp_path), batch, gate))
-            for _ in range(2)
-        ]
-        for driver in drivers:
-            driver.start()
-        for driver in drivers:
-            driver.join(PATIENCE)
-            assert driver.exitcode == 0
+        arguments = (str(tmp_path), batch, gate)
+        finished([context.Process(target=add_to_delta, args=arguments) for _ in range(2)])
     assert rows_of(tmp_path) == [*range(3, 18)]
 
 

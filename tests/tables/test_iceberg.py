@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import multiprocessing
+
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitStateUnknownException
 
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.iceberg_table import IcebergSink
-from pyspark_sluice.tests.tables.sinks import batch_of, ids
+from pyspark_sluice.tests.tables.sinks import add_to_iceberg, batch_of, finished, ids
 
 pytestmark = pytest.mark.slow
 
 
+def where(folder):
+    return {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": str(folder / "w")}
+
+
 @pytest.fixture
 def catalog(tmp_path):
-    made = SqlCatalog("x", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "w"))
+    made = SqlCatalog("x", **where(tmp_path))
     made.create_namespace("lake")
     return made
 
@@ -56,6 +64,48 @@ def test_another_writer_s_copy_of_the_batch_is_seen_before_ours_is_added(
     monkeypatch.setattr(late, "_commit", overtaken)
     late.add(batch)
     assert rows_of(catalog) == [0, 1, 2]
+
+
+def test_two_drivers_that_add_one_batch_at_once_add_it_once(catalog, table, tmp_path):
+    context = multiprocessing.get_context("spawn")
+    for number in range(1, 3):
+        batch = batch_of(tmp_path / "data", number, ids(3 * number))
+        arguments = (where(tmp_path), "lake.orders", batch, context.Barrier(2))
+        finished([context.Process(target=add_to_iceberg, args=arguments) for _ in range(2)])
+    assert rows_of(catalog) == [*range(3, 9)]
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(5, "the answer is lost"), CommitStateUnknownException("the answer is lost")]
+)
+def test_a_commit_whose_answer_was_lost_adds_the_rows_once(
+    catalog, table, tmp_path, monkeypatch, error
+):
+    sink, tries = IcebergSink(table), []
+    commit = catalog.commit_table
+
+    def loses(*arguments):
+        tries.append(commit(*arguments))
+        raise error
+
+    monkeypatch.setattr(table.catalog, "commit_table", loses)
+    sink.add(batch_of(tmp_path / "data", 1, ids(0)))
+    assert len(tries) == 1
+    assert rows_of(catalog) == [0, 1, 2]
+
+
+def test_another_engine_reads_the_table_with_its_old_and_new_columns(
+    catalog, table, tmp_path, monkeypatch
+):
+    # Which files there are pyiceberg says; polars reads them.
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    sink = IcebergSink(table)
+    sink.add(batch_of(tmp_path / "data", 1, ids(0)))
+    sink.add(batch_of(tmp_path / "data", 2, ids(3, text="new")))
+    location = catalog.load_table("lake.orders").metadata_location
+    found = pl.scan_iceberg(location, reader_override="native").sort("id").collect()
+    assert found["id"].to_list() == [*range(6)]
+    assert found["text"].to_list() == [None] * 3 + ["new"] * 3
 
 
 def test_new_columns_are_added_and_other_types_refused_by_name(catalog, table, tmp_path):

@@ -1,0 +1,136 @@
+"""One batch into a table, as a task and a driver do it, without Spark; killed where a test says.
+
+Not here: what has to be in the table afterwards (`test_kills.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.reader.landing import place
+from pyspark_sluice.reader.landing.file_writer import DataFileWriter
+from pyspark_sluice.reader.landing.landing_options import LandingOptions
+from pyspark_sluice.reader.task import Assignment, Attempt, Lander, ReaderTask
+from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tables.iceberg_table import IcebergSink
+from pyspark_sluice.tables.landed_batch import LandedBatch
+from pyspark_sluice.tables.manifests import Manifests
+from pyspark_sluice.tests.protocol.row_reader import SCHEMA, reader_maker
+from pyspark_sluice.tests.protocol.rows import Row
+from pyspark_sluice.tests.tables.sinks import LINEAGE
+
+REF: Final = CheckpointRef(1, 1)
+FILES: Final = [FileSplit(FileVersion(name, 4, 0), 0, 4) for name in ("a", "b")]
+ROWS: Final = [(name, row) for name in ("a", "b") for row in range(4)]
+KINDS: Final = ("delta", "iceberg", "manifest")
+_COMMITS: Final = {
+    "delta": (DeltaSink, "_commit"),
+    "iceberg": (IcebergSink, "_commit"),
+    "manifest": (Manifests, "add"),
+}
+_STEPS: Final[dict[str, tuple[type | None, str, bool]]] = {
+    "when the rows are in a local file": (place.LocalDraft, "publish", False),
+    "when the file is published": (place.LocalDraft, "publish", True),
+    "when its reader has committed": (ReaderCommits, "publish", True),
+    "before the table's commit": (None, "", False),
+    "after the table's commit": (None, "", True),
+}
+STEPS: Final = tuple(_STEPS)
+
+
+@dataclass(frozen=True)
+class OneBatch:
+    """A batch of one reader into a table of some kind below a directory."""
+
+    kind: str
+    root: Path
+
+    @property
+    def store(self) -> StateStore:
+        """The query's state."""
+        return open_store(str(self.root / "state"))
+
+    @property
+    def place(self) -> place.Place:
+        """Where data files go."""
+        return place.place_of(str(self.root / "table"), {})
+
+    def run(self, step: str = "") -> None:
+        """Land the rows and add the files to the table; ends at `step`, if one is given."""
+        if step:
+            self._kill_at(step)
+        commits = ReaderCommits(self.store)
+        task = ReaderTask(
+            reader_maker(),
+            FileSplitSerializer(),
+            commits,
+            frozenset(),
+            may_return=False,
+            lander=Lander(self._writer),
+        )
+        list(task.read(Assignment(REF, 0, FILES, lineage=LINEAGE), Attempt()))
+        commit = commits.find(REF, 0)
+        assert commit is not None
+        self._sink().add(LandedBatch.of_files(commit.landed or (), {}))
+
+    def rows(self) -> list[Row]:
+        """What is in the table, in order."""
+        found = [pa.parquet.read_table(path).to_pylist() for path in self.files()]
+        return sorted((row["file"], row["row"]) for rows in found for row in rows)
+
+    def files(self) -> Sequence[str]:
+        """The files that the table names."""
+        if self.kind == "delta":
+            return DeltaTable(str(self.root / "table")).file_uris()
+        if self.kind == "manifest":
+            return Manifests(str(self.root / "manifests"), {}).paths()
+        found: Sequence[str] = self._iceberg().inspect.files()["file_path"].to_pylist()
+        return found
+
+    def _writer(self, assignment: Assignment[FileSplit]) -> DataFileWriter:
+        name = FileName(LINEAGE, assignment.ref, assignment.reader, secrets.token_hex(6))
+        return DataFileWriter(self.place, name, SCHEMA, LandingOptions(), None)
+
+    def _sink(self) -> Any:
+        if self.kind == "delta":
+            return DeltaSink(str(self.root / "table"), {})
+        if self.kind == "manifest":
+            return Manifests(str(self.root / "manifests"), {})
+        return IcebergSink(self._iceberg())
+
+    def _iceberg(self) -> Any:
+        where = self.root / "iceberg"
+        where.mkdir(exist_ok=True)
+        catalog = SqlCatalog("x", uri=f"sqlite:///{where}/catalog.db", warehouse=str(where))
+        catalog.create_namespace_if_not_exists("lake")
+        return catalog.create_table_if_not_exists("lake.orders", SCHEMA)
+
+    def _kill_at(self, step: str) -> None:
+        owner, name, after = _STEPS[step]
+        if owner is None:
+            owner, name = _COMMITS[self.kind]
+        method: Callable[..., Any] = getattr(owner, name)
+
+        def dies(*arguments: Any) -> None:
+            if after:
+                method(*arguments)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        setattr(owner, name, dies)

@@ -1,0 +1,35 @@
+"""A process that is killed at any step on the way into a table, and what comes after it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+
+import pytest
+
+from pyspark_sluice.reader.landing.unreferenced_files import sweep
+from pyspark_sluice.tests.checkpoint_meta.test_history import chain
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.tables.one_batch import KINDS, ROWS, STEPS, OneBatch
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_at_any_step_loses_and_repeats_nothing_and_leaves_no_file(tmp_path, kind, step):
+    batch = OneBatch(kind, tmp_path)
+    chain(batch.store, 1)
+    killed = multiprocessing.get_context("spawn").Process(target=batch.run, args=(step,))
+    killed.start()
+    killed.join(PATIENCE)
+    assert killed.exitcode == -signal.SIGKILL
+    for _ in range(2):
+        batch.run()
+        assert batch.rows() == ROWS
+    found = sweep(batch.place, batch.store, delete=True)
+    began_again = step in ("when the rows are in a local file", "when the file is published")
+    assert (len(found.superseded), found.undecided) == (int(began_again), [])
+    below = str(tmp_path / "table" / "_delta_log")
+    left = [path for path in batch.place.files() if not path.startswith(below)]
+    assert left == list(batch.files())

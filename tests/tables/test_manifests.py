@@ -1,0 +1,86 @@
+"""Landed batches as manifests: each once, with the files that it had first."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.manifests import Manifests
+from pyspark_sluice.tests.tables.sinks import add_to_manifests, batch_of, finished, ids
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def manifests(tmp_path):
+    return Manifests(str(tmp_path / "manifests"), {})
+
+
+def rows_of(manifests):
+    paths = manifests.paths()
+    assert max(Counter(paths).values()) == 1
+    return sorted(pl.read_parquet(list(paths))["id"].to_list())
+
+
+def test_a_batch_that_is_repeated_changes_nothing(tmp_path, manifests):
+    for number in (1, 2, 2, 1):
+        manifests.add(batch_of(tmp_path / "data", number, ids(3 * number)))
+    assert rows_of(manifests) == [*range(3, 9)]
+    assert len(list((tmp_path / "manifests" / "manifests").iterdir())) == 2
+
+
+def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_path, manifests):
+    manifests.add(batch_of(tmp_path / "data", 1, ids(0)))
+    with pytest.raises(TableError, match=r"0000000001\.json with other files"):
+        manifests.add(batch_of(tmp_path / "data", 1, ids(0), token="f" * 12))
+    assert rows_of(manifests) == [0, 1, 2]
+
+
+def test_a_file_that_is_gone_is_named_before_there_is_a_manifest(tmp_path, manifests):
+    batch = batch_of(tmp_path / "data", 1, ids(0))
+    Path(batch.files[0].path).unlink()
+    with pytest.raises(TableError, match="1 data files of a batch are missing"):
+        manifests.add(batch)
+    assert list(manifests.paths()) == []
+
+
+def test_two_drivers_that_add_one_batch_at_once_add_it_once(tmp_path, manifests):
+    context = multiprocessing.get_context("spawn")
+    where = str(tmp_path / "manifests")
+    for number in range(1, 3):
+        batch = batch_of(tmp_path / "data", number, ids(3 * number))
+        gate = context.Barrier(2)
+        arguments = (where, batch, gate)
+        finished([context.Process(target=add_to_manifests, args=arguments) for _ in range(2)])
+    assert rows_of(manifests) == [*range(3, 9)]
+
+
+def test_a_publish_whose_answer_was_lost_adds_the_rows_once(tmp_path, manifests, monkeypatch):
+    batch = batch_of(tmp_path / "data", 1, ids(0))
+    publish = manifests._store.publish
+
+    def loses(name, data):
+        publish(name, data)
+        raise OSError(5, "the answer is lost")
+
+    monkeypatch.setattr(manifests._store, "publish", loses)
+    with pytest.raises(OSError, match="the answer is lost"):
+        manifests.add(batch)
+    monkeypatch.undo()
+    manifests.add(batch)
+    assert rows_of(manifests) == [0, 1, 2]
+
+
+def test_manifests_in_a_bucket_name_each_batch_once(bucket, server):
+    url, storage = f"s3://{bucket}/lake", server.options
+    manifests = Manifests(f"{url}/manifests", storage)
+    server.fail_next(server.lose_answer, kind="PUT")
+    for number in (1, 2, 2):
+        manifests.add(batch_of(f"{url}/data", number, ids(3 * number), storage=storage))
+    assert len(set(manifests.paths())) == len(list(manifests.paths())) == 2
+    assert {path.rpartition("/")[0] for path in manifests.paths()} == {f"{url}/data"}
