@@ -27,6 +27,7 @@ Not here: anything Spark raises by itself.
 
 from __future__ import annotations
 
+import errno
 from typing import TypeVar
 
 from .masking import masked
@@ -171,3 +172,16 @@ def without_history(error: ErrorT) -> ErrorT:
     if not isinstance(error, SluiceError) or isinstance(error, ProtocolError):
         return error
     return type(error)(*error.args)
+
+
+def of_system(error: OSError) -> SluiceError:
+    """What the operating system has refused, for people: the path, the reason and its name."""
+    name = errno.errorcode.get(error.errno or 0, "")
+    reason = f"{error.strerror or error} ({name})" if name else str(error)
+    return SluiceError(
+        "the operating system refused to read or write a file",
+        "" if error.filename is None else str(error.filename),
+        reason,
+        "",
+        "Name a path that exists and that this user may use.",
+    )

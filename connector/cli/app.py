@@ -37,7 +37,10 @@ def sluice(
     is_version: Annotated[
         bool,
         typer.Option(
-            "--version", help="The version of this package.", callback=_version, is_eager=True
+            "--version",
+            help="Print the version of this package and exit.",
+            callback=_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:
@@ -47,7 +50,7 @@ def sluice(
 
 @command(app)
 def status(given: ViewArguments) -> None:
-    """Backlog, rate, age of the oldest pending file, owner, quarantine."""
+    """Show the backlog, the rate, the owner and quarantine."""
     with plainly():
         from ..views.owner import owner_of
         from .commands.status import status_lines, status_of
@@ -63,10 +66,17 @@ def status(given: ViewArguments) -> None:
 @command(app)
 def watch(
     given: ViewArguments,
-    interval: Annotated[float, typer.Option(help="Seconds between two updates.", min=0.1)] = 2.0,
-    count: Annotated[int, typer.Option(help="Number of updates; 0 means no limit.", min=0)] = 0,
+    interval: Annotated[
+        float, typer.Option(help="Wait this many seconds between two updates.", min=0.1)
+    ] = 2.0,
+    count: Annotated[
+        int, typer.Option(help="Stop after this many updates; 0 means no limit.", min=0)
+    ] = 0,
 ) -> None:
-    """The same, live, with the backlog's progress, trend and end; waits for a state."""
+    """Show the status live, with trend and estimated end.
+
+    Waits for a state that does not exist yet.
+    """
     with plainly():
         from .commands.watch import watch_state
 
@@ -84,16 +94,21 @@ def files(
     view: Annotated[
         str,
         typer.Option(
-            help="Another view: splits, skipped, quarantine, checkpoints, readers, schemas."
+            help="Show this view: splits, skipped, quarantine, checkpoints, readers, schemas."
         ),
     ] = "files",
     in_state: Annotated[
-        str, typer.Option("--in-state", help="Only rows in this state: pending, read, ...")
+        str, typer.Option("--in-state", help="Show only rows in this state: pending, read, ...")
     ] = "",
     matching: Matching = "",
-    limit: Annotated[int, typer.Option(help="Maximum number of rows; 0 means all.", min=0)] = 0,
+    limit: Annotated[
+        int, typer.Option(help="Print at most this many rows; 0 means all.", min=0)
+    ] = 0,
 ) -> None:
-    """Every file that was ever seen, with its state; or the rows of another view."""
+    """List all files that were ever seen, with their state.
+
+    With --view, list the rows of another view.
+    """
     with plainly():
         from .view_filter import chosen, columns_for_people
 
@@ -110,7 +125,7 @@ def files(
 
 @command(app)
 def checkpoints(given: ViewArguments) -> None:
-    """The retained checkpoints: a new query can start from each of them."""
+    """List the checkpoints that a query can start from."""
     with plainly():
         from ..views.catalog import table_of
         from .view_filter import columns_for_people
@@ -125,9 +140,14 @@ def checkpoints(given: ViewArguments) -> None:
 @command(app)
 def inspect(
     given: ViewArguments,
-    checkpoint: Annotated[str, typer.Argument(help="An id, or id-epoch: 42 or 42-3.")],
+    checkpoint: Annotated[
+        str, typer.Argument(help="Show the checkpoint with this id, or id-epoch: 42 or 42-3.")
+    ],
 ) -> None:
-    """One checkpoint: its header, its assignments, and what its readers committed."""
+    """Show one checkpoint, and what its readers committed.
+
+    This is its header, its assignments and its reader commits.
+    """
     with plainly():
         from .commands.inspect import inspected, inspected_lines
 
@@ -143,12 +163,17 @@ def inspect(
 @command(app)
 def diff(
     given: ViewArguments,
-    before: Annotated[str, typer.Argument(metavar="A", help="A checkpoint: 42 or 42-3.")],
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="Compare this checkpoint: 42 or 42-3.")
+    ],
     after: Annotated[
-        str, typer.Argument(metavar="B", help="Another checkpoint, later or earlier.")
+        str, typer.Argument(metavar="B", help="Compare it with this checkpoint, later or earlier.")
     ],
 ) -> None:
-    """What was found and what was assigned between two checkpoints."""
+    """Compare two checkpoints.
+
+    Lists what was found and what was assigned between them.
+    """
     with plainly():
         from .commands.diff import difference
 
@@ -163,7 +188,10 @@ def diff(
 
 @command(app)
 def verify(given: ViewArguments) -> None:
-    """Check every reference and checksum: what is damaged, and what can still be restored."""
+    """Check all references and checksums of a state.
+
+    Says what is damaged, and what can still be restored.
+    """
     with plainly():
         from .spark_offset_log import offsets_referred
         from .state_argument import parsed_storage_options
@@ -189,10 +217,15 @@ def report(
     given: ViewArguments,
     output: Annotated[
         str,
-        typer.Option("--output", "-o", help="Where to write the page; replaces an existing file."),
+        typer.Option(
+            "--output", "-o", help="Write the page to this file, and replace an existing one."
+        ),
     ] = "sluice-report.html",
 ) -> None:
-    """One HTML page: throughput, backlog, batch durations, skew, files by state, quarantine."""
+    """Write an HTML page about how ingestion went.
+
+    It shows throughput, backlog, batch durations, skew, files by state and quarantine.
+    """
     with plainly():
         from ..report.html_page import write_report
 

@@ -20,25 +20,23 @@ State = Annotated[
     str,
     typer.Argument(
         metavar="STATE",
-        help="A state directory, or the checkpointLocation or stateLocation of the query; a local "
-        "path or a URL such as s3://bucket/checkpoints/flights.",
+        help="Use the state in this directory, which may also be the checkpointLocation or "
+        "stateLocation of the query: a local path, or a URL such as s3://bucket/checkpoints/flights.",
     ),
 ]
 SourceName = Annotated[
-    str, typer.Option("--source-name", help="The query's sourceName, if it has one.")
+    str, typer.Option("--source-name", help="Select the source with this sourceName.")
 ]
 StorageOptions = Annotated[
-    str, typer.Option("--storage-options", help="The query's storageOptions: a JSON object.")
+    str, typer.Option("--storage-options", help="Use the query's storageOptions: a JSON object.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 New = Annotated[
     str,
     typer.Argument(
         metavar="NEW",
-        help=(
-            "The checkpointLocation of the new query: a directory that is empty or does not exist."
-        ),
+        help=("Use this checkpointLocation for the new query; it must be empty or not exist."),
     ),
 ]
 ContinueQuery = Annotated[
@@ -46,13 +44,16 @@ ContinueQuery = Annotated[
     typer.Option(
         "--continue-query",
         help=(
-            "The new query keeps the id and the batch numbers of the old one, so that it can "
-            "write into the same table. Stop the old query first, and never start it again."
+            "Keep the id and the batch numbers of the old query, so that the new one can write "
+            "into the same table. Stop the old query first, and never start it again."
         ),
     ),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do it; without this flag, only say what would be done.")
+    bool,
+    typer.Option(
+        "--yes", "-y", help="Make the change; without this flag, only print what would change."
+    ),
 ]
 Force = Annotated[
     bool,
@@ -60,11 +61,9 @@ Force = Annotated[
         "--force", help="Run even if another host owns the state, where a query may be running."
     ),
 ]
-Reason = Annotated[
-    str, typer.Option("--reason", help="The reason, which is stored in the permanent record.")
-]
+Reason = Annotated[str, typer.Option("--reason", help="Store this reason in the permanent record.")]
 Matching = Annotated[
-    str, typer.Option("--matching", help="Only paths that match a pattern with * ? [].")
+    str, typer.Option("--matching", help="Select only paths that match a pattern with * ? [].")
 ]
 
 

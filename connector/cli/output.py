@@ -17,7 +17,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from ...errors import FencedError, OptionError, SluiceError, StateError, without_history
+from ...errors import FencedError, OptionError, SluiceError, StateError, of_system, without_history
 from ..views.amounts import format_bytes
 
 
@@ -58,7 +58,7 @@ def exit_code(error: SluiceError) -> Exit:
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Around a command: prints the message of a `SluiceError` on standard error."""
+    """Around a command: an error is one message on standard error, and an exit code."""
     try:
         yield
     except SluiceError as error:
@@ -69,6 +69,9 @@ def plainly() -> Iterator[None]:
         # The reader has closed the pipe (`| head`).
         sys.stdout = None
         raise Ended(Exit.FINE) from None
+    except OSError as error:
+        sys.stderr.write(f"{type(error).__name__}: {of_system(error)}\n")
+        raise Ended(Exit.FAILED) from None
 
 
 OUT: Final = Console(soft_wrap=True, highlight=False)

@@ -105,5 +105,5 @@ def checkpoint_named(view: StateView, name: str) -> CheckpointRef:
         view.store.location,
         repr(name),
         f"an id from {ids[0]} to {ids[-1]}, or id-epoch" if ids else "a state with checkpoints",
-        "See: sluice checkpoints",
+        "To list the checkpoints, run: sluice checkpoints",
     )

@@ -62,7 +62,7 @@ def chosen(store: StateStore, view: str, *, in_state: str = "", matching: str = 
     """
     table = table_of(store, view)
     if in_state:
-        _check_state(view.lower(), in_state)
+        check_state(view.lower(), in_state)
         table = table.filter(pc.equal(_column(table, "state", view, "--in-state"), in_state))
     if matching:
         paths = _column(table, "path", view, "--matching")
@@ -80,7 +80,8 @@ _STATES: Final = {
 """View -> what its column `state` may say."""
 
 
-def _check_state(view: str, state: str) -> None:
+def check_state(view: str, state: str) -> None:
+    """Raises an `OptionError` if no row of a view is ever in this state."""
     known = _STATES.get(view, ())
     if known and state not in known:
         raise OptionError(

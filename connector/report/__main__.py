@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from ...checkpoint_meta.stores.open_store import open_store
-from ...errors import SluiceError
+from ...errors import SluiceError, of_system
 from .html_page import write_report
 
 
@@ -22,6 +22,9 @@ def main(arguments: list[str]) -> int:
         path = write_report(open_store(arguments[0]), target)
     except SluiceError as error:
         sys.stderr.write(f"{error}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"{of_system(error)}\n")
         return 1
     sys.stdout.write(f"{path}\n")
     return 0

@@ -21,7 +21,6 @@ from ...errors import OptionError
 from .figures import Batch, Figures
 
 _SCRIPT: Final = re.compile(r"<script\b.*?</script>", re.DOTALL)
-_MIB: Final = 1024 * 1024
 _GAP: Final = 0.05
 """Of the time that is drawn: a query that is idle for longer than that interrupts a line."""
 
@@ -50,11 +49,9 @@ def charts_of(figures: Figures) -> Mapping[str, str]:
     found = {}
     if through and axis:
         rate = [batch.rows / max(batch.seconds or 0.0, 0.001) for batch in through]
-        size = [batch.bytes / _MIB / max(batch.seconds or 0.0, 0.001) for batch in through]
         found["Throughput: rows per second"] = _line(axis, through, {"rows per second": rate})
-        found["Throughput: MiB per second"] = _line(axis, through, {"MiB per second": size})
         seconds = [batch.seconds or 0.0 for batch in through]
-        found["Batch durations: seconds from cut to last reader"] = _line(
+        found["Batch durations: seconds from plan to last reader"] = _line(
             axis, through, {"seconds": seconds}
         )
         found["Skew: seconds of work of the slowest and the mean reader"] = _line(
@@ -104,7 +101,8 @@ def _points(
 
 def _padded(value: float) -> str:
     # No-break spaces: others would be drawn as one.
-    return f"{value:,.6g}".rjust(_LABEL, "\u00a0")
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
+    return text.rjust(_LABEL, "\u00a0")
 
 
 def _bars(counts: Mapping[str, int]) -> str:

@@ -40,7 +40,7 @@ _MOST_ROWS: Final = 500
 """Of one table; the view quarantine and `sluice status --json` have all."""
 
 _STYLE: Final = """
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --faint: #8a94a3;
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --faint: #5d6877;
   --line: #d9dee5; --first: #0b63c5; --second: #b8500b; --good: #1a7f37; --watch: #9a6700;
   --bad: #cf222e; }
 @media (prefers-color-scheme: dark) { :root { --paper: #12161c; --ink: #e4e9f0; --faint: #9aa5b4;
@@ -62,14 +62,14 @@ th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--
 th { white-space: nowrap; overflow-wrap: normal; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 @media (max-width: 40rem) { body { margin: 1rem auto; } dl { grid-template-columns: 1fr; gap: 0; }
-  dd { margin-bottom: .5rem; } th { white-space: normal; }
+  dd { margin-bottom: .5rem; } th, th.number { white-space: normal; } th, td { padding: .3rem; }
   figure svg text { font-size: 21px !important; } }
 """
 
 
 def page_of(figures: Figures, charts: Mapping[str, str], now: datetime | None = None) -> str:
     """Return the page as one HTML document without external references."""
-    made = now or datetime.now(UTC)
+    written = now or datetime.now(UTC)
     drawings = "".join(
         f"<h2>{escape(title)}</h2>\n"
         f'<figure role="img" aria-label="{escape(title)}">{svg}</figure>\n'
@@ -80,7 +80,7 @@ def page_of(figures: Figures, charts: Mapping[str, str], now: datetime | None = 
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n{_verdict(figures)}{_summary(figures, made)}{drawings}"
+        f"<h1>{title}</h1>\n{_verdict(figures)}{_summary(figures, written)}{drawings}"
         f"{_in_flight(figures)}"
         f"{_files(figures)}{_quarantine(figures)}</body>\n</html>\n"
     )
@@ -91,23 +91,26 @@ def _verdict(figures: Figures) -> str:
     return f'<p class="verdict {found.level}">{escape(" ".join(found.sentences))}</p>\n'
 
 
-def _summary(figures: Figures, made: datetime) -> str:
+def _summary(figures: Figures, written: datetime) -> str:
     batches = figures.batches
     pairs = [
-        ("query", figures.query_id or "no reader has named one yet"),
+        ("query id", figures.query_id or "unknown until Spark has finished a task"),
         ("owner", masked(str(figures.owner))),
-        ("made", f"{made:%Y-%m-%d %H:%M:%S} UTC"),
+        ("report written", f"{written:%Y-%m-%d %H:%M:%S} UTC"),
     ]
     if batches:
         first, last = batches[0], batches[-1]
         pairs += [
-            ("checkpoints", f"{first.checkpoint} to {last.checkpoint}, which are retained"),
-            ("from", f"{first.planned:%Y-%m-%d %H:%M:%S} to {last.planned:%Y-%m-%d %H:%M:%S} UTC"),
-            ("rows in them", f"{sum(batch.rows for batch in batches):,}"),
-            ("read in them", format_bytes(sum(batch.bytes for batch in batches))),
+            ("checkpoints retained", f"{first.checkpoint} to {last.checkpoint}"),
+            (
+                "planned",
+                f"{first.planned:%Y-%m-%d %H:%M:%S} to {last.planned:%Y-%m-%d %H:%M:%S} UTC",
+            ),
+            ("rows read", f"{sum(batch.rows for batch in batches):,}"),
+            ("bytes read", format_bytes(sum(batch.bytes for batch in batches))),
             ("backlog", f"{last.backlog_files:,} files, {format_bytes(last.backlog_bytes)}"),
         ]
-    pairs.append(("quarantined", counted(len(figures.quarantine), "split")))
+    pairs.append(("in quarantine", counted(len(figures.quarantine), "split")))
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
     return f"<dl>{listed}</dl>\n"
 

@@ -289,7 +289,7 @@ def _none(view: StateView, found: str) -> OptionError:
         view.store.location,
         found,
         "one of the retained checkpoints",
-        "See: sluice checkpoints",
+        "To list the checkpoints, run: sluice checkpoints",
     )
 
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from ..bootstrap.file_log_import import OtherLog
 
 
-Path = Annotated[str, typer.Argument(metavar="PATH", help="The path that the new query will load.")]
+Path = Annotated[str, typer.Argument(metavar="PATH", help="Let the new query load this path.")]
 Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
         help=(
-            "NAME=VALUE: an option of the new query that selects files, such as "
-            "pathGlobFilter=*.json. May be repeated."
+            "Use this option of the new query that selects files, as NAME=VALUE, such as "
+            "pathGlobFilter=*.json. Repeat it for more options."
         ),
     ),
 ]
@@ -40,7 +40,9 @@ Rewrites = Annotated[
     list[str] | None,
     typer.Option(
         "--rewrite",
-        help=("OLD=NEW: paths that began with OLD now begin with NEW. May be repeated."),
+        help=(
+            "Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more."
+        ),
     ),
 ]
 ReadChanged = Annotated[
@@ -91,13 +93,16 @@ class _Import(SharedArguments):
 def fork(
     given: ViewArguments,
     new: New,
-    at: Annotated[str, typer.Option("--at", help="A checkpoint: 42, or 42-3 of epoch 3.")] = "",
+    at: Annotated[
+        str, typer.Option("--at", help="Start after this checkpoint: 42, or 42-3 of epoch 3.")
+    ] = "",
     at_time: Annotated[
         str,
         typer.Option(
             "--at-time",
             help=(
-                "The newest checkpoint that was cut by then: ISO 8601, in UTC if it names no zone."
+                "Start after the newest checkpoint that was cut by then: ISO 8601, in UTC if it "
+                "names no zone."
             ),
         ),
     ] = "",
@@ -114,7 +119,10 @@ def fork(
     continue_query: ContinueQuery = False,
     yes: Yes = False,
 ) -> None:
-    """Create the state of a new query that starts after a checkpoint of this one."""
+    """Create the state of a new query from a checkpoint.
+
+    The new query starts after that checkpoint.
+    """
     with plainly():
         from ...views.state_view import consistent
         from ..bootstrap.fork import chosen_fork, fork_lines
@@ -145,16 +153,20 @@ def import_spark(
         str,
         typer.Argument(
             metavar="CHECKPOINT",
-            help="The checkpointLocation of a query with Spark's own file source.",
+            help="Read this checkpointLocation of a query with Spark's own file source.",
         ),
     ],
     given: _Import,
     source: Annotated[
-        str, typer.Option("--source", help="Which of the query's sources: a folder in sources/.")
+        str,
+        typer.Option("--source", help="Select one of the query's sources: a folder in sources/."),
     ] = "",
     continue_query: ContinueQuery = False,
 ) -> None:
-    """Create the state of a new query that resumes where Spark's own file source stopped."""
+    """Create a state from that of Spark's file source.
+
+    The new query resumes where the query with Spark's own file source stopped.
+    """
     with plainly():
         from ..bootstrap.continued_query import continued_query
         from ..bootstrap.spark_file_log import spark_file_log
@@ -170,29 +182,32 @@ def import_auto_loader(
         str,
         typer.Argument(
             metavar="EXPORT",
-            help="Rows of cloud_files_state as CSV with a header, JSON lines or Parquet: a file, "
-            "or a directory of such files.",
+            help="Read rows of cloud_files_state from this file, or from the files in this "
+            "directory: CSV with a header, JSON lines or Parquet.",
         ),
     ],
     given: _Import,
     source_id: Annotated[
-        str, typer.Option("--source-id", help="Only rows with this source_id.")
+        str, typer.Option("--source-id", help="Use only rows with this source_id.")
     ] = "",
     all_processed: Annotated[
         bool,
         typer.Option(
             "--all-processed",
-            help="Every row counts as read, for exports without commit times.",
+            help="Count every row as read, for exports without commit times.",
         ),
     ] = False,
     quoted_paths: Annotated[
         bool,
         typer.Option(
-            "--quoted-paths", help="Paths of the export are quoted as in URLs: %20 for a blank."
+            "--quoted-paths", help="Decode the paths of the export as in URLs: %20 is a blank."
         ),
     ] = False,
 ) -> None:
-    """Create the state of a new query that resumes where an Auto Loader stream stopped."""
+    """Create a state from an export of Auto Loader's.
+
+    The new query resumes where the Auto Loader stream stopped.
+    """
     with plainly():
         from ..bootstrap.auto_loader_export import auto_loader_log
 

@@ -17,19 +17,27 @@ def compact(
     given: ViewArguments,
     retain: Annotated[
         int,
-        typer.Option(min=100, help="Checkpoints to keep: the query's minCheckpointsToRetain."),
+        typer.Option(
+            min=100, help="Keep this many checkpoints: the query's minCheckpointsToRetain."
+        ),
     ] = 100,
     retain_for: Annotated[
         str,
         typer.Option(
             "--retain-for",
-            help=("Also keep younger checkpoints: the query's retainCheckpointsFor, such as 7d."),
+            help=(
+                "Also keep younger checkpoints than this, the query's retainCheckpointsFor, such "
+                "as 7d."
+            ),
         ),
     ] = "0",
     force: Force = False,
     yes: Yes = False,
 ) -> None:
-    """Write bases now, merge the index, and delete what no retained checkpoint needs."""
+    """Make the state of a stopped query small.
+
+    Writes bases, merges the index, and deletes what no retained checkpoint needs.
+    """
     with plainly():
         from ...views.state_view import consistent
         from ..running_check import refuse_if_held

@@ -50,7 +50,7 @@ def _difference(view: StateView, first: str, second: str) -> pa.Table:
             view.store.location,
             f"{older} and {newer}",
             "two of which one descends from the other",
-            "See: sluice checkpoints",
+            "To list the checkpoints, run: sluice checkpoints",
         ) from error
     tables = [_changes(link) for link in links]
     return pa.concat_tables(tables) if tables else DIFFERENCE.empty_table()

@@ -19,23 +19,29 @@ def doctor(
         str,
         typer.Argument(
             metavar="[STATE]",
-            help=("A state directory or a checkpointLocation, which need not exist yet."),
+            help=("Check this state directory or checkpointLocation, which need not exist yet."),
         ),
     ] = "",
-    path: Annotated[str, typer.Option("--path", help="The path that the query loads.")] = "",
+    path: Annotated[str, typer.Option("--path", help="Check the path that the query loads.")] = "",
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="NAME=VALUE: an option of the query. May be repeated."),
+        typer.Option(
+            "--option",
+            help="Check with this option of the query, as NAME=VALUE. Repeat it for more options.",
+        ),
     ] = None,
     spark: Annotated[
         bool,
         typer.Option("--spark", help="Start a session, and run the checks in its tasks as well."),
     ] = False,
     master: Annotated[
-        str, typer.Option("--master", help="The master of that session; implies --spark.")
+        str, typer.Option("--master", help="Use this master for that session; implies --spark.")
     ] = "",
 ) -> None:
-    """Check if a query can start: Python, Java, packages, registration, paths, executors."""
+    """Check whether a query can start on this machine.
+
+    Looks at Python, Java, packages, registration, paths and executors.
+    """
     with plainly():
         from ..doctor.diagnosis import Patient, diagnose, options_of
 

@@ -29,10 +29,16 @@ _VISIBILITY = "120"
 class NewQueue:
     """The queue that the printed commands create."""
 
-    queue: Annotated[str, typer.Option("--queue", help="The name of the new queue.")] = "sluice"
-    region: Annotated[str, typer.Option("--region", help="Of the bucket.")] = "REGION"
+    queue: Annotated[str, typer.Option("--queue", help="Give the new queue this name.")] = "sluice"
+    region: Annotated[
+        str,
+        typer.Option("--region", help="Create the queue in this AWS region, that of the bucket."),
+    ] = "REGION"
     account: Annotated[
-        str, typer.Option("--account", help="The AWS account that owns the bucket and the queue.")
+        str,
+        typer.Option(
+            "--account", help="Use this AWS account, which owns the bucket and the queue."
+        ),
     ] = "ACCOUNT"
 
     @property
@@ -44,21 +50,33 @@ class NewQueue:
 def queue_setup(
     new: NewQueue,
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="What the query loads: s3://bucket/prefix.")
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="Announce new objects at the path that the query loads: s3://bucket/prefix.",
+        ),
     ],
     state: Annotated[
-        str, typer.Option("--state", help="The query's checkpointLocation, if it is in S3.")
+        str,
+        typer.Option(
+            "--state", help="Permit access to this checkpointLocation of the query, if it is in S3."
+        ),
     ] = "",
     cleans: Annotated[
         bool,
-        typer.Option("--clean-source", help="The query deletes or archives what it has read."),
+        typer.Option(
+            "--clean-source", help="Permit the query to delete or archive what it has read."
+        ),
     ] = False,
     archive: Annotated[
-        str, typer.Option("--archive", help="The query's sourceArchiveDir, if it has one.")
+        str, typer.Option("--archive", help="Permit the query to write to this sourceArchiveDir.")
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Print the commands and policies that discoveryMode=notifications needs; changes nothing."""
+    """Print the commands that make a queue for a bucket.
+
+    They create what discoveryMode=notifications needs, policies included. Nothing is changed.
+    """
     with plainly():
         data = place_of(path, "PATH")
         at = f"{new.region}:{new.account}"

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from ..reprocess.reprocess_plan import Chosen
 
 Quarantined = Annotated[
-    bool, typer.Option("--quarantined", help="Quarantined splits, without the rest of their files.")
+    bool,
+    typer.Option(
+        "--quarantined", help="Select quarantined splits, without the rest of their files."
+    ),
 ]
 SkipMissing = Annotated[
     bool,
@@ -33,13 +36,14 @@ def requeue(
     given: OrderArguments,
     quarantined: Quarantined = False,
     in_state: Annotated[
-        str, typer.Option("--in-state", "--state", help="Only files in this state: read, ...")
+        str,
+        typer.Option("--in-state", "--state", help="Select only files in this state: read, ..."),
     ] = "",
     event_time: Annotated[
         str,
         typer.Option(
             "--event-time",
-            help="Only files whose path names a time in START..END, the end not included: "
+            help="Select only files whose path names a time in START..END, the end not included: "
             "2026-01-02..2026-01-09. All of them are listed.",
         ),
     ] = "",
@@ -47,15 +51,20 @@ def requeue(
         str,
         typer.Option(
             "--event-time-pattern",
-            help="Where the path names it, such as {yyyy}/{MM}/{dd}/{HH}; else Hive partitions.",
+            help="Find the time in paths by this pattern, such as {yyyy}/{MM}/{dd}/{HH}; without "
+            "it, Hive partitions name the time.",
         ),
     ] = "",
     time_zone: Annotated[
-        str, typer.Option("--time-zone", help="Of the times in paths; UTC by default.")
+        str,
+        typer.Option("--time-zone", help="Read the times in paths in this zone, UTC by default."),
     ] = "",
     skip_missing: SkipMissing = False,
 ) -> None:
-    """Read files again when the query starts: the quarantined ones, or those that match."""
+    """Read files again when the query starts.
+
+    Select them with one or more of the options.
+    """
     from ..reprocess.known_files import in_event_time
     from ..reprocess.reprocess_log import OrderRequest, submit_order
     from ..reprocess.reprocess_plan import requeued
@@ -84,13 +93,17 @@ def requeue(
 
 def rewind(
     given: OrderArguments,
-    to: Annotated[str, typer.Option("--to", help="A checkpoint: 42 or 42-3.")] = "",
+    to: Annotated[str, typer.Option("--to", help="Go back to this checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
-        str, typer.Option("--to-time", help="The newest checkpoint that was cut by then, ISO 8601.")
+        str,
+        typer.Option("--to-time", help="Go back to the newest one that was cut by then, ISO 8601."),
     ] = "",
     skip_missing: SkipMissing = False,
 ) -> None:
-    """Read everything again that was read after a checkpoint, when the query starts."""
+    """Read again what was read after a checkpoint.
+
+    The query reads it when it starts.
+    """
     from ..reprocess.reprocess_log import OrderRequest, submit_order
     from ..reprocess.reprocess_plan import rewound
 
@@ -105,7 +118,10 @@ def rewind(
 
 
 def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
-    """Discard pending or quarantined files: they count as seen and are not read."""
+    """Discard pending or quarantined files.
+
+    They count as seen and are not read.
+    """
     from ..reprocess.reprocess_log import OrderRequest, submit_order
     from ..reprocess.reprocess_plan import forgotten
 
@@ -120,7 +136,10 @@ def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
 
 
 def waive(given: OrderArguments) -> None:
-    """Give up what the batch in flight cannot read because files were deleted or replaced."""
+    """Give up files that the batch in flight cannot read.
+
+    They were deleted or replaced. The lost rows are counted.
+    """
     from ..reprocess.reprocess_log import OrderRequest, submit_order
     from ..reprocess.reprocess_plan import waived
     from ..spark_offset_log import under_way_in_spark
@@ -140,7 +159,10 @@ def waive(given: OrderArguments) -> None:
 
 
 def orders(given: ViewArguments) -> None:
-    """What requeue, rewind, forget and waive have ordered: who, when, why, and if it is done."""
+    """List what requeue, rewind, forget and waive ordered.
+
+    The list says who ordered it, when and why, and whether it is done.
+    """
     with plainly():
         from ..reprocess.reprocess_log import recorded_orders
 

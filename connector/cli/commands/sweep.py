@@ -15,18 +15,25 @@ _SHOWN = 20
 def sweep(
     given: ViewArguments,
     land_at: Annotated[
-        str, typer.Argument(metavar="LAND_AT", help="The query's landAt, or its badRecordsPath.")
+        str,
+        typer.Argument(
+            metavar="LAND_AT",
+            help="Search this directory: the query's landAt, or its badRecordsPath.",
+        ),
     ],
     table: Annotated[
         list[str],
         typer.Option(
             help="Report files that count and are not part of this table: a Delta table, the "
-            "directory of tables.manifest, or an Iceberg *.metadata.json. May be repeated."
+            "directory of tables.manifest, or an Iceberg *.metadata.json. Repeat it for more."
         ),
     ] = [],  # noqa: B006 - typer wants a list
     yes: Yes = False,
 ) -> None:
-    """Find files of attempts that lost, and delete them; the query may be running."""
+    """Delete files that losing task attempts left behind.
+
+    Without --yes, they are only listed. The query may be running.
+    """
     with plainly():
         import json
 

@@ -131,7 +131,7 @@ def _shown(
         text += ", and no query runs"
     else:
         text += f", {format_duration(time_left(status)) if pending['bytes'] else '0 s'}"
-    bar.add_row(ProgressBar(total=1.0, completed=done, width=40), Text(text))
+    bar.add_row(ProgressBar(total=1.0, completed=done, width=40, complete_style="cyan"), Text(text))
     return Group(lines, Text(""), bar, trend.add(when, pending["bytes"]))
 
 

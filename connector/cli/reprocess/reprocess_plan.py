@@ -26,6 +26,7 @@ from ....errors import OptionError
 from ...views.files import files as files_view
 from ...views.state_view import CheckpointView, StateView
 from ..state_argument import checkpoint_named
+from ..view_filter import check_state
 from .file_check import unreadable
 from .known_files import KnownFiles, path_filter
 
@@ -74,11 +75,14 @@ def requeued(
     """
     if not (pattern or in_state or in_range or quarantined):
         raise OptionError(
-            "requeue: which files?",
+            "requeue: no option says which files to read again",
             view.store.location,
-            "no choice",
-            "--quarantined, --matching, --in-state, --event-time, or several of them",
+            "",
+            "--quarantined, --matching, --in-state or --event-time, or several of them",
+            "To read all files again, add --matching '*'.",
         )
+    if in_state:
+        check_state("files", in_state)
     known = KnownFiles(view, pattern, in_range)
     if quarantined and not in_state:
         # A version that was found later is read by itself.
@@ -107,10 +111,11 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
     """
     if bool(to) == bool(to_time):
         raise OptionError(
-            "rewind: to where?",
+            "rewind: the checkpoint to go back to is not clear",
             view.store.location,
             "both --to and --to-time" if to else "neither --to nor --to-time",
             "one of them: --to 42, or --to-time 2026-11-21T12:00",
+            "To list the checkpoints, run: sluice checkpoints",
         )
     ref = checkpoint_named(view, to) if to else _as_of(view, to_time)
     known = KnownFiles(view, pattern)
@@ -120,7 +125,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
             view.store.location,
             str(ref),
             "a checkpoint that the query has resumed from",
-            "See: sluice checkpoints",
+            "To list the checkpoints, run: sluice checkpoints",
         )
     assigned = known.assigned_after(ref)
     newest = {split.file.path: split.file for split in assigned}
@@ -139,10 +144,11 @@ def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
     """
     if not (pattern or quarantined):
         raise OptionError(
-            "forget: which files?",
+            "forget: no option says which files to discard",
             view.store.location,
-            "no choice",
+            "",
             "--matching, --quarantined, or both",
+            "To discard all pending files, add --matching '*'.",
         )
     known = KnownFiles(view, pattern)
     if not quarantined:
@@ -247,7 +253,7 @@ def _as_of(view: StateView, text: str) -> CheckpointRef:
             view.store.location,
             text,
             "a time after the oldest of them",
-            "See: sluice checkpoints",
+            "To list the checkpoints, run: sluice checkpoints",
         )
     return refs[0]
 

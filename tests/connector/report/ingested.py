@@ -20,6 +20,8 @@ from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.patience import PATIENCE
 
+QUERY_ID = "7c1f0c6e-5a0e-4b1e-9d0a-2f4b8f6f3a51"
+
 
 def ingest(root: Path, batches: int, files: int = 4) -> StateStore:
     """Ingest that many batches of files; one of them is torn, and more land than are read."""
@@ -60,7 +62,7 @@ def ingest(root: Path, batches: int, files: int = 4) -> StateStore:
         for reader, batch in checkpoint.assigned:
             by_reader.setdefault(reader, []).extend(source.split_serializer.read(1, batch))
         for reader, splits in by_reader.items():
-            for _ in task.read(Assignment(ref, reader, splits), Attempt()):
+            for _ in task.read(Assignment(ref, reader, splits), Attempt(0, QUERY_ID)):
                 pass
         coordinator.commit(ref)
     before = ref

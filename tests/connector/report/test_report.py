@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from pyspark_sluice.connector.report import charts
 from pyspark_sluice.connector.report.figures import figures_of
 from pyspark_sluice.connector.report.html_page import write_report
 from pyspark_sluice.connector.views.catalog import table_of
-from pyspark_sluice.tests.connector.report.ingested import ingest
+from pyspark_sluice.tests.connector.report.ingested import QUERY_ID, ingest
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -87,7 +88,7 @@ def test_the_figures_are_those_of_what_was_ingested(state):
 def test_the_page_needs_nothing_else_and_shows_its_input_as_text(written):
     text = written.read_text()
     page = Page(text)
-    assert page.tags.count("figure") == page.tags.count("svg") == 6
+    assert page.tags.count("figure") == page.tags.count("svg") == 5
     assert "script" not in page.tags
     assert page.fetched == []
     assert "@import" not in text
@@ -96,6 +97,21 @@ def test_the_page_needs_nothing_else_and_shows_its_input_as_text(written):
     assert any("landing <b>/00006.json" in cell for cell in page.cells)
     assert "prefers-color-scheme: dark" in text
     assert len(text) < 400_000
+
+
+def test_the_page_says_which_query_and_how_much(state, written):
+    text = written.read_text()
+    rows = sum(batch.rows for batch in figures_of(state).batches)
+    assert f"<dt>query id</dt><dd>{QUERY_ID}</dd>" in text
+    assert f"<dt>rows read</dt><dd>{rows:,}</dd>" in text
+    assert "<dt>checkpoints retained</dt><dd>1 to 13</dd>" in text
+    assert text.count("Throughput") == 2, "one title and one label: rows per second"
+
+
+def test_large_figures_are_written_out():
+    assert [charts._padded(of).strip() for of in (1_500_000, 1234.5, 0.0625)] == [
+        "1,500,000", "1,234", "0.0625"
+    ]  # fmt: skip
 
 
 def test_what_is_held_for_whom_is_on_the_page(state, written):
@@ -115,7 +131,7 @@ def test_it_is_written_from_the_command_line_too(state, tmp_path):
     called = [sys.executable, "-m", "pyspark_sluice.connector.report", state.location, str(target)]
     done = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (0, f"{target}\n"), done.stderr
-    assert Page(target.read_text()).tags.count("svg") == 6
+    assert Page(target.read_text()).tags.count("svg") == 5
     called[3] = str(tmp_path / "nothing")
     done = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
@@ -133,13 +149,39 @@ def test_a_browser_draws_it_in_light_and_in_dark(written, tmp_path, scheme, pape
     assert _first_pixel(picture) == paper
     # As drawn, not as written: elements that the browser could not make sense of are not there.
     drawn = _browse(written, "--dump-dom").stdout
-    assert drawn.count("<svg") == 6
+    assert drawn.count("<svg") == 5
     assert drawn.count('class="dot ') >= 5 * 12
+
+
+MEASURE = """<!DOCTYPE html><iframe style="border: 0; width: 500px; height: 3000px"></iframe>
+<pre></pre><script>
+const frame = document.querySelector("iframe");
+frame.onload = () => {
+  const all = (of) => [...frame.contentDocument.querySelectorAll(of)];
+  document.querySelector("pre").textContent = JSON.stringify({
+    wide: all("html, .scroll").filter((of) => of.scrollWidth > of.clientWidth).length,
+    text: Math.min(...all("svg text").map((of) => of.getBoundingClientRect().height)),
+  });
+};
+frame.srcdoc = PAGE;
+</script>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+def test_on_a_phone_nothing_is_cut_and_labels_can_be_read(written, tmp_path):
+    around = tmp_path / "phone.html"
+    page = json.dumps(written.read_text()).replace("</", "<\\/")
+    around.write_text(MEASURE.replace("PAGE", page))
+    drawn = _browse(around, "--virtual-time-budget=10000", "--dump-dom").stdout
+    measured = json.loads(re.findall(r"<pre>(\{.*\})</pre>", drawn)[0])
+    assert measured["wide"] == 0
+    assert measured["text"] >= 10
 
 
 def _browse(page: Path, *asked: str) -> subprocess.CompletedProcess[str]:
     assert BROWSER is not None
-    usual = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1000,1200"]
+    usual = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    usual += [f"--user-data-dir={page.parent / 'browser'}", "--window-size=1000,1200"]
     return subprocess.run(
         [BROWSER, *usual, *asked, page.as_uri()],
         capture_output=True,

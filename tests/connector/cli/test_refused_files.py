@@ -1,0 +1,64 @@
+"""A path that cannot be read or written is named in one message, without a traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.output import Exit
+from pyspark_sluice.connector.report import __main__ as report
+from pyspark_sluice.tests.connector.queries import Query
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    query = Query(tmp_path_factory.mktemp("query"))
+    query.land("a.json")
+    query.batch()
+    query.coordinator.close()
+    return str(query.location)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "reason"),
+    [
+        (["report", "STATE", "-o", "/nonexistent/x.html"], "/nonexistent/x.html", "ENOENT"),
+        (["report", "STATE", "-o", "/proc/x.html"], "/proc/x.html", ""),
+        (["report", "STATE", "-o", "/tmp"], "/tmp", "EISDIR"),
+        (["fork", "STATE", "/proc/xx", "--yes"], "/proc/xx", ""),
+    ],
+    ids=["no such directory", "proc", "a directory", "a new state"],
+)
+def test_a_command_names_the_path_and_the_reason(state, capsys, arguments, path, reason):
+    given = [state if argument == "STATE" else argument for argument in arguments]
+    assert main(given) == Exit.FAILED
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert f": {path}; found " in told
+    assert f"({reason}" in told
+
+
+def test_the_report_without_the_command_line_names_them_too(state, capsys):
+    assert report.main([f"{state}/sluice/source", "/nonexistent/x.html"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "/nonexistent/x.html; found No such file or directory (ENOENT)" in told
+
+
+def test_an_order_for_files_in_an_unknown_state_is_refused(state, capsys):
+    assert main(["requeue", state, "--in-state", "pendng"]) == Exit.USAGE
+    told = capsys.readouterr().err
+    assert "--in-state: no row of the view files is ever in this state; found pendng" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [
+        ("requeue", "To read all files again, add --matching '*'."),
+        ("rewind", "To list the checkpoints, run: sluice checkpoints"),
+        ("forget", "To discard all pending files, add --matching '*'."),
+    ],
+)
+def test_an_order_that_says_too_little_is_refused_with_a_remedy(state, capsys, command, remedy):
+    assert main([command, state]) == Exit.USAGE
+    assert capsys.readouterr().err.endswith(f"{remedy}\n")
