@@ -1,47 +1,88 @@
-"""pyspark-sluice: the open Auto Loader, `spark.readStream.format("sluice")`.
+"""Sluice: a streaming source for Apache Spark that ingests files exactly once.
 
-Import it before you create the session: Spark then looks for sources with the interpreter that runs
-your program, even if that is in a virtual environment that is not activated. For a session that
-already exists, call `register(spark)`.
+Import the package before you create the session: Spark then looks for sources with the interpreter
+that runs your program, even if its virtual environment is not activated. For a session that already
+exists, call `register(spark)`. `landing`, `checkpoint` and `table` are paths here:
 
-Spark imports every module called `pyspark_*` to look for a `DefaultSource`, and the command line
-starts without Spark, so this module is light: it imports what it exports on first use.
+    >>> import pyspark_sluice
+    >>> events = (
+    ...     spark.readStream.format("sluice")
+    ...     .option("fileFormat", "json")
+    ...     .option("checkpointLocation", checkpoint)  # the same path as on writeStream
+    ...     .schema("id long, name string")
+    ...     .load(landing)
+    ... )
+    >>> writer = events.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+    >>> writer.trigger(availableNow=True).start(table).awaitTermination()
+    >>> spark.read.parquet(table).count()
+    2
+
+Public names:
+
+    options             checks options and returns the dictionary for `.options(**...)`
+    register            makes `format("sluice")` known to a session that already exists
+    run_with_evolution  starts a query again each time new columns have stopped it
+    HybridSource        reads one source to its end and then another
+    DefaultSource       the class that Spark finds by itself and registers as "sluice"
+    tables              sinks that add landed files to Delta and Iceberg tables, or list them
+    errors              every exception that a query raises, all below `errors.SluiceError`
+    __version__         the version of the installed package
+
+A source of your own: `pyspark_sluice.connector.source.api.Source`, with the contracts
+`enumerator.api.SplitEnumerator` and `reader.api.SplitReader`. A format of your own:
+`reader.files.formats.api.FileFormat`. All other modules are internal.
 """
 
+# Spark imports every module called `pyspark_*` to look for a `DefaultSource`, and the command line
+# starts without Spark, so this module is light: it imports what it exports on first use.
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .connector.session.interpreter import use_this_interpreter
 
 if TYPE_CHECKING:
+    from . import errors, tables
     from .connector.options.call import options
     from .connector.session.restart_on_evolution import run_with_evolution
     from .connector.source.hybrid_source import HybridSource
     from .connector.spark.data_source import SluiceDataSource as DefaultSource
     from .connector.spark.registration import register
 
-__all__ = ["DefaultSource", "HybridSource", "options", "register", "run_with_evolution"]
+__all__ = [
+    "DefaultSource",
+    "HybridSource",
+    "errors",
+    "options",
+    "register",
+    "run_with_evolution",
+    "tables",
+]
+
+_HOMES = {
+    "DefaultSource": (".connector.spark.data_source", "SluiceDataSource"),
+    "HybridSource": (".connector.source.hybrid_source", "HybridSource"),
+    "options": (".connector.options.call", "options"),
+    "register": (".connector.spark.registration", "register"),
+    "run_with_evolution": (".connector.session.restart_on_evolution", "run_with_evolution"),
+}
 
 use_this_interpreter()
 
 
-_EXPORTED = {
-    "DefaultSource": ("connector.spark.data_source", "SluiceDataSource"),
-    "HybridSource": ("connector.source.hybrid_source", "HybridSource"),
-    "options": ("connector.options.call", "options"),
-    "register": ("connector.spark.registration", "register"),
-    "run_with_evolution": ("connector.session.restart_on_evolution", "run_with_evolution"),
-}
-
-
 def __getattr__(name: str) -> Any:
-    if name in _EXPORTED:
-        from importlib import import_module
-
-        module, own_name = _EXPORTED[name]
-        return getattr(import_module(f".{module}", __name__), own_name)
+    if name in _HOMES:
+        module, there = _HOMES[name]
+        return getattr(import_module(module, __name__), there)
+    if name in __all__:
+        return import_module(f".{name}", __name__)
     if name == "__version__":
         from importlib.metadata import version
 
         return version("pyspark-sluice")
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

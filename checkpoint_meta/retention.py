@@ -47,7 +47,7 @@ class Retention:
         self._attachments = attachments
         self._in_use = in_use
         self._headers: dict[CheckpointRef, CheckpointHeader] = {}
-        """Of the checkpoints that the last walk came by; they do not change."""
+        """Headers of the checkpoints that the last walk visited; they do not change."""
         self._referred: dict[CheckpointRef, frozenset[str]] = {}
         """What bases refer to."""
 

@@ -25,7 +25,7 @@ class SplitFinished:
 
     split_id: str
     rows: int
-    """Rows yielded."""
+    """How many rows were yielded for it."""
 
     bytes: int = 0
     """Bytes of input read, as stored (compressed length for compressed files)."""
@@ -63,7 +63,7 @@ class ReaderEvent:
 
     type: str
     value: Any
-    """Any JSON value."""
+    """What the message says: any JSON value."""
 
 
 @dataclass(frozen=True, slots=True)

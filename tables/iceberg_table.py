@@ -95,7 +95,7 @@ class IcebergSink(TableSink):
 
 
 def newest_checkpoint(properties: Mapping[str, str], lineage: str) -> int:
-    """Of the newest batch of a query that a table with these properties has; 0 without one."""
+    """The id of the newest batch of a query in a table with these properties; 0 without one."""
     return int(properties.get(_checkpoint_of(lineage), 0))
 
 

@@ -36,7 +36,7 @@ class LandedBatch:
 
     files: Sequence[LandedFile]
     lineage: str
-    """Of the query: of all batches with it, each has a higher checkpoint than the one before."""
+    """Names the query: each of its batches has a higher checkpoint than the one before."""
 
     checkpoint: int
     """The newest one of the batch."""
@@ -103,7 +103,7 @@ class LandedBatch:
 
     @cached_property
     def digest(self) -> str:
-        """Of the list of files: 64 hex digits, the same for the same files."""
+        """A digest of the list of files: 64 hex digits, the same for the same files."""
         listed = "\n".join(file.path for file in self.files)
         return hashlib.sha256(listed.encode()).hexdigest()
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TRIES: Final = 30
-"""Of one commit: another writer may be first each time, or the answer may be lost."""
+"""Most attempts at one commit: another writer may be first each time, or the answer may be lost."""
 
 
 class TableSink(ABC):
     """Adds the files of each batch; call it with a batch, as `foreachBatch` does."""
 
     format: ClassVar[str]
-    """Of the table, as messages call it."""
+    """What messages call the format of the table."""
 
     def __init__(self, name: str, storage_options: Mapping[str, Any]) -> None:
         self._name = name

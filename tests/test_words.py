@@ -112,6 +112,18 @@ def test_names_use_plain_words():
     assert found == []
 
 
+def test_no_docstring_is_a_fragment():
+    # "Of the query." says nothing in help(), which shows it without the name above it.
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in _modules()
+        if path.relative_to(ROOT).parts[0] not in ("tests", "benchmarks", "examples", "tools")
+        for line, text in _docstrings(path)
+        if re.match(r"(Of|Its)\b", text)
+    ]
+    assert found == []
+
+
 def test_the_list_finds_an_idiom_in_a_name():
     assert idioms(_spelled_out("test_a_base_is_written_anew")) == ["anew"]
     assert idioms(_spelled_out("_BeginsAnew")) == ["Anew"]
@@ -127,6 +139,13 @@ def _modules() -> Iterator[Path]:
     for package in PACKAGES:
         yield from sorted((ROOT / package).rglob("*.py"))
     yield from sorted(ROOT.glob("*.py"))
+
+
+def _docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Texts that are statements: of modules, classes, functions and fields."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.lineno, str(node.value.value)
 
 
 def _names(path: Path) -> Iterator[str]:

@@ -26,7 +26,7 @@ from .continuation import Continuation
 from .visibility_check import VisibilityCheck
 
 FORMAT_VERSION: Final = 1
-"""Of checkpoint files and of the state directory as a whole."""
+"""The version of checkpoint files and of the state directory as a whole."""
 
 _KEY = b"sluice"
 _UNSIGNED = "unsigned" * 8
@@ -162,7 +162,7 @@ class Checkpoint:
 
     @property
     def identity(self) -> CheckpointIdentity:
-        """Of a checkpoint that is signed, or of the one that a base replaces."""
+        """The identity of a checkpoint that is signed, or of the one that a base replaces."""
         checksum = self.header.stands_for or self.header.checksum[:CHECKSUM_DIGITS]
         return CheckpointIdentity(self.ref, self.header.lineage, checksum)
 

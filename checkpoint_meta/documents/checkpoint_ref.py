@@ -82,4 +82,4 @@ def new_lineage() -> CheckpointIdentity:
 
 
 NO_IDENTITY = CheckpointIdentity(NO_CHECKPOINT, "", "")
-"""Of `NO_CHECKPOINT`: the beginning of every query, which names no state."""
+"""The identity of `NO_CHECKPOINT`: the beginning of every query, which names no state."""

@@ -19,7 +19,7 @@ from .checkpoint import newer_format
 
 KEY: Final = "checksum"
 DOCUMENT_VERSION: Final = 1
-"""Of every kind of document there is."""
+"""The version of every kind of document that is JSON."""
 
 DocumentT = TypeVar("DocumentT", bound=BaseModel)
 

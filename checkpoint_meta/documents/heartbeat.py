@@ -36,7 +36,7 @@ class Process(TypedDict):
     """What a claim says of the process that makes it."""
 
     location: str
-    """Of the state directory, as that process has it."""
+    """The state directory, as that process names it."""
 
     host: str
     pid: int

@@ -63,7 +63,7 @@ class FileName:
     ref: CheckpointRef
     reader: int
     token: str
-    """Of one attempt: attempt numbers repeat."""
+    """Names one attempt, since attempt numbers repeat."""
 
     number: int = 0
     suffix: str = SUFFIX
@@ -77,7 +77,7 @@ class FileName:
 
     @classmethod
     def parse(cls, path: str) -> FileName | None:
-        """Of a path or URL; None if no reader of this package has named it."""
+        """What the name in a path or URL says; None if no reader of this package has named it."""
         found = _NAME.match(path.rsplit("/", 1)[-1])
         if found is None:
             return None

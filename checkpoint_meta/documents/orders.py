@@ -39,7 +39,7 @@ class Order(BaseModel):
 
     format: Literal[1] = ORDER_FORMAT
     number: int = Field(default=0, ge=0)
-    """Its place among the orders of this directory, from 1; 0 before it is published."""
+    """The place among the orders of this directory, from 1; 0 before it is published."""
 
     action: Action
     """requeue and rewind: the splits become pending. forget: they are pending no longer. waive:

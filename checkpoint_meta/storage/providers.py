@@ -42,7 +42,7 @@ class ClientConfig:
         }
     )
     profile: str = ""
-    """Of the shared configuration files, for S3."""
+    """A profile of the shared configuration files, for S3."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Provider:
     """One kind of object store."""
 
     client: str
-    """Its class in `obstore.store`."""
+    """The class in `obstore.store`."""
 
     schemes: Mapping[str, str]
     """What URLs may begin with -> fsspec's name for that; Hadoop's names are among them."""
@@ -59,7 +59,7 @@ class Provider:
     """With what fsspec's file system writes its own paths, by which files are known."""
 
     extra: str
-    """Of this package: what installs the client."""
+    """The extra of this package that installs the client."""
 
     create: str
     """Why a create of an object that exists fails, so that state may be kept there."""

@@ -24,6 +24,10 @@ def options(**given: Unpack[OptionTypes]) -> dict[str, str]:
     Names may be written as in the reference (`maxFilesPerTrigger`) or as in Python
     (`max_files_per_trigger`). What only Spark or the path shows is checked when the query starts.
 
+        >>> options(fileFormat="csv", header=True, max_files_per_trigger=500)
+        {'fileFormat': 'csv', 'header': 'true', 'maxFilesPerTrigger': '500'}
+        >>> reader = spark.readStream.format("sluice").options(**options(fileFormat="text"))
+
     Raises:
         OptionError: lists every problem, as it would when the query starts.
     """

@@ -22,7 +22,7 @@ from .figures import Batch, Figures
 
 _SCRIPT: Final = re.compile(r"<script\b.*?</script>", re.DOTALL)
 _GAP: Final = 0.05
-"""Of the time that is drawn: a query that is idle for longer than that interrupts a line."""
+"""A part of the time that is drawn: a query that is idle for longer than that interrupts a line."""
 
 _LABEL: Final = 9
 """Characters of each label of a vertical axis, so that all plots begin at the same place."""

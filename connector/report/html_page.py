@@ -37,7 +37,7 @@ def write_report(state: StateStore, target: str | Path) -> Path:
 
 
 _MOST_ROWS: Final = 500
-"""Of one table; the view quarantine and `sluice status --json` have all."""
+"""Most rows of one table; the view quarantine and `sluice status --json` have all."""
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --faint: #5d6877;

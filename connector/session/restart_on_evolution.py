@@ -24,6 +24,18 @@ def run_with_evolution(
 ) -> StreamingQuery:
     """Run a query to its end, and start it again each time new columns have stopped it.
 
+    For queries whose schema evolves (`schemaEvolutionMode=addNewColumns`, the default without
+    `.schema(...)`): Spark can change the schema of a query only by a new start.
+
+        >>> def start():
+        ...     reader = spark.readStream.format("sluice").option("fileFormat", "json")
+        ...     events = reader.option("checkpointLocation", checkpoint).load(landing)
+        ...     writer = events.writeStream.option("checkpointLocation", checkpoint)
+        ...     return writer.format("parquet").trigger(availableNow=True).start(table)
+        >>> query = run_with_evolution(start)
+        >>> spark.read.parquet(table).columns
+        ['id', 'name']
+
     Args:
         start: loads the stream and starts the query; called again for each version of the schema,
             because a data frame keeps the schema that it was loaded with.

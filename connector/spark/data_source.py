@@ -25,13 +25,22 @@ _FIXED_SCHEMAS = {
 
 
 class SluiceDataSource(DataSource):
-    """Ingests ever-growing directories and buckets, each row exactly once."""
+    """Ingests files from growing directories and buckets, each row exactly once.
+
+    Spark registers it as `format("sluice")` and creates it; programs do not. With `readStream` it
+    is a streaming source, with `read` it reads all files at once, and with the option `view` it
+    reads the state of a query as a table:
+
+        >>> rows = spark.read.format("sluice").schema("id long, name string").load(landing)
+        >>> rows.count()
+        2
+    """
 
     _inferred = False
     """True if the schema did not come from `.schema(...)`."""
 
     _landed: StructType | None = None
-    """Of the rows that go into data files, where they do: the stream's schema is another one."""
+    """Schema of the rows that go into data files; the stream's own is another one."""
 
     @classmethod
     def name(cls) -> str:

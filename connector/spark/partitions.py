@@ -71,7 +71,7 @@ class SluicePartition(InputPartition):
         self.cut_places = dict(cut_places or {})
         """Where compressed files are entered, if there is no state that says it."""
         self.query_id = query_id
-        """Of the query whose checkpoint is at checkpointLocation; empty where it is not known."""
+        """Id of the query whose checkpoint is at checkpointLocation; empty if unknown."""
 
 
 def partitions_of(

@@ -32,9 +32,13 @@ _WRITTEN_BY_STREAMS = (
 def register(spark: Any) -> None:
     """Make `format("sluice")` known to a session that is already there.
 
-    Needed for what `import pyspark_sluice` came too late for, such as the session of a notebook,
-    where streams of one session start at the same time, and where the package is shipped with
-    `--py-files`; does no harm elsewhere.
+    Call it if the session existed before `import pyspark_sluice` (as in a notebook), if several
+    streams of the session start at the same time, or if the package is shipped with `--py-files`.
+    In other cases it changes nothing, and it may be called more than once.
+
+        >>> register(spark)
+        >>> spark.read.format("sluice").schema("id long, name string").load(landing).count()
+        2
 
     Args:
         spark: a session, classic or of Spark Connect. A Connect server needs the package as well.

@@ -64,7 +64,7 @@ STATES: Final = (
     "pending",
     "quarantined",
 )
-"""Of several ranges of one file the last in this order counts. `done`: handed to a reader by a
+"""Where ranges of one file differ, the last in this order counts. `done`: handed to a reader by a
 checkpoint that is not retained any more, or nothing was in it."""
 
 _KEY: Final = list(FILE_OF_SPLIT.names)

@@ -26,7 +26,7 @@ from .acknowledgements import CommitCounter
 
 
 class Adoption:
-    """Of one savepoint, under the lock of the new query's coordinator."""
+    """Takes over one savepoint, under the lock of the new query's coordinator."""
 
     def __init__(
         self,

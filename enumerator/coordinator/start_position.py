@@ -29,7 +29,7 @@ class StartPosition:
     """What a query goes on after."""
 
     newest: CheckpointRef
-    """Of this directory; `NO_CHECKPOINT` where the query has no state, or after a savepoint."""
+    """The newest one here; `NO_CHECKPOINT` without state, or after a savepoint."""
 
     savepoint: StartingState | None = None
     is_seed: bool = False

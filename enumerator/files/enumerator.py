@@ -102,7 +102,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._pass_new = 0
         self._is_paused = False
         self._delay = 0.0
-        """Of the portion that waits for the end of the pause."""
+        """Seconds before the next listing, once the pause ends."""
         self._is_baseline = state is None and not policy.include_existing
         self._failures = 0
         self._has_discovered = False

@@ -52,7 +52,7 @@ class OnMissingTime(Enum):
     """Stop the query with an error."""
 
     MTIME = "mtime"
-    """Its modification time serves; no other file is late because of it."""
+    """The modification time serves; no other file is late because of it."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class HybridState:
     """A JSON value: what the splits of all parts but the last have come to so far."""
 
     snapshots: Sequence[Any] = ()
-    """Of the part's own enumerator, oldest first; one, or the state it began with and one."""
+    """Snapshots of the part's enumerator, oldest first: one, or the state it began with and one."""
 
 
 _ROW = pa.schema(

@@ -30,7 +30,7 @@ from .bootstrap_checkpoint import offline_state
 
 
 class Compaction:
-    """Of one directory, under an epoch that was claimed for it.
+    """Makes one state directory small, under an epoch that was claimed for it.
 
     Fenced like a query: one that begins meanwhile stops it before its next step.
     """

@@ -186,7 +186,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _DIGITS = 38
-"""Of Spark's decimals; so many before and after the point fit into the 76 of Arrow's."""
+"""Digits of Spark's decimals; so many before and after the point fit into the 76 of Arrow's."""
 
 _SAME = {"==": "=", "<>": "!="}
 _REMEDY = (

@@ -26,7 +26,7 @@ SCHEMA: Final = pa.schema(
     ]
 )
 SCHEMA_IN_PLACE: Final = SCHEMA.append(pa.field("lineage", pa.string()))
-"""Of files that a reader has not written: their names do not say whose they are."""
+"""Columns of files that a reader has not written: their names do not say whose they are."""
 
 
 def rows_schema(options: LandingOptions) -> pa.Schema:

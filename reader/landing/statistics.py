@@ -23,7 +23,7 @@ _MOST: Final = 32
 """Columns with statistics, the first ones, as in Delta (dataSkippingNumIndexedCols)."""
 
 _CHARACTERS: Final = 32
-"""Of strings, as in Delta."""
+"""Most characters of a string, as in Delta."""
 
 _LAST: Final = "\U0010ffff"
 _types = pa.types

@@ -23,10 +23,10 @@ class Swept:
     """What was found at a place, by path."""
 
     superseded: list[str] = field(default_factory=list)
-    """Of attempts that lost; deleted, if that was asked for."""
+    """Files of attempts that lost; deleted if that was asked for."""
 
     named: list[str] = field(default_factory=list)
-    """Of attempts that count."""
+    """Files of attempts that count."""
 
     undecided: list[str] = field(default_factory=list)
     """Their reader has no commit: it is at work, or its checkpoint is gone. Never deleted."""

@@ -43,7 +43,7 @@ class ContinuedQuery:
     """What the source had read by then, in the old source's words."""
 
     objects: Sequence[tuple[str, bytes]]
-    """Of the new checkpoint, in the order of writing."""
+    """Names and bytes of the new checkpoint's objects, in the order of writing."""
 
     @property
     def report(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Fork:
     view: StateView
     ref: CheckpointRef
     is_complete: bool
-    """Its readers have finished: Spark went on, or all of them have acknowledged it."""
+    """True once all readers have finished: Spark went on, or all of them have acknowledged it."""
 
     matching: str
 
@@ -220,7 +220,7 @@ class StartingPoint:
     view: StateView
     ref: CheckpointRef
     is_complete: bool
-    """Its readers have finished: Spark went on, or all of them have acknowledged it."""
+    """True once all readers have finished: Spark went on, or all of them have acknowledged it."""
 
 
 def starting_point(store: StateStore, at: str, at_time: str) -> StartingPoint:

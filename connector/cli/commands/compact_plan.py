@@ -134,7 +134,7 @@ def sizes(store: StateStore) -> dict[str, int]:
 
 
 def _known_sizes(store: StateStore) -> dict[str, int]:
-    """Of the objects of the index, which may be large: as bases have them."""
+    """Sizes of the objects of the index, which may be large, as bases give them."""
     history, known = CheckpointHistory(store), dict[str, int]()
     for ref in history.bases():
         with suppress(StateError):

@@ -84,7 +84,7 @@ def _commit_report(commit: ReaderCommit) -> dict[str, Any]:
 
 
 def inspected_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Its header in readable form; the splits follow."""
+    """The header in readable form; the splits follow."""
     header = found["header"]
     lines = [
         ("checkpoint", f"{header['checkpoint']} of epoch {header['epoch']}: {found['state']}"),

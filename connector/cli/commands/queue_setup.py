@@ -153,7 +153,7 @@ def _quoted(document: dict[str, Any]) -> str:
 
 
 VERSION: Final = "2012-10-17"
-"""Of the language of policies."""
+"""The version of the policy language that AWS expects in each policy."""
 
 
 class Place(NamedTuple):
@@ -196,7 +196,7 @@ def query_policy(
     cleans: bool = False,
     archive: Place | None = None,
 ) -> dict[str, Any]:
-    """For the role of the driver and the executors of one query.
+    """The policy for the role of the driver and the executors of one query.
 
     Args:
         data: what the query loads.

@@ -46,7 +46,7 @@ class Patient:
     storage_options: str = "{}"
     options: Mapping[str, str] = field(default_factory=dict)
     master: str = ""
-    """Of the session to start; empty: none."""
+    """The master of the session to start; empty for no session."""
 
     def place(self) -> str:
         """Where the state of the query is, or will be.

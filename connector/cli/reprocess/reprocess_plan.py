@@ -46,7 +46,7 @@ class Chosen:
     """Or the checkpoint whose splits are given up."""
 
     rows: int = 0
-    """Of these splits, where they are given up: those that readers had acknowledged."""
+    """Rows of these splits that readers had acknowledged, where the splits are given up."""
 
     def __bool__(self) -> bool:
         return bool(self.splits or self.released)

@@ -41,7 +41,7 @@ class SourceSuite(ABC):
     """
 
     limits: ClassVar[BatchLimits] = BatchLimits(files=2)
-    """Of each batch. Small, so that a few rows take several batches."""
+    """Limits of each batch; small, so that a few rows take several batches."""
 
     planted_bugs: ClassVar[Sequence[type[PlantedBug]]] = PLANTED_BUGS
     """Bugs that the suite has to notice where the source comes to them at all."""

@@ -80,7 +80,7 @@ class Discovery(Protocol):
 
     @property
     def skipped(self) -> Skipped:
-        """Of the last pass that ended."""
+        """Files that the last complete pass skipped, by reason."""
 
     def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
         """One pass: the files that are not known; lazily, so that who takes them may pause.

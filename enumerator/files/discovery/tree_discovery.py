@@ -167,7 +167,7 @@ class TreeDiscovery(Discovery):
             self.full_listing = float(position["fullListing"])
 
     def identity(self) -> str:
-        """Of the paths and the selection: with others more than what is new has to be found."""
+        """Names paths and selection: with others more than what is new has to be found."""
         return hashlib.sha256(repr((self._paths, self._selection)).encode()).hexdigest()[:16]
 
 

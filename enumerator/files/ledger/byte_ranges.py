@@ -13,7 +13,7 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 ByteRange: TypeAlias = tuple[int, int]
 
 ByteRanges: TypeAlias = Mapping[FileVersion, Sequence[ByteRange]]
-"""Of each file, in order, none of them empty, none touching the next."""
+"""For each file its ranges in order, none of them empty, none touching the next."""
 
 
 def byte_ranges_of(splits: Iterable[FileSplit]) -> dict[FileVersion, list[ByteRange]]:

@@ -42,7 +42,7 @@ class FileState:
     runs: tuple[Run, ...] = ()
     tails: tuple[Tail, ...] = ()
     times: Sequence[pa.RecordBatch] = ()
-    """Of a state that was restored: rows of `TIMED_CHANGES` that say what was remembered."""
+    """In a state that was restored: rows of `TIMED_CHANGES` that say what was remembered."""
 
     @staticmethod
     def of(splits: Iterable[FileSplit]) -> FileState:

@@ -56,7 +56,7 @@ WholeRecords: TypeAlias = Callable[[str, int, int, np.uint64], GrowingMark]
 _EMPTY = np.zeros(0, np.int64)
 
 _SECOND = 1_000_000
-"""Of an object some requests tell the time in microseconds, others in seconds."""
+"""In microseconds: some requests give an object's time in these, others in seconds."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Sifted:
     """False where they are not to be read."""
 
     replaced: Sequence[FileVersion] = ()
-    """Of the new ones, those that are instead of another version, to be read whole."""
+    """Those of the new ones that replace another version, to be read whole."""
 
 
 class Ledger:
@@ -251,7 +251,7 @@ class Ledger:
         self.pending.add(ranges_of(splits), returned=True)
 
     def _learn_times(self, splits: Sequence[FileSplit]) -> None:
-        """Of some that nobody sifted, at once; under the lock, but they are few."""
+        """Learn those of files that nobody sifted, at once; under the lock, but they are few."""
         if self._policy.times is not None:
             self._policy.times.learn([s for s in splits if not self._policy.times.knows(s.file)])
 

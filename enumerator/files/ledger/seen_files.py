@@ -78,7 +78,7 @@ class SeenFiles(KnownFiles):
         self._count = sum(len(run.keys) for run in self._runs) + sum(map(len, self._tails))
         self._unstamped: list[Piece] = []
         self._stamped: deque[tuple[int, list[Piece]]] = deque(maxlen=_MOST_AHEAD)
-        """Of the newest checkpoints, which may be taken back."""
+        """Changes of the newest checkpoints, which may be taken back."""
 
     @property
     def details(self) -> bool:

@@ -29,10 +29,10 @@ class Splittability(Enum):
     """Nowhere: multi-line records, single-document formats, codecs that cannot be entered."""
 
     RECORDS = "records"
-    """At any byte: a record belongs to the split in which its first byte lies."""
+    """May be cut at any byte: a record belongs to the split in which its first byte is."""
 
     BLOCKS = "blocks"
-    """At the boundaries of `FileFormat.blocks` only."""
+    """May be cut at the boundaries of `FileFormat.blocks` only."""
 
     LIMITS = "limits"
     """At the same boundaries, but only where a limit asks for it: what comes before a split has to
@@ -81,7 +81,7 @@ class BadRecord:
 
     path: str
     position: str
-    """Where it begins, as errors say it: byte 17."""
+    """Where the record begins, as errors say it: byte 17."""
 
     record: str
     """Text of the record."""

@@ -127,7 +127,7 @@ class RecordFormat(FileFormat):
 
     @override
     def blocks(self, file: FileVersion) -> Sequence[Block]:
-        """Of compressed text what can be entered by itself; see `FileFormat.blocks`."""
+        """What of compressed text can be entered by itself; see `FileFormat.blocks`."""
         found = starts(
             file,
             codec_of(file.path, self.options.compression),

@@ -39,7 +39,7 @@ class TimeColumn:
     file: FileVersion
     name: str
     unit: str
-    """Of integers; empty if they are no times."""
+    """What integers count; empty if they are no times."""
 
     def index_in(self, names: Sequence[str]) -> int:
         """The column among the names of a file: this name, or else the only one in another case.

@@ -39,10 +39,10 @@ class Calendar:
     path: str
 
     dates: HybridCalendar | None
-    """Of dates and timestamps; None for the proleptic Gregorian calendar, which is Spark's."""
+    """The calendar of dates and timestamps; None for Spark's, the proleptic Gregorian one."""
 
     int96: HybridCalendar | None
-    """Of timestamps that Parquet keeps in INT96."""
+    """The calendar of timestamps that Parquet keeps in INT96."""
 
     refuses: bool = False
     """Whether values that differ between the calendars are an error instead."""
@@ -155,7 +155,7 @@ class _ZoneRules:
     """What Java's older zone rules did differently; everything in seconds."""
 
     offset: int
-    """Of local time from UTC before 1900, as the older rules have it."""
+    """How far local time is from UTC before 1900, as the older rules have it."""
 
     amount: int
     """What is added to instants, in addition to the days of the calendar."""

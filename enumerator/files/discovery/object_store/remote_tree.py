@@ -43,7 +43,7 @@ class _NameRange(NamedTuple):
 
     prefix: str
     level: int
-    """Of the names right below it, where the listing is not flat or a wildcard's."""
+    """The names right below it, where the listing is not flat or a wildcard's."""
 
     after: str = ""
     until: str = ""

@@ -49,7 +49,7 @@ class _Health:
 
 
 class MessageReceiver:
-    """Of one queue. A message is handed out once, however often it is delivered."""
+    """Receives from one queue and hands out each message once, however often it is delivered."""
 
     def __init__(self, queue: Queue, dead_letters: Queue | None) -> None:
         self.url = queue.url

@@ -68,7 +68,7 @@ def without_escapes(data: bytes) -> bytes:
 
 
 def nesting(raw: np.ndarray, *, in_string: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Of each byte of text without escapes, whether it is in a string, and how deep."""
+    """For each byte of text without escapes, whether it is in a string, and how deep."""
     inside = np.logical_xor.accumulate(raw == ord('"')) ^ in_string
     steps = _STEPS[raw]
     steps[inside] = 0

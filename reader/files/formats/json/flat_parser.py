@@ -141,7 +141,7 @@ def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
 
 
 def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[msgspec.Struct]:
-    """Of objects with these fields, a name and a type each, of which any may be missing."""
+    """The type of objects with these fields, a name and a type each; any may be missing."""
     own = [f"field_{number}" for number in range(len(asked))]
     return msgspec.defstruct(
         "Record",
