@@ -185,7 +185,7 @@ def _number(batch: LandedBatch) -> int:
 
 
 _INTEGERS: Final = ("byte", "short", "integer")
-"""Types that Parquet stores alike, narrowest first, so that files of one can be read as a wider one."""
+"""Types that Parquet stores alike: files of one can be read as a wider one."""
 
 
 def _both(one: Any, other: Any, where: str) -> Any:

@@ -121,6 +121,22 @@ def test_a_default_with_a_unit_is_what_the_option_takes_as_its_default():
             assert parse[str(extra["unit"])](default) == field.default, name
 
 
+def test_the_tables_of_the_landing_page_and_its_navigation_list_the_same_pages():
+    text = (ROOT / "docs/index.md").read_text()
+    sections = re.findall(r"(?ms)^## (.+?)\n(.*?)(?=^## |^```)", text)
+    row = r"^\| \[(.+)\]\((.+)\.md\)"
+    shown = {title: re.findall(row, section, re.MULTILINE) for title, section in sections}
+    navigated = {
+        title: re.findall(r"^(.+) <(.+)>$", entries, re.MULTILINE)
+        for title, entries in re.findall(r":caption: (.+?)\n(.*?)```", text, re.DOTALL)
+    }
+    assert shown == navigated
+    listed = [page for entries in navigated.values() for _, page in entries]
+    assert len(set(listed)) == len(listed)
+    pages_of_docs = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert pages_of_docs <= set(listed)
+
+
 def test_every_document_that_the_readme_links_to_is_there():
     links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []

@@ -30,7 +30,11 @@ def names(spark, tmp_path):
     landing, checkpoint = tmp_path / "landing", str(tmp_path / "checkpoint")
     landing.mkdir()
     (landing / "a.json").write_text('{"id": 1, "name": "a"}\n{"id": 2, "name": "b"}\n')
-    lake = {"type": "sql", "uri": "sqlite://", "warehouse": (tmp_path / "lake").as_uri()}
+    lake = {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": (tmp_path / "lake").as_uri(),
+    }
     catalog = load_catalog("lake", **lake)
     catalog.create_namespace("lake")
     import pyarrow as pa

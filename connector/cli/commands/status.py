@@ -127,7 +127,7 @@ def _event_time(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
 
 
 def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
-    """The rate of the batches that have finished, from the cut of the first to the end of the last."""
+    """Rate of the finished batches, from the cut of the first to the end of the last."""
     read = [link for link in links if link.commits]
     if not read:
         return None
