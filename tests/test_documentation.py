@@ -56,7 +56,7 @@ def test_no_page_is_longer_than_a_reader_has_time():
         for page in (*pages(), *(ROOT / "checkpoint_meta").glob("*.md"))
         if page.name not in ("options.md", "CONTRIBUTING.md")
     }
-    assert {name: count for name, count in words.items() if count > 2_000} == {}
+    assert {name: count for name, count in words.items() if count > 1_500} == {}
 
 
 def test_the_differences_from_spark_are_counted():
@@ -74,6 +74,31 @@ def test_the_differences_from_spark_are_counted():
     total = f"The tables list {sum(counts)} differences"
     text, columnar, xml = counts
     assert re.search(rf"{total}: {text} of .*, {columnar} of .* and {xml} of \[XML\]", said)
+
+
+def test_no_line_of_prose_is_longer_than_120_columns():
+    long = [
+        f"{page.name}:{number}"
+        for page in (*pages(), *(ROOT / "checkpoint_meta").glob("*.md"), ROOT / "CHANGELOG.md")
+        for number, line in _prose(page.read_text(encoding="utf-8"))
+        if len(line) > 120 and " " in line.strip()
+    ]
+    assert long == []
+
+
+def _prose(text):
+    """The lines of a page that are neither code nor tables, pictures or comments."""
+    inside = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        begins = line.lstrip()
+        if inside:
+            inside = "" if inside in line else inside
+        elif begins.startswith("```"):
+            inside = "```"
+        elif begins.startswith("<!--"):
+            inside = "" if "-->" in line else "-->"
+        elif not begins.startswith(("|", "<", "![", "#")):
+            yield number, line
 
 
 def test_every_option_is_in_the_whole_table_once():
