@@ -24,10 +24,9 @@ from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit,
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ProtocolError, SluiceError
 from .api import LeftOut, ReaderContext, ReaderEvent, Report, SplitReader, SplitT
-from .landing.file_rows import SCHEMA, rows_about
 from .outcome import Outcome
 from .replay import Replay
-from .written_files import Landing, Recording
+from .written_files import SCHEMA, Landing, Recording, rows_about
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Where rows are landed, and bad records: the schema of what is read, what writes it in a task.
 
-Not here: writing (`reader/landing`), and what Spark sees of it (`reader/landing/file_rows.py`).
+Not here: writing (`reader/landing`), and what Spark sees of it (`reader/written_files.py`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from ...reader.files.formats.record_format import METADATA
 from ...reader.files.schemas.hints import parse_hints
 from ...reader.files.values.variant.shredded_variants import is_variant
 from ...reader.landing.bad_records import BadRecordsWriter
-from ...reader.landing.file_rows import rows_schema
 from ...reader.landing.file_writer import DataFileWriter, Transform
 from ...reader.landing.in_place import FilesInPlace
 from ...reader.landing.place import Place, place_of
 from ...reader.task import Assignment, Lander
-from ...reader.written_files import Landing, Recording
+from ...reader.written_files import Landing, Recording, rows_schema
 from ..options.model import SluiceOptions
 from .loading import attribute_of
 
@@ -81,7 +80,7 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
         if METADATA in schema.names:
             found = f"{METADATA} in the schema"
             raise OptionError("landCopy=never: files do not have such a column", "", found, "none")
-        return Lander(lambda _: FilesInPlace(), rows_schema(options))
+        return Lander(lambda _: FilesInPlace(), rows_schema(in_place=True))
     place = place_of(absolute(options.land_at), options.storage_options)
     transform = _transform(options.land_transform)
     if transform is not None:

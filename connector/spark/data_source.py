@@ -67,11 +67,11 @@ class SluiceDataSource(DataSource):
         if options.land_at:
             from pyspark.sql.pandas.types import from_arrow_schema
 
-            from ...reader.landing.file_rows import rows_schema
+            from ...reader.written_files import rows_schema
             from ..source.landing import landed_schema
 
             self._landed = landed_schema(options, partial(self._of_the_data, options))
-            return from_arrow_schema(rows_schema(options))
+            return from_arrow_schema(rows_schema(in_place=options.land_copy == "never"))
         return self._of_the_data(options)
 
     def _of_the_data(self, options: SluiceOptions) -> StructType | str:

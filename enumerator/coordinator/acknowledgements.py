@@ -68,6 +68,7 @@ class CommitCounter(Generic[SplitT]):
             self.enumerator.handle_reader_event(reader, event_type, value)
         reasons = {split.index: split.reason for split in commit.returned}
         read = (s.split_id for i, s in enumerate(part) if s is not None and i not in reasons)
+        # Every checkpoint lists the attempts, so a split that was read in the end leaves the list.
         if self._returned_splits.attempts:
             self._returned_splits.forget(read)
         again = []
@@ -87,6 +88,7 @@ class CommitCounter(Generic[SplitT]):
         left = commit.remainders(self.source.split_serializer)
         if self.enumerator.wants_figures and not commit.abandoned:
             self.enumerator.handle_figures(_figures(commit, part, {*reasons, *left}))
+        # A continuation resumes the others: the enumerator would assign them a second time.
         again += [split for index, split in left.items() if index not in continued]
         if again:
             self.enumerator.add_splits_back(again, reader)

@@ -147,6 +147,7 @@ class CheckpointRecord:
         for reader, events in later.items():
             kept = (e for e in events if not _resumes_from(e, aborted.ref))
             self.sent.setdefault(reader, []).extend(kept)
+        # The next cut holds what both were sent, so both count against its limits.
         aborted.budget.add(self.budget)
         self.budget = aborted.budget
 
@@ -238,6 +239,7 @@ class CheckpointsInFlight:
         It is held under the newest earlier checkpoint in which the reader has a part that neither
         the reader has committed nor Spark has completed.
         """
+        # Derived at each question: a stored answer would have to follow every commit and abort.
         before = self._records[: self._records.index(record)]
         for earlier in reversed(before):
             waits = earlier.stage < Stage.COMPLETE and reader not in earlier.committed

@@ -12,6 +12,7 @@ from typing import Any
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
+from ...checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from ...checkpoint_meta.documents.file_split import (
     FILE_EVENTS,
     REPLACED,
@@ -19,7 +20,7 @@ from ...checkpoint_meta.documents.file_split import (
     FileVersion,
     versions_of_event,
 )
-from ...checkpoint_meta.documents.serializer import FileSplitSerializer, VersionedSerializer
+from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ..api import SplitEnumerator, SplitFigures
 from ..large_state import FrozenState
 from ..source_api import EnumeratorSource

@@ -108,12 +108,14 @@ class DataFileWriter:
             self._buffered += rows.nbytes
             if partition.size >= self._group_bytes:
                 self._flush(partition)
+        # The largest first: that frees most memory for one part of a file.
         while self._buffered >= _BUFFERED:
             self._flush(max(self._partitions.values(), key=lambda p: p.size))
 
     def finish(self) -> Sequence[LandedFile]:
         """Everything is written and durable; the files in the order in which they were begun."""
         for partition in self._partitions.values():
+            # What was spilled came before what is still in memory, and rows keep their order.
             for table in self._spill.tables(partition.spilled):
                 self._append(partition, table)
             if partition.batches:

@@ -17,10 +17,10 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import (
     purpose_of,
 )
 from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
+from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
-from pyspark_sluice.checkpoint_meta.documents.serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.enumerator import CoordinatorSettings
 from pyspark_sluice.enumerator.coordinator.start_position import start_position

@@ -20,11 +20,9 @@ import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.file_columns import CHANGES
+from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.documents.serializer import (
-    FileSplitSerializer,
-    VersionedSerializer,
-)
+from pyspark_sluice.checkpoint_meta.documents.serializer import VersionedSerializer
 from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.enumerator.batch_budget import BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter

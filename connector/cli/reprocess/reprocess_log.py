@@ -15,8 +15,8 @@ import pyarrow as pa
 import typer
 
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from ....checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
-from ....checkpoint_meta.documents.serializer import FileSplitSerializer
 from ....checkpoint_meta.stores.contract import StateStore
 from ...views.amounts import format_bytes
 from ...views.owner import owner_of

@@ -151,8 +151,11 @@ def _steps(document: StateDocument) -> Iterator[tuple[int, pa.RecordBatch]]:
 def _pending(rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
     if not rows:
         return []
+    # In columns and by one sort, for a chain may hold ranges of millions of files. Only files with
+    # several ranges are looked at one by one.
     names = Names.join([part.names for part in rows])
     versions = np.concatenate([part.versions for part in rows])
+    # Two versions of a file are two files here: a range of one says nothing about the other.
     low = names.low ^ versions
     sizes = [part.batch.num_rows for part in rows]
     part_of = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)

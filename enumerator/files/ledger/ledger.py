@@ -239,12 +239,14 @@ class Ledger:
         """A reader met `new` where it was to read `old`: pending, unless a listing was faster."""
         if self.wants_versions:
             version = versions_in(pa.record_batch(file_columns([old]), schema=FILES))
+            # A listing was faster: the version that it has entered is pending already.
             if self.seen.details_of(names_of([old.path]))[1] != version:
                 return
         self.requeue([FileSplit(new, 0, new.size)], now)
 
     def put_back(self, splits: Sequence[FileSplit]) -> None:
         """Readers sent these back: pending again, to be assigned as they are."""
+        # An order may have made the same bytes pending while a reader had them.
         if not self._ordered.isdisjoint(split.file for split in splits):
             splits = self._not_pending(splits)
         self._learn_times(splits)

@@ -106,6 +106,7 @@ class _Held:
         if at >= 0 and self._begun:
             self._ends(start + at)
         self._keep(window, start)
+        # Without a separator in its own content a split has no record, so what follows is not read.
         is_over = at >= 0 or not (self._begun or self.end - len(self._tail) < boundary)
         if is_over and self._begun:
             self._cut(self._open)

@@ -70,6 +70,7 @@ class Marks:
         """
         if not self.has_quotes:
             return True
+        # Still within quotes at the end: there is an odd number of them.
         if int(self.within[-1]) >> (_WORD - 1):
             return False
         opened, closed = self._after_edge, self._before_edge
@@ -133,6 +134,7 @@ def _previous(bits: np.ndarray) -> np.ndarray:
 
 def _parity(bits: np.ndarray) -> np.ndarray:
     """The places at or before which an odd number of `bits` is set."""
+    # Six doublings give each bit of a word the parity of all bits up to it.
     odd = bits.copy()
     for distance in (1, 2, 4, 8, 16, 32):
         odd ^= odd << distance

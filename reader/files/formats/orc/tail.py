@@ -172,6 +172,7 @@ def with_rewritten_footer(
     for field, value in tail.footer:
         if field == _TYPES and isinstance(value, bytes):
             pairs = list(fields(value))
+            # The first type is the row itself, so its fields are the columns.
             if root and numbered:
                 count = sum(number == _NAMES for number, _ in pairs)
                 pairs = [pair for pair in pairs if pair[0] != _NAMES]
