@@ -59,7 +59,7 @@ class FileBlock(Protocol):
 
     @property
     def rows(self) -> int:
-        """Rows in the block, -1 where they are not known."""
+        """Rows in the block; -1 in formats that do not count them, which get no limit on rows."""
 
 
 class RecordBoundaries(Protocol):
@@ -157,7 +157,7 @@ def _whole_blocks(
         if block.start >= pending.end:
             break
         bytes_fit = block.end - pending.start <= target
-        block_rows = _rows_of(block, budget)
+        block_rows = max(0, block.rows)
         rows_fit = budget.rows_left is None or rows + block_rows <= budget.rows_left
         if not (bytes_fit and rows_fit):
             if end > pending.start:
@@ -169,11 +169,6 @@ def _whole_blocks(
                 return None
         end, rows = min(block.end, pending.end), rows + block_rows
     return _slice(pending, end if end > pending.start else pending.end, rows)
-
-
-def _rows_of(block: FileBlock, budget: BatchBudget) -> int:
-    # Nothing else may be next to rows that nobody has counted.
-    return block.rows if block.rows >= 0 else budget.limits.rows or 0
 
 
 def _slice(pending: FileSplit, end: int, rows: int) -> Slice:

@@ -50,7 +50,7 @@ class Block:
     start: int
     end: int
     rows: int
-    """Rows in this block, -1 where the metadata does not say."""
+    """Rows in this block; -1 in formats whose metadata does not say: see `counts_rows`."""
 
 
 def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
@@ -148,7 +148,7 @@ class FileFormat(ABC):
     """Names of options of its own; their texts are in `ReaderOptions.format_options`."""
 
     counts_rows: ClassVar[bool] = False
-    """True if metadata says how many rows each block has, so that batches can be cut by rows."""
+    """True if every block says how many rows it has, so that batches can be limited in rows."""
 
     says_columns: ClassVar[bool] = False
     """True if metadata says what columns a file has, so that it is known before it is read."""

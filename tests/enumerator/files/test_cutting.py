@@ -185,9 +185,8 @@ def test_a_room_can_take_over_what_another_has_taken():
     assert (one.bytes, one.rows, one.is_full) == (6, 6, True)
 
 
-@pytest.mark.parametrize("blocks", [None, [Block(0, 50, -1)]])
-def test_rows_that_nobody_has_counted_make_a_batch_of_their_own(blocks):
-    cutter = SplitCutter(Blocks(blocks), 1000)
+def test_a_file_whose_metadata_cannot_be_read_makes_a_batch_of_its_own_under_a_limit_on_rows():
+    cutter = SplitCutter(Blocks(None), 1000)
     pending = FileSplit(FileVersion("f", 50, 0), 0, 50)
     budget = BatchBudget(BatchLimits(rows=30))
     budget.take("other", 1, 5)

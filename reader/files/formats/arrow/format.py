@@ -1,4 +1,4 @@
-"""Arrow IPC and Feather: files are cut at record batches, streams are read whole.
+"""Arrow IPC and Feather: files are cut at record batches, a stream is one block.
 
 Where the batches lie is in the part of the footer that Arrow keeps to itself: `File.fbs` and
 `Message.fbs` of its format say how. Only offsets and row counts are read there; data is decoded by
@@ -40,7 +40,7 @@ class ArrowFormat(BlockFormat):
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         if not self._is_file(file, source):
-            return [Block(0, file.size, -1)]
+            return [Block(0, file.size, stream_rows(source))]
         return _layout(source, file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
@@ -181,7 +181,27 @@ def messages(source: pa.NativeFile) -> list[int]:
     return sorted(start for found in lists for start, _, _ in found)
 
 
-def _message(source: pa.NativeFile, start: int) -> Message | None:
+def stream_rows(source: pa.NativeFile) -> int:
+    """Rows of all record batches of a stream, as far as it goes; reads no data.
+
+    Raises:
+        ValueError: a message does not parse.
+    """
+    rows = at = 0
+    try:
+        while (found := _metadata(source, at)) is not None:
+            data, begin, body = found
+            if _kind(data) == _RECORD_BATCHES:
+                rows += _batch_rows(data)
+            at = begin + body
+    except (struct.error, IndexError) as err:
+        reason = f"a message of the Arrow stream does not parse ({err})"
+        raise ValueError(reason) from err
+    return rows
+
+
+def _metadata(source: pa.NativeFile, start: int) -> tuple[bytes, int, int] | None:
+    """A message without its body, where that begins, and how long it is; None at the end."""
     source.seek(start)
     head = source.read(8)
     marked = head[:4] == b"\xff\xff\xff\xff"
@@ -189,23 +209,37 @@ def _message(source: pa.NativeFile, start: int) -> Message | None:
         return None
     at = start + (8 if marked else 4)
     data = _read(source, at, length)
-    table = _u32(data, 0)
-    kind, field = _field(data, table, _KIND), _field(data, table, _BODY)
+    field = _field(data, _u32(data, 0), _BODY)
     body = int(struct.unpack_from("<q", data, field)[0]) if field else 0
-    batch = _pointed(data, _field(data, table, _HEADER))
-    if kind and data[kind] == _DICTIONARY:
+    if body < 0:
+        reason = f"a message with a body of {body} bytes"
+        raise ValueError(reason)
+    return data, at + length, body
+
+
+def _kind(data: bytes) -> int:
+    field = _field(data, _u32(data, 0), _KIND)
+    return data[field] if field else 0
+
+
+def _message(source: pa.NativeFile, start: int) -> Message | None:
+    found = _metadata(source, start)
+    if found is None:
+        return None
+    data, begin, body = found
+    kind = _kind(data)
+    batch = _pointed(data, _field(data, _u32(data, 0), _HEADER))
+    if kind == _DICTIONARY:
         batch = _pointed(data, _field(data, batch, 1))
-    is_batch = bool(kind) and data[kind] == _RECORD_BATCHES
-    begin = at + length
     held = body
-    if kind and data[kind] in (_DICTIONARY, _RECORD_BATCHES) and _field(data, batch, _COMPRESSION):
+    if kind in (_DICTIONARY, _RECORD_BATCHES) and _field(data, batch, _COMPRESSION):
         vector = _pointed(data, _field(data, batch, _BUFFERS))
         for i in range(_u32(data, vector)):
             offset, stored = _BUFFER.unpack_from(data, vector + 4 + 16 * i)
             if stored:
                 claim = struct.unpack("<q", _read(source, begin + offset, 8))[0]
                 held += max(0, claim)
-    return Message(is_batch, begin + body, held)
+    return Message(kind == _RECORD_BATCHES, begin + body, held)
 
 
 def _pointed(data: bytes, at: int) -> int:
@@ -256,14 +290,13 @@ def _rows(source: pa.NativeFile, start: int, length: int) -> int:
     message = _read(source, start, length)
     # Since 0.15 a message begins with a continuation mark before its length.
     body = message[8:] if message[:4] == b"\xff\xff\xff\xff" else message[4:]
-    table = _u32(body, 0)
-    header = _field(body, table, _HEADER)
-    if not header:
-        reason = "a message without a header"
-        raise ValueError(reason)
-    batch = header + _u32(body, header)
-    at = _field(body, batch, _LENGTH)
-    return int(struct.unpack_from("<q", body, at)[0]) if at else 0
+    return _batch_rows(body)
+
+
+def _batch_rows(data: bytes) -> int:
+    batch = _pointed(data, _field(data, _u32(data, 0), _HEADER))
+    at = _field(data, batch, _LENGTH)
+    return int(struct.unpack_from("<q", data, at)[0]) if at else 0
 
 
 def _read(source: pa.NativeFile, start: int, length: int) -> bytes:

@@ -210,7 +210,7 @@ def _read(reader: orc.ORCFile, stripe: int, columns: list[str], path: str) -> pa
 
 def _layout(tail: Tail | None, size: int) -> list[Block]:
     if tail is None:
-        return [Block(0, size, -1)]
+        return [Block(0, size, 0)]  # It is refused when it is read: see `_stripes`.
     return contiguous([s.offset for s in tail.stripes], [s.rows for s in tail.stripes], size)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import ipc
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.reader.files.formats.api import Splittability
+
+from .conftest import version
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +52,29 @@ def test_a_file_of_many_blocks_is_really_cut(kind: str, files: Any, fmt: Any) ->
     reader = fmt(kind)
     assert reader.splittability(files[kind]) in (Splittability.BLOCKS, Splittability.RECORDS)
     assert len(reader.blocks(files[kind])) >= COUNT // 60
+
+
+def test_every_block_says_how_many_rows_it_has(kind: str, files: Any, fmt: Any) -> None:
+    assert fmt(kind).counts_rows
+    blocks = fmt(kind).blocks(files[kind])
+    assert min(block.rows for block in blocks) > 0
+    assert sum(block.rows for block in blocks) == COUNT
+
+
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+def test_rows_of_a_stream_are_counted_with_dictionaries_between_them(
+    tmp_path: Path, fmt: Any, codec: str | None
+) -> None:
+    path = tmp_path / "a.arrows"
+    words = [pa.array([f"{i}{n}" for n in range(i + 1)]).dictionary_encode() for i in range(5)]
+    batches = [pa.record_batch([each], ["word"]) for each in words]
+    options = ipc.IpcWriteOptions(compression=codec, emit_dictionary_deltas=False)
+    with ipc.new_stream(path, batches[0].schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    file = version(path)
+    (block,) = fmt("arrow", batches[0].schema).blocks(file)
+    assert (block.start, block.end, block.rows) == (0, file.size, 15)
 
 
 def test_a_reader_goes_from_file_to_file_of_other_schemas(kind: str, write: Any, fmt: Any) -> None:
