@@ -2,8 +2,8 @@
 
 Think of a message broker. A directory holds partitions, files `<name>.log` that only ever grow by
 whole lines. Every partition is one split that never ends: a reader takes at most `slice` lines of
-it in a batch and reports where it stopped; the remainder stays with the same reader. New
-partitions are found while the query runs.
+it in a batch, and no more bytes than the batch had room for, and reports where it stopped; the
+remainder stays with the same reader. New partitions are found while the query runs.
 
     spark.readStream.format("sluice").option("source", "log_source:LogSource")
         .option("sourceOptions", '{"slice": 1000}').option("checkpointLocation", ck)
@@ -44,6 +44,9 @@ class LogSplit:
     stop: int | None = None
     """Byte offset before which this run ends; None for a stream."""
 
+    most: int | None = None
+    """At most so many bytes now; None without `maxBytesPerTrigger`."""
+
     @property
     def split_id(self) -> str:
         """A partition at a position."""
@@ -62,7 +65,7 @@ class PartitionState:
     """Id of the split as a reader has it; empty while no reader does."""
 
     granted: int = 0
-    """Length of the partition when it was last assigned or continued."""
+    """Up to where batches have had room for it."""
 
 
 LogState = tuple[int, Mapping[str, PartitionState]]
@@ -118,14 +121,18 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
             end, start = self._ends.get(name, 0), known.granted if known.reading else known.position
             if start >= end or budget.is_full:
                 continue
-            split = LogSplit(name, known.position, end if self._context.bounded else None)
+            stop = end if self._context.bounded else None
+            # Without a limit a reader may take what has come since, too.
+            size = end - start if budget.bytes_left is None else min(budget.bytes_left, end - start)
+            most = None if budget.bytes_left is None else size
+            split = LogSplit(name, known.position, stop, most)
             reading = known.reading or split.split_id
             if not known.reading:
                 self._context.assign_splits({known.owner: [split]})
-            elif not self._context.continue_split(known.owner, reading):
+            elif not self._context.continue_split(known.owner, reading, max_bytes=most):
                 continue
-            self._partitions[name] = replace(known, reading=reading, granted=end)
-            budget.take(name, end - start)
+            self._partitions[name] = replace(known, reading=reading, granted=start + size)
+            budget.take(name, size)
 
     def _give_owners(self) -> None:
         # With another parallelism than the state was written for, all are spread again.
@@ -162,30 +169,42 @@ class LogEnumerator(SplitEnumerator[LogSplit, LogState]):
 
 
 class LogReader(SplitReader[LogSplit]):
-    """Reads at most `slice_lines` lines of each partition."""
+    """Reads at most `slice_lines` lines of each partition, and what the batch had room for."""
 
     def __init__(
-        self, directory: str, slice_lines: int, schema: pa.Schema, context: ReaderContext
+        self,
+        directory: str,
+        slice_lines: int,
+        limit: int | None,
+        schema: pa.Schema,
+        context: ReaderContext,
     ) -> None:
+        """`limit` is that of the batch: a line that is longer comes alone."""
         self._directory = directory
         self._slice_lines = slice_lines
+        self._limit = limit
         self._schema = schema
         self._until = context.until
+        self._continued = context.continued
 
     @override
     def read(self, splits: Sequence[LogSplit]) -> Iterator[pa.RecordBatch | Report]:
         for split in splits:
             # An earlier attempt that was acknowledged has decided where this slice ends.
             agreed = self._until.get(split.split_id)
-            stop = agreed.position if agreed else split.stop
-            positions, lines, end = self._slice(split, stop, bounded=agreed is None)
+            positions, lines, end = self._slice(self._bounds_of(split), bounded=agreed is None)
             names = [split.partition] * len(lines)
             yield pa.record_batch([names, positions, lines], schema=self._schema)
-            yield SplitUnfinished(split.split_id, len(lines), replace(split, position=end))
+            left = replace(split, position=end, most=None)
+            yield SplitUnfinished(split.split_id, len(lines), left)
 
-    def _slice(
-        self, split: LogSplit, stop: int | None, *, bounded: bool
-    ) -> tuple[list[int], list[str], int]:
+    def _bounds_of(self, split: LogSplit) -> LogSplit:
+        agreed, continued = self._until.get(split.split_id), self._continued.get(split.split_id)
+        if agreed is not None:
+            return replace(split, stop=agreed.position, most=None)
+        return split if continued is None else replace(split, most=continued.bytes)
+
+    def _slice(self, split: LogSplit, *, bounded: bool) -> tuple[list[int], list[str], int]:
         positions: list[int] = []
         lines: list[str] = []
         position = split.position
@@ -194,7 +213,11 @@ class LogReader(SplitReader[LogSplit]):
             while not (bounded and len(lines) == self._slice_lines):
                 line = file.readline()
                 after = position + len(line)
-                if not line.endswith(b"\n") or (stop is not None and after > stop):
+                if not line.endswith(b"\n") or (split.stop is not None and after > split.stop):
+                    break
+                is_first_of_all = not lines and split.most == self._limit
+                too_long = split.most is not None and after > split.position + split.most
+                if too_long and not is_first_of_all:
                     break
                 positions.append(position)
                 lines.append(line[:-1].decode())
@@ -220,7 +243,8 @@ class LogSource(Source[LogSplit, LogState]):
     @override
     def create_reader(self, context: ReaderContext) -> LogReader:
         slice_lines = int(self.options.source_options.get("slice", 1000))
-        return LogReader(self.options.path, slice_lines, self.schema, context)
+        limit = self.options.max_bytes_per_trigger
+        return LogReader(self.options.path, slice_lines, limit, self.schema, context)
 
     @override
     def is_unbounded(self, split: LogSplit) -> bool:
@@ -231,7 +255,7 @@ class LogSource(Source[LogSplit, LogState]):
     def split_serializer(self) -> VersionedSerializer[Sequence[LogSplit]]:
         return JsonSerializer(
             1,
-            lambda split: [split.partition, split.position, split.stop],
+            lambda split: [split.partition, split.position, split.stop, split.most],
             lambda _, value: LogSplit(*value),
         )
 
