@@ -423,6 +423,7 @@ IN_FLIGHT = (
     RecordsNotRotated,
     AbortOfTheLast,
     AbortForgotten,
+    CommitCountedTwice,
     CountedAfterTheCut,
     CountedBeforeTheCutAndAfter,
     RestoreForgetsWhatWasHeld,
@@ -431,12 +432,14 @@ IN_FLIGHT = (
 )
 """Caught by nothing but rows: see `RowsOnly`."""
 
+OF_CONTINUATIONS = (GatewayNeverCloses, RestoreForgetsWhatWasHeld, RemainderToBoth)
+"""They break what is done with continuations and nothing else, so a query over files is sound."""
+
 BROKEN = (
     BaseOfALaterState,
     DeletesWhatBasesReferTo,
     OffsetBeforePublish,
     CutOutsideTheLock,
-    CommitCountedTwice,
     CommitForgottenAtRestart,
     OrphanForParent,
     EventsWithoutTask,

@@ -413,3 +413,10 @@ class RowsOnly(Simulation):
 
     def _check_limits(self, plan: Plan) -> None:
         """Not looked at."""
+
+
+class FilesOnly(RowsOnly):
+    """The same for a query over files: no split is unbounded, so nothing is ever continued."""
+
+    def grow(self, lane: tuple[int, int], discover: bool) -> None:
+        """No lane is there to grow."""

@@ -7,8 +7,15 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from pyspark_sluice.errors import SluiceError
-from pyspark_sluice.tests.protocol.broken import BROKEN, IN_FLIGHT
-from pyspark_sluice.tests.protocol.simulation import RowsOnly, Simulation
+from pyspark_sluice.tests.protocol.broken import (
+    BROKEN,
+    IN_FLIGHT,
+    OF_CONTINUATIONS,
+    CountedBeforeTheCutAndAfter,
+)
+from pyspark_sluice.tests.protocol.query import LIMITS
+from pyspark_sluice.tests.protocol.simulation import FilesOnly, RowsOnly, Simulation
+from pyspark_sluice.tests.sweeps import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -28,14 +35,21 @@ def test_every_row_is_read_exactly_once_in_any_course_of_events():
     run_state_machine_as_test(Simulation, settings=examples)
 
 
-SOONER = {"AbortOfTheLast": 1}
-"""The seed with which the search finds a bug early that it finds late without one."""
+SOONER = {
+    RowsOnly: {"AbortOfTheLast": 1, "CommitCountedTwice": 3},
+    FilesOnly: {"AbortOfTheLast": 2, "CutTakesHeldEventsTwice": 3, "OpensTheNextOne": 3},
+}
+"""Seeds with which a search finds early, and by rows, what it finds late without one."""
+
+LATE = {"OpensTheNextOne", "CountedAfterTheCut", "OrphanGoesOn"}
+"""What takes a search over files long to find."""
 
 
 def _search(simulation, broken):
     planted = type("Planted", (simulation,), {"make_coordinator": broken})
-    if broken.__name__ in SOONER:
-        planted = seed(SOONER[broken.__name__])(planted)
+    chosen = SOONER.get(simulation, {}).get(broken.__name__)
+    if chosen is not None:
+        planted = seed(chosen)(planted)
     search = settings(
         max_examples=1000,
         stateful_step_count=25,
@@ -57,6 +71,36 @@ def test_a_planted_bug_is_caught(broken):
 def test_a_bug_of_what_is_in_flight_loses_or_doubles_rows(broken):
     with pytest.raises(AssertionError, match=r"lost|loses|doubled|more than once"):
         _search(RowsOnly, broken)
+
+
+_NOT_SEARCHED = (*OF_CONTINUATIONS, CountedBeforeTheCutAndAfter)
+SHOWN_BY_FILES = [broken for broken in IN_FLIGHT if broken not in _NOT_SEARCHED]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    sampled(SHOWN_BY_FILES, lambda broken: broken.__name__ not in LATE),
+    ids=lambda broken: broken.__name__,
+)
+def test_a_query_over_files_loses_or_doubles_rows_by_all_that_is_not_about_continuations(broken):
+    with pytest.raises(AssertionError, match=r"lost|loses|doubled|more than once"):
+        _search(FilesOnly, broken)
+
+
+def test_a_query_over_files_doubles_rows_that_are_counted_before_a_cut_and_after_a_restart():
+    """Told step by step: four hundred runs of a search did not get there."""
+
+    def told(simulation):
+        run = simulation()
+        run.begin(files=[(6, 0)] * 4, batches=0, scripts=[], moves=[], lane=(0, 1))
+        moves, scripts = ["t", "1t"], [["part"]]
+        run.some_batches(batches=2, scripts=scripts, moves=moves, lane=(0, 1), stop_short=True)
+        run.restart(parallelism=None, limits=LIMITS, leave_zombie=False, ahead=1)
+        run.teardown()
+
+    told(FilesOnly)
+    with pytest.raises(AssertionError, match="doubled"):
+        told(type("Planted", (FilesOnly,), {"make_coordinator": CountedBeforeTheCutAndAfter}))
 
 
 def test_a_savepoint_has_what_a_continuation_was_to_go_on_with():
