@@ -106,10 +106,9 @@ class Retention:
         if promised is None:
             return None
         in_flight = filter(None, map(self._header, promised.in_flight))
-        origins = {origin for header in (promised, *in_flight) for origin in header.origins}
-        needed = (promised.parent, *promised.in_flight, *origins)
-        there = [ref for ref in needed if ref != NO_CHECKPOINT and self._header(ref) is not None]
-        return min([promised.ref, *there])
+        origins = {origin for header in in_flight for origin in header.origins}
+        needed = {promised.parent, *promised.in_flight, *origins} - {NO_CHECKPOINT}
+        return min(ref for ref in needed if self._header(ref) is not None)
 
     def _promised(
         self, head: CheckpointRef, retained: int, younger_than: int | None

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.continuation import Continuation
+from ..checkpoint_meta.documents.reader_assignment import undecided
 from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ProtocolError, SluiceError
@@ -237,12 +238,7 @@ class _Run(Generic[SplitT]):
         for continuation in self.assignment.continuations:
             commit = self.task.commits.wait_for(continuation.origin, self.assignment.reader)
             if commit is None:
-                raise ProtocolError(
-                    "a continuation is read before its reader has committed what it continues",
-                    self.assignment.place,
-                    f"no commit of this reader for {continuation.origin}",
-                    "that commit, by the attempt that read it",
-                )
+                raise undecided(continuation.origin, self.assignment.reader)
             part.append(commit.remainders(self.task.serializer).get(continuation.index))
         return part
 

@@ -129,8 +129,12 @@ class CheckpointHeader(BaseModel):
 
     @property
     def in_flight(self) -> dict[CheckpointRef, set[int]]:
-        """Earlier checkpoint that was in flight at this cut -> readers of it that are counted."""
-        return {CheckpointRef.from_name(name): set(of) for name, of in self.counted.items()}
+        """What has commits that are not in this state -> readers whose commits are; oldest first.
+
+        That is what was in flight at this cut, and this checkpoint itself.
+        """
+        counted = {CheckpointRef.from_name(name): set(of) for name, of in self.counted.items()}
+        return dict(sorted({**counted, self.ref: set[int]()}.items()))
 
     @property
     def origins(self) -> set[CheckpointRef]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
+from ...errors import ProtocolError
 from .checkpoint import Checkpoint
 from .checkpoint_ref import CheckpointRef
 from .continuation import Continuation
@@ -41,6 +42,16 @@ def splits_of(
     version = checkpoint.header.split_version
     batches = [batch for of, batch in checkpoint.assigned if of == reader]
     return [split for batch in batches for split in serializer.read(version, batch)]
+
+
+def undecided(origin: CheckpointRef, reader: int) -> ProtocolError:
+    """The error where a continuation is read before its reader has committed `origin`."""
+    return ProtocolError(
+        "a continuation is read before its reader has committed what it continues",
+        f"{origin}, reader {reader}",
+        "no reader commit",
+        "that commit, which is published before a completed checkpoint is continued",
+    )
 
 
 def part_of(

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any, Generic
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ...checkpoint_meta.documents.reader_assignment import part_of
+from ...checkpoint_meta.documents.reader_assignment import part_of, undecided
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, UnfinishedSplit
 from ...errors import ProtocolError
 from ..api import SplitEnumerator, SplitFigures, SplitT
@@ -255,10 +255,5 @@ class Acknowledgements(Generic[SplitT]):
             self.finish()
             commit = self._search.find(ref, reader)
         if commit is None:
-            raise ProtocolError(
-                "a continuation is read before its reader has committed what it continues",
-                f"{ref}, reader {reader}",
-                "no reader commit",
-                "the commit, which a completed checkpoint has of each reader",
-            )
+            raise undecided(ref, reader)
         return commit

@@ -41,8 +41,8 @@ from ..settings import CoordinatorSettings
 from ..source_api import EnumeratorSource
 from .applied_orders import order_splits, orders_contained
 from .components import CoordinatorParts, StateDirectory
-from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
-from .restore import RestoredState, restore
+from .in_flight import CheckpointRecord, CheckpointsInFlight
+from .restore import RestoredState, restore, restored_records
 from .running_coordinator import RunningCoordinator
 from .start_position import StartPosition, start_position
 from .threads import AsyncCalls, BoundedLock, Threads
@@ -189,7 +189,7 @@ class Coordinator(Generic[SplitT, StateT]):
         lineage = savepoint.store if savepoint else None if newest == NO_CHECKPOINT else self._store
         contained = orders_contained(self._store, lineage, restored.orders)
         restored = replace(restored, orders=contained)
-        records = [] if savepoint else self._records(newest, complete, restored)
+        records = self._records(newest, complete)
         is_new = complete == NO_CHECKPOINT
         identity = new_lineage() if is_new else self.history.load(complete).identity
         flight = CheckpointsInFlight(identity, epoch, self._settings.limits)
@@ -210,21 +210,8 @@ class Coordinator(Generic[SplitT, StateT]):
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened
 
-    def _records(
-        self, newest: CheckpointRef, complete: CheckpointRef, restored: RestoredState[StateT]
-    ) -> list[CheckpointRecord]:
-        """What was in flight when `newest` was cut, and `newest` itself."""
-        if newest == NO_CHECKPOINT:
-            return []
-        known = {CheckpointRef.from_name(name): of for name, of in restored.counted.items()}
-        return [
-            CheckpointRecord.restored(
-                self.history.load(ref),
-                Stage.COMPLETE if ref <= complete else Stage.HANDED_OUT,
-                counted,
-            )
-            for ref, counted in sorted({**known, newest: ()}.items())
-        ]
+    def _records(self, newest: CheckpointRef, complete: CheckpointRef) -> list[CheckpointRecord]:
+        return restored_records(self.history, newest, complete)
 
     def _build(
         self,
@@ -260,7 +247,7 @@ class Coordinator(Generic[SplitT, StateT]):
             opened.send_again(int(name), events)
         if start.savepoint:
             opened.cutter.adopt(restored)
-            opened.adopt(start.savepoint, restored.counted)
+            opened.adopt(start.savepoint)
         if opened.cleaning is not None:
             # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
             opened.cleaning.completed(opened.flight.latest_completed)

@@ -130,8 +130,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             if self._source.snapshots_are_changes:
                 self._carried = [*record.checkpoint.state, *self._carried]
                 self._attachments = [*header.attachments, *self._attachments]
-            self._returned_splits.list_again(header.quarantined)
-            self._returned_splits.list_released_again(header.released)
+            self._returned_splits.list_again(header.quarantined, header.released)
             self._enumerator.notify_checkpoint_aborted(header.checkpoint)
         self._orders.aborted()
         return aborted

@@ -19,11 +19,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, QuarantinedSplit
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...checkpoint_meta.documents.continuation import Continuation
 from ...errors import ProtocolError
 from ..batch_budget import BatchBudget, BatchLimits
+from ..large_state import FrozenState
 
 
 class Stage(IntEnum):
@@ -56,6 +57,15 @@ class CustomEvent:
 
 
 Event: TypeAlias = AddSplits | Continuation | CustomEvent
+
+
+@dataclass(frozen=True)
+class FrozenBase:
+    """What is needed to write the base of one checkpoint."""
+
+    head: Checkpoint
+    quarantined: Sequence[QuarantinedSplit]
+    frozen: FrozenState | None
 
 
 @dataclass(eq=False)
@@ -94,6 +104,9 @@ class CheckpointRecord:
 
     seconds: float | None = None
     """How long it took, once Spark has asked for the next one; None if that is not known."""
+
+    base: FrozenBase | None = None
+    """Frozen at its cut, to be written once Spark has it; None where no base was due."""
 
     @classmethod
     def restored(
@@ -154,6 +167,12 @@ class CheckpointRecord:
 
 def _resumes_from(event: Event, ref: CheckpointRef | None) -> bool:
     return isinstance(event, Continuation) and event.origin == ref
+
+
+def continued_in(records: Iterable[CheckpointRecord], ref: CheckpointRef, reader: int) -> set[int]:
+    """Indexes of the reader's part of `ref` that continuations in `records` go on with."""
+    events = (event for record in records for event in record.continuations(reader))
+    return {event.index for event in events if event.origin == ref}
 
 
 class CheckpointsInFlight:
@@ -263,12 +282,7 @@ class CheckpointsInFlight:
 
     def continued(self, ref: CheckpointRef, reader: int) -> set[int]:
         """Indexes of that part whose remainder belongs to a continuation sent later."""
-        return {
-            event.index
-            for record in self._records
-            for event in record.continuations(reader)
-            if event.origin == ref
-        }
+        return continued_in(self._records, ref, reader)
 
     def acknowledge(self, ref: CheckpointRef, reader: int) -> bool:
         """`reader` has committed `ref`, which releases what it held; True if that is news.

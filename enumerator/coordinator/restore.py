@@ -25,6 +25,7 @@ from ...checkpoint_meta.history import CheckpointHistory
 from ...errors import StateCorruptError, StateMissingError
 from ..large_state import StateDocument, WrittenState
 from ..source_api import EnumeratorSource
+from .in_flight import CheckpointRecord, Stage
 
 StateT = TypeVar("StateT")
 
@@ -41,9 +42,6 @@ class RestoredState(Generic[StateT]):
     """Reader -> custom events that go with its next splits."""
 
     quarantined: Sequence[QuarantinedSplit] = ()
-    counted: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """See `CheckpointHeader.counted`: the commits that are still to be counted are the others."""
-
     deltas: int = 0
     """Documents that were folded in addition to a base."""
 
@@ -104,7 +102,6 @@ def _restored(
         dict(newest.attempts),
         newest.waiting,
         quarantined_in(chain),
-        newest.counted,
         len(deltas),
         sum(delta.header.state_rows + delta.header.assigned_splits for delta in deltas),
         newest.cursors,
@@ -112,6 +109,20 @@ def _restored(
         owned.given,
         newest.orders,
     )
+
+
+def restored_records(
+    history: CheckpointHistory, ref: CheckpointRef, complete: CheckpointRef = NO_CHECKPOINT
+) -> list[CheckpointRecord]:
+    """What was in flight when `ref` was cut, and `ref`, oldest first; `complete` is done."""
+    if ref == NO_CHECKPOINT:
+        return []
+    return [
+        CheckpointRecord.restored(
+            history.load(known), Stage.COMPLETE if known <= complete else Stage.HANDED_OUT, counted
+        )
+        for known, counted in history.load(ref).header.in_flight.items()
+    ]
 
 
 class _Owned(Attachments):

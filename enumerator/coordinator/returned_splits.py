@@ -59,9 +59,12 @@ class ReturnedSplits:
         for split_id in split_ids:
             self.attempts.pop(split_id, None)
 
-    def list_again(self, quarantined: Sequence[QuarantinedSplit]) -> None:
+    def list_again(
+        self, quarantined: Sequence[QuarantinedSplit], released: Iterable[str] = ()
+    ) -> None:
         """List these again: of a savepoint that the next cut makes its own, or of an abort."""
         self._new = [*quarantined, *self._new]
+        self._released = [*released, *self._released]
 
     def release(self, split_ids: Iterable[str]) -> None:
         """These leave the quarantine, by an order; their attempts are counted from 0."""
@@ -70,10 +73,6 @@ class ReturnedSplits:
         self._quarantined = [split for split in self._quarantined if split.split_id not in ids]
         self._new = [split for split in self._new if split.split_id not in ids]
         self._released += sorted(ids)
-
-    def list_released_again(self, split_ids: Iterable[str]) -> None:
-        """List these again: of an abort."""
-        self._released = [*split_ids, *self._released]
 
     def take_released(self) -> Sequence[str]:
         """Released since the last cut; the one being made lists them."""

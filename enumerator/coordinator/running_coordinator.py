@@ -11,8 +11,7 @@ cut (`cut.py`), reader commits (`acknowledgements.py`).
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Generic
 
@@ -89,7 +88,9 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             threads,
         )
         self.cleaning = self._cleaning(parts, directory, restored.orders, waiting)
-        self.upkeep = Upkeep(parts, directory, self.enumerator, self.returned_splits, self.cleaning)
+        self.upkeep = Upkeep(
+            parts, directory, flight, self.enumerator, self.returned_splits, self.cleaning
+        )
         self._lock = threads.lock
         self.heartbeat = Heartbeat(self.store, flight.epoch, parts.clock)
         self._may_cut_ahead = True
@@ -120,10 +121,9 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         else:
             self.enumerator.add_events_back(events, reader)
 
-    def adopt(self, savepoint: StartingState, counted: Mapping[str, Sequence[int]]) -> None:
+    def adopt(self, savepoint: StartingState) -> None:
         """Count what readers of another directory have said of a savepoint. Under the lock."""
-        counter = self.acknowledgements.counter
-        Adoption(savepoint, counter, self.send_again).run(counted)
+        Adoption(savepoint, self.acknowledgements.counter, self.send_again).run()
 
     def release(self, checkpoints: Sequence[Checkpoint]) -> None:
         """Spark is about to read these: what they continue of earlier ones has to be decided."""
@@ -151,7 +151,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self._may_cut_ahead = not unlimited
             ahead = self.flight.ahead
             if ahead and unlimited:
-                self._take_back(_name(ahead[0]))
+                self.cutter.abort(_name(ahead[0]))
         if ahead and not unlimited:
             return self._hand_out_ahead(ahead[0])
         if is_news:
@@ -163,18 +163,16 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def _hand_out_ahead(self, record: CheckpointRecord) -> CheckpointRef:
         # What comes before it was handed out, so it is durable.
-        deadline = time.monotonic() + self.settings.discovery_timeout
+        seconds = self.settings.discovery_timeout
         with self._lock:
-            while record.is_writing:
-                self.threads.raise_failure()
-                if not self._lock.wait(max(0.0, deadline - time.monotonic())):
-                    raise WaitTimeoutError(
-                        "timed out publishing a checkpoint",
-                        self.store.location,
-                        f"no end after {self.settings.discovery_timeout:.0f} s",
-                        "a store that answers",
-                        "Repair access to the state directory, then restart: nothing is lost.",
-                    )
+            if not self.threads.wait_for(lambda: not record.is_writing, seconds):
+                raise WaitTimeoutError(
+                    "timed out publishing a checkpoint",
+                    self.store.location,
+                    f"no end after {seconds:.0f} s",
+                    "a store that answers",
+                    "Repair access to the state directory, then restart: nothing is lost.",
+                )
             self.threads.raise_failure()
         if record.stage is Stage.CUT:
             # The write failed in the background. The name stays, and so does the content: if it is
@@ -205,33 +203,34 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         # A batch waits while there is nothing for it and the first discovery goes on, so that a
         # long trigger interval does not begin with an empty one. One without limits waits for all
         # there is.
-        deadline = time.monotonic() + self.settings.discovery_timeout
+        def is_over() -> bool:
+            if self.enumerator.has_discovered:
+                return True
+            # Also so that discovery need not rest because too much is pending.
+            self._plan()
+            has_some = bool(self.flight.open_record.readers) or self.enumerator.wants_checkpoint
+            return has_some and not unlimited
+
+        seconds = self.settings.discovery_timeout
         with self._lock:
             if unlimited:
                 self.flight.open_record.budget.lift(UNLIMITED, everything=True)
-            while not self.enumerator.has_discovered and self.threads.failure is None:
-                # Also so that discovery need not rest because too much is pending.
-                self._plan()
-                if not unlimited and (
-                    self.flight.open_record.readers or self.enumerator.wants_checkpoint
-                ):
-                    return
-                if not self._lock.wait(max(0.0, deadline - time.monotonic())):
-                    raise WaitTimeoutError(
-                        "timed out waiting for the first listing",
-                        self.source.name,
-                        f"no end after {self.settings.discovery_timeout:.0f} s",
-                        "a listing that ends",
-                        ("Raise discoveryTimeout, or point the source at fewer files."),
-                    )
+            if not self.threads.wait_for(is_over, seconds):
+                raise WaitTimeoutError(
+                    "timed out waiting for the first listing",
+                    self.source.name,
+                    f"no end after {seconds:.0f} s",
+                    "a listing that ends",
+                    ("Raise discoveryTimeout, or point the source at fewer files."),
+                )
 
     def _await_news(self) -> None:
         # Spark asks a hundred times a second, which costs more than all that an idle query does.
         def is_over() -> bool:
             self._plan()
-            return self._has_news or self.threads.failure is not None
+            return self._has_news
 
-        self._lock.wait_for(is_over, self.settings.idle_patience)
+        self.threads.wait_for(is_over, self.settings.idle_patience)
         self.threads.raise_failure()
 
     @property
@@ -241,10 +240,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def _await_upkeep(self) -> None:
         # Runs that end as soon as they can would never come to a base.
-        deadline = time.monotonic() + self.settings.upkeep_patience
-        while self.context.bounded and self._is_overdue and self.threads.failure is None:
-            if not self._lock.wait(max(0.0, deadline - time.monotonic())):
-                return
+        if self.context.bounded:
+            self.threads.wait_for(lambda: not self._is_overdue, self.settings.upkeep_patience)
 
     @property
     def _is_overdue(self) -> bool:
@@ -306,8 +303,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             # A snapshot may be gone with it: only the state on disk is sure.
             self.threads.fail(error)
             raise
-        assert record.checkpoint is not None
-        self.upkeep.cut(record.checkpoint)
+        self.upkeep.cut(record)
         return record
 
     def _publish(self, record: CheckpointRecord) -> None:
@@ -331,18 +327,13 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             header.assigned_splits, len(record.readers),
         )  # fmt: skip
 
-    def _take_back(self, ref: CheckpointRef) -> None:
-        for record in self.cutter.abort(ref):
-            assert record.checkpoint is not None
-            self.upkeep.taken_back(record.checkpoint)
-
     def _hand_out(self, record: CheckpointRecord) -> CheckpointRef:
         assert record.stage is Stage.PUBLISHED
         assert record.checkpoint is not None
         record.stage = Stage.HANDED_OUT
         self.sizing.handed_out(record)
         self.orders.handed_out(record.checkpoint.header.orders)
-        self.upkeep.handed_out(record.checkpoint)
+        self.upkeep.handed_out(record)
         self.threads.wake.set()
         return _name(record)
 

@@ -9,20 +9,17 @@ Not here: restoring the state (`restore.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ...checkpoint_meta.documents.reader_assignment import (
-    continuations_of,
-    part_of,
-    readers_of,
-)
+from ...checkpoint_meta.documents.reader_assignment import part_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ..settings import StartingState
 from .acknowledgements import CommitCounter
+from .in_flight import CheckpointRecord, continued_in
+from .restore import restored_records
 
 
 class Adoption:
@@ -40,57 +37,43 @@ class Adoption:
         self._counter = counter
         self._send_again = send_again
 
-    def run(self, counted: Mapping[str, Sequence[int]]) -> None:
-        """Count what the savepoint's state, which names what it has `counted`, has not."""
-        known = {CheckpointRef.from_name(name): of for name, of in counted.items()}
-        refs = {**known, self._savepoint.ref: ()}
-        checkpoints = {ref: self._history.load(ref) for ref in sorted(refs)}
-        for ref, checkpoint in checkpoints.items():
-            later = [found for other, found in checkpoints.items() if other > ref]
-            for reader in readers_of(checkpoint):
-                if reader not in refs[ref]:
-                    uncounted = {other for other, of in refs.items() if reader not in of}
-                    self._adopt(checkpoint, reader, later, uncounted)
+    def run(self) -> None:
+        """Count what the savepoint's state has not counted."""
+        records = restored_records(self._history, self._savepoint.ref)
+        for record in records:
+            for reader in record.readers:
+                if reader not in record.committed:
+                    self._adopt(record, reader, records)
 
     def _adopt(
-        self,
-        checkpoint: Checkpoint,
-        reader: int,
-        later: Sequence[Checkpoint],
-        uncounted: Collection[CheckpointRef],
+        self, record: CheckpointRecord, reader: int, records: Sequence[CheckpointRecord]
     ) -> None:
-        serializer = self._counter.source.split_serializer
-        commit = self._commits.find(checkpoint.ref, reader)
-        part = part_of(checkpoint, reader, serializer, self._commits.find)
+        assert record.checkpoint is not None
+        ref, find = record.checkpoint.ref, self._commits.find
+        part = part_of(record.checkpoint, reader, self._counter.source.split_serializer, find)
+        commit = find(ref, reader)
         if commit is not None:
-            self._counter.count(commit, part, self._continued(checkpoint.ref, reader, later))
+            # What a later reader has gone on with is that one's, as far as the savepoint goes.
+            later = [r for r in records if r.ref is not None and find(r.ref, reader) is not None]
+            self._counter.count(commit, part, continued_in(later, ref, reader))
             return
         # A continuation that nobody has read is dropped where what it continues comes back with the
         # commit that it resumes from. Where that is counted already, the continuation has it.
-        continuations = continuations_of(checkpoint, reader)
-        assigned = len(part) - len(continuations)
-        origins = [None] * assigned + [continuation.origin for continuation in continuations]
+        comes_back = {other.ref for other in records if reader not in other.committed}
+        continuations = record.continuations(reader)
+        origins = [None] * (len(part) - len(continuations)) + [c.origin for c in continuations]
         splits = [
             split
             for split, origin in zip(part, origins, strict=True)
-            if split is not None and origin not in uncounted
+            if split is not None and origin not in comes_back
         ]
-        if is_known_to_be_complete(checkpoint.ref, self._history, self._commits):
-            self._counter.gave_up(reader, checkpoint.ref, len(splits))
+        if is_known_to_be_complete(ref, self._history, self._commits):
+            self._counter.gave_up(reader, ref, len(splits))
             splits = [split for split in splits if self._counter.source.is_unbounded(split)]
         else:
-            self._send_again(reader, checkpoint.header.events.get(str(reader), ()))
+            self._send_again(reader, record.events(reader))
         if splits:
             self._counter.enumerator.add_splits_back(splits, reader)
-
-    def _continued(self, ref: CheckpointRef, reader: int, later: Sequence[Checkpoint]) -> set[int]:
-        """Indexes whose remainder a later reader has read, as far as the savepoint goes."""
-        return {
-            continuation.index
-            for checkpoint in later
-            for continuation in continuations_of(checkpoint, reader)
-            if continuation.origin == ref and self._commits.find(checkpoint.ref, reader) is not None
-        }
 
 
 def is_known_to_be_complete(

@@ -135,6 +135,10 @@ class Threads:
         with self.lock:
             self.lock.notify_all()
 
+    def wait_for(self, is_over: Callable[[], bool], seconds: float) -> bool:
+        """Wait, under the lock, until `is_over` or the query fails; False where time runs out."""
+        return self.lock.wait_for(lambda: self.failure is not None or is_over(), seconds)
+
     def raise_failure(self) -> None:
         """Raise what made the query fail, if anything did."""
         if self.failure is not None:

@@ -11,41 +11,19 @@ Not here: what a base is made of (`restore.py`, `large_state.py`), what may go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint, QuarantinedSplit
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.retention import Retention
 from ..api import SplitEnumerator
-from ..large_state import FrozenState
 from .components import CoordinatorParts, StateDirectory
+from .in_flight import CheckpointRecord, CheckpointsInFlight, FrozenBase
 from .restore import RestoredState, base_of, folded_state
 from .returned_splits import ReturnedSplits
 from .source_cleanup import Cleaning
 
 _ROWS_PER_BASE = 200_000
 """A base is due when so many rows were written since the last one, however few checkpoints."""
-
-
-@dataclass(frozen=True)
-class _Base:
-    """What is needed to write the base of one checkpoint."""
-
-    head: Checkpoint
-    quarantined: Sequence[QuarantinedSplit]
-    frozen: FrozenState | None
-
-
-@dataclass
-class _Cut:
-    """A checkpoint that Spark does not know yet, and what was counted before it."""
-
-    ref: CheckpointRef
-    deltas_before: int
-    rows_before: int
-    base: _Base | None = None
 
 
 class Upkeep:
@@ -55,6 +33,7 @@ class Upkeep:
         self,
         parts: CoordinatorParts[Any, Any],
         directory: StateDirectory,
+        flight: CheckpointsInFlight,
         enumerator: SplitEnumerator[Any, Any],
         returned_splits: ReturnedSplits,
         cleaning: Cleaning[Any] | None = None,
@@ -68,15 +47,17 @@ class Upkeep:
         self._threads = parts.threads
         self._clock = parts.clock
         self._cleaning = cleaning
+        self._flight = flight
         self._deltas = 0
+        """Checkpoints that Spark knows of, since the last one of which a base was frozen."""
         self._rows = 0
-        self._ahead: list[_Cut] = []
-        """Checkpoints that are cut and not handed out, oldest first."""
-        self._due: _Base | None = None
+        """In them."""
+        self._due: FrozenBase | None = None
         """To be written now."""
         self._new_bases = False
         self._prune_to: CheckpointRef | None = None
-        self._is_busy = False
+        self.is_busy = False
+        """True as long as something is being done."""
         self._retention = Retention(
             directory.store,
             directory.history,
@@ -86,7 +67,6 @@ class Upkeep:
             enumerator.attachments_in_use,
             self._settings.commits_go,
         )
-        self.bases_written = 0
         self._was_overdue = False
 
     # What happens ---------------------------------------------------------------------------
@@ -118,35 +98,29 @@ class Upkeep:
             self._was_overdue |= restored.deltas >= 2 * often
             head = self._directory.history.load(newest)
             frozen = self._enumerator.freeze_state()
-            self._due = _Base(head, list(restored.quarantined), frozen)
-            self._deltas = self._rows = 0
-            self._go()
+            self._write_soon(FrozenBase(head, list(restored.quarantined), frozen))
 
-    def cut(self, checkpoint: Checkpoint) -> None:
-        """A checkpoint has just been cut."""
-        header = checkpoint.header
-        cut = _Cut(checkpoint.ref, self._deltas, self._rows)
+    def cut(self, record: CheckpointRecord) -> None:
+        """A checkpoint has just been cut. If it is taken back, so is what was frozen with it."""
+        assert record.checkpoint is not None
+        if self._due is None and self._is_due:
+            quarantined = self._returned_splits.quarantined_at_cut()
+            frozen = self._enumerator.freeze_state()
+            record.base = FrozenBase(record.checkpoint, quarantined, frozen)
+
+    def handed_out(self, record: CheckpointRecord) -> None:
+        """Spark has got the oldest checkpoint that was not handed out."""
+        assert record.checkpoint is not None
+        header = record.checkpoint.header
         self._deltas += 1
         self._rows += header.state_rows + header.assigned_splits
-        if self._is_due and not self._is_frozen and self._due is None:
-            quarantined = self._returned_splits.quarantined_at_cut()
-            cut.base = _Base(checkpoint, quarantined, self._enumerator.freeze_state())
-            self._deltas = self._rows = 0
-        self._ahead.append(cut)
+        if record.base is not None:
+            self._write_soon(record.base)
 
-    def taken_back(self, checkpoint: Checkpoint) -> None:
-        """The newest cut will never be handed out."""
-        cut = self._ahead.pop()
-        assert cut.ref == checkpoint.ref
-        self._deltas, self._rows = cut.deltas_before, cut.rows_before
-
-    def handed_out(self, checkpoint: Checkpoint) -> None:
-        """Spark has got the oldest checkpoint that was not handed out."""
-        cut = self._ahead.pop(0)
-        assert cut.ref == checkpoint.ref
-        if cut.base is not None:
-            self._due = cut.base
-            self._go()
+    def _write_soon(self, base: FrozenBase) -> None:
+        self._deltas = self._rows = 0
+        self._due = base
+        self._go()
 
     def completed(self, end: CheckpointRef) -> None:
         """Spark will never ask for `end` or before again."""
@@ -166,28 +140,26 @@ class Upkeep:
         return self._was_overdue and (self._due is not None or self._prune_to is not None)
 
     @property
-    def is_busy(self) -> bool:
-        """True as long as something is being done."""
-        return self._is_busy
-
-    @property
     def _is_due(self) -> bool:
-        by_count = self._deltas >= self._settings.deltas_per_base
-        return by_count or self._rows >= _ROWS_PER_BASE
+        """Counts what waits for Spark, too, unless a base of it is frozen."""
+        ahead = [r.checkpoint.header for r in self._flight.ahead if r.checkpoint is not None]
+        rows = self._rows + sum(header.state_rows + header.assigned_splits for header in ahead)
+        by_count = self._deltas + len(ahead) >= self._settings.deltas_per_base
+        return not self._is_frozen and (by_count or rows >= _ROWS_PER_BASE)
 
     @property
     def _is_frozen(self) -> bool:
-        return any(cut.base is not None for cut in self._ahead)
+        return any(record.base is not None for record in self._flight.ahead)
 
     # One thing after the other --------------------------------------------------------------
 
     def _go(self) -> None:
-        if not self._is_busy:
-            self._is_busy = True
+        if not self.is_busy:
+            self.is_busy = True
             self._threads.calls.call(self._step, self._stepped, 0.0)
 
     def _stepped(self, did: bool | None, error: BaseException | None) -> None:
-        self._is_busy = False
+        self.is_busy = False
         if error is not None:
             self._threads.fail(error)
         elif did:
@@ -201,7 +173,6 @@ class Upkeep:
             with self._threads.lock:
                 self._due = None
                 self._new_bases = True
-                self.bases_written += 1
         elif prune_to is not None:
             self._prune(prune_to)
             with self._threads.lock:
@@ -229,7 +200,7 @@ class Upkeep:
         self._retention.prune(head, count, younger)
         self._threads.journal.info("upkeep", "old state was deleted, up to %s", head)
 
-    def _write(self, due: _Base) -> None:
+    def _write(self, due: FrozenBase) -> None:
         directory = self._directory
         if due.frozen is not None:
             written = due.frozen.write(directory.attachments)

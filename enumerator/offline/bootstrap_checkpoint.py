@@ -104,7 +104,7 @@ def state_after(
     adopted = AdoptedAttachments(savepoint.store, attachments) if attachments else read
     restored = restore(history, savepoint.ref, source, adopted)
     state = offline_state(source, restored)
-    Adoption(savepoint, state.counter, partial(_send, state)).run(restored.counted)
+    Adoption(savepoint, state.counter, partial(_send, state)).run()
     return state
 
 

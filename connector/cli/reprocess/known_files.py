@@ -119,13 +119,10 @@ class KnownFiles:
 
     def _uncounted(self) -> Iterator[tuple[ReaderCommit, list[FileSplit]]]:
         """Commits that no checkpoint has counted: they are at the next start."""
-        for at, link in enumerate(self.chain):
-            if link.completed is not None:
-                continue
-            newer = [later.checkpoint.header.counted for later in self.chain[:at]]
-            counted = {reader for of in newer for reader in of.get(link.ref.name, ())}
+        in_flight = self.chain[0].checkpoint.header.in_flight if self.chain else {}
+        for link in self.chain:
             for reader, commit in link.commits.items():
-                if reader in counted:
+                if reader in in_flight.get(link.ref, link.commits):
                     continue
                 splits = [
                     split

@@ -80,7 +80,7 @@ def states(store, refs):
             for batch in files_known(restored.state, read)
             for row in batch.to_pylist()
         }
-        found[ref] = (pending, seen, restored.counted, restored.quarantined)
+        found[ref] = (pending, seen, restored.quarantined)
     return found
 
 
