@@ -18,6 +18,22 @@ from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages
 
 ROOT = Path(__file__).resolve().parent.parent
 
+RECIPES = (
+    "database/database.py",
+    "delta/delta.py",
+    "iceberg/iceberg.py",
+    "notebook/first_look.ipynb",
+    "parquet_table/parquet_table.py",
+    "spark_readers/spark_readers.py",
+)
+RUN_EXAMPLES = (
+    "quickstart",
+    "quickstart_table",
+    "log_source",
+    "table_source",
+    *(Path(recipe).parts[0] for recipe in RECIPES),
+)
+
 
 def _tool(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
@@ -198,22 +214,30 @@ def test_what_is_quoted_from_a_program_is_in_it(block):
     assert block.code in (ROOT / block.source).read_text(encoding="utf-8")
     # Of these each is run: by test_first_minute.py, test_recipes.py, test_log_source.py,
     # test_source_suite.py.
-    assert Path(block.source).parent.as_posix() in (
-        "examples",
-        "examples/recipes",
-        "examples/log_source",
-        "examples/table_source",
-    )
+    assert Path(block.source).parts[:-1] in {("examples", name) for name in RUN_EXAMPLES}
 
 
 def test_every_recipe_is_run_and_on_its_page():
     tests = [ROOT / "tests/spark" / f"test_recipes{end}.py" for end in ("", "_elsewhere")]
     run = "".join(path.read_text(encoding="utf-8") for path in tests)
     page = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
-    for recipe in (ROOT / "examples/recipes").iterdir():
-        if recipe.suffix in (".py", ".ipynb") and recipe.stem != "__init__":
-            assert recipe.stem in run, recipe.name
-            assert f"(../examples/recipes/{recipe.name})" in page
+    for recipe in RECIPES:
+        assert Path(recipe).stem in run, recipe
+        assert f"(../examples/{recipe})" in page
+
+
+def test_every_example_says_when_to_use_it_how_to_run_it_and_what_it_prints():
+    index = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    folders = [path for path in (ROOT / "examples").iterdir() if path.is_dir()]
+    for folder in (path for path in folders if path.name != "__pycache__"):
+        assert f"({folder.name}/README.md)" in index
+        text = (folder / "README.md").read_text(encoding="utf-8")
+        assert re.search(r"^\*\*When to use it:\*\* ", text, re.MULTILINE), folder
+        named = [file.name for file in folder.iterdir() if file.name in text]
+        assert named, f"{folder.name}/README.md names none of its files"
+        if any(file.suffix == ".py" for file in folder.iterdir()):
+            assert "```sh\n" in text, f"{folder.name}: no command"
+            assert "```text\n" in text, f"{folder.name}: no output"
 
 
 def test_the_map_of_the_packages_shows_every_package():
@@ -238,7 +262,7 @@ def test_the_readme_fits_two_screens():
 
 def test_the_example_is_the_quick_start():
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert (ROOT / "examples" / "quickstart.py").read_text() == code
+    assert (ROOT / "examples" / "quickstart" / "quickstart.py").read_text() == code
     assert len([line for line in code.splitlines() if line.strip()]) <= 20
 
 

@@ -19,7 +19,11 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.exceptions import CommitFailedException
 from pyspark.errors import StreamingQueryException
 
-from pyspark_sluice.examples.recipes import database, delta, iceberg, parquet_table, spark_readers
+from pyspark_sluice.examples.database import database
+from pyspark_sluice.examples.delta import delta
+from pyspark_sluice.examples.iceberg import iceberg
+from pyspark_sluice.examples.parquet_table import parquet_table
+from pyspark_sluice.examples.spark_readers import spark_readers
 from pyspark_sluice.tests.patience import PATIENCE
 
 LATE = 3

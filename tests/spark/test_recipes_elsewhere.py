@@ -19,7 +19,7 @@ from nbclient import NotebookClient
 from pyspark.errors import StreamingQueryException
 from pyspark.find_spark_home import _find_spark_home
 
-from pyspark_sluice.examples.recipes import delta
+from pyspark_sluice.examples.delta import delta
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]

@@ -11,7 +11,8 @@ from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.examples.recipes import delta, iceberg
+from pyspark_sluice.examples.delta import delta
+from pyspark_sluice.examples.iceberg import iceberg
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.spark

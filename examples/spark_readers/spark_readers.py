@@ -57,4 +57,6 @@ def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> Str
 
 
 if __name__ == "__main__":
-    start(SparkSession.builder.getOrCreate(), *sys.argv[1:4]).awaitTermination()
+    spark = SparkSession.builder.getOrCreate()
+    start(spark, *sys.argv[1:4]).awaitTermination()
+    print(spark.read.parquet(sys.argv[2]).count(), "rows in the table")

@@ -77,3 +77,4 @@ def start(spark: SparkSession, landing: str, warehouse: str, checkpoint: str) ->
 
 if __name__ == "__main__":
     start(SparkSession.builder.getOrCreate(), *sys.argv[1:4]).awaitTermination()
+    print(open_catalog(sys.argv[2]).load_table(TABLE).scan().count(), "rows in the table")

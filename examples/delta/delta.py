@@ -60,4 +60,6 @@ def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> Str
 
 
 if __name__ == "__main__":
-    start(SparkSession.builder.getOrCreate(), *sys.argv[1:4]).awaitTermination()
+    spark = SparkSession.builder.getOrCreate()
+    start(spark, *sys.argv[1:4]).awaitTermination()
+    print(DeltaTable(sys.argv[2]).count(), "rows in the table")

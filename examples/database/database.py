@@ -56,4 +56,7 @@ def start(spark: SparkSession, landing: str, database: str, checkpoint: str) -> 
 
 
 if __name__ == "__main__":
-    start(SparkSession.builder.getOrCreate(), *sys.argv[1:4]).awaitTermination()
+    spark = SparkSession.builder.getOrCreate()
+    start(spark, *sys.argv[1:4]).awaitTermination()
+    with closing(sqlite3.connect(sys.argv[2])) as database:
+        print(database.execute("SELECT count(*) FROM newest").fetchone()[0], "rows in the database")
