@@ -121,7 +121,7 @@ def frame(
         >>> def write(batch, number):
         ...     rows = frame(batch, "json", schema="id long, name string")
         ...     rows.write.mode("append").parquet(table)
-        >>> streamed.writeStream.foreachBatch(write).start().awaitTermination()
+        >>> writer_of_paths.foreachBatch(write).start().awaitTermination()
         >>> spark.read.parquet(table).count()
         2
 
