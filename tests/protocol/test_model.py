@@ -18,9 +18,24 @@ def test_the_model_is_sound_with_one_crash_anywhere():
     assert found.states > 50_000
 
 
-@pytest.mark.parametrize("name", ["TWO_HELD", "GATEWAY_NEVER_CLOSES"])
-def test_what_has_to_be_reached_or_found_is(name):
-    assert prove.search(name).error
+def test_a_witness_is_reached():
+    assert prove.is_reached(prove.search("TWO_HELD"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GATEWAY_NEVER_CLOSES", "COUNTED_AFTER_CUT", "ORPHAN_FOR_PARENT", "OFFSET_BEFORE_PUBLISH"],
+)
+def test_a_planted_bug_ends_with_its_own_error(name):
+    assert prove.meaning(prove.search(name)) == prove.BUGS[name].found
+
+
+def test_an_error_that_no_bug_is_expected_to_end_with_is_no_success():
+    other = prove.Searched(1, 0.0, 0.0, "assertion violated (planned==0)")
+    assert prove.meaning(other) not in prove.ERRORS.values()
+    twice = prove.Searched(1, 0.0, 0.0, "assertion violated (sunk[k]==0) (at depth 7)")
+    assert prove.meaning(twice) == prove.TWICE
+    assert not prove.is_reached(twice)
 
 
 def test_each_name_of_a_witness_or_bug_is_in_the_model():

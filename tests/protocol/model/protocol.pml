@@ -72,6 +72,13 @@ byte last_u;            /* the newest checkpoint in which U is with its reader *
 int counted;
 byte floor;             /* what is older may go */
 byte early[SLOTS];      /* for broken gateways: where a continuation was released too early, plus 1 */
+#ifdef RESTORE_FORGETS_HELD
+byte restored;          /* the checkpoint whose continuations a restart has forgotten */
+#endif
+#ifdef ORPHAN_FOR_PARENT
+Checkpoint orphan;      /* of a dead incarnation, durable, */
+byte orphan_of;         /* and its number; 0 none */
+#endif
 
 byte old;               /* what a superseded coordinator believes is the newest that is complete */
 byte crashes, sent_back, cut_short, onces;
@@ -138,6 +145,9 @@ inline count(c, r) {
 #ifdef REMAINDER_TO_BOTH
         flag = 0;
 #endif
+#ifdef RESTORE_FORGETS_HELD
+        if :: c < restored && (ck[restored].part0 & C) && ck[restored].from == c -> flag = 0 :: else fi;
+#endif
         if :: !flag -> at = rest[c] :: else fi
     :: else
     fi;
@@ -187,6 +197,12 @@ inline cut() {
     ck[made].pending = pending;
     ck[made].at = at;
     ck[made].counted = counted;
+#ifdef COUNTED_AFTER_CUT
+    ck[made].counted = key(made, 0) - 1;
+#endif
+#ifdef COUNTS_NOT_WRITTEN
+    if :: handed != complete -> ck[made].counted = counted & (key(handed, 0) - 1) :: else fi;
+#endif
 #ifdef CUT_OMITS_HELD
     if :: open1 && handed != complete && ck[handed].part1 && !is_counted(handed, 1) -> ck[made].part1 = 0
        :: else fi;
@@ -274,6 +290,14 @@ inline forget(c) {
     rest[c] = 0; early[c] = 0; ck[c].durable = 0
 }
 
+#ifdef ORPHAN_FOR_PARENT
+inline copy(target, found) {
+    target.part0 = found.part0; target.part1 = found.part1; target.from = found.from;
+    target.least = found.least; target.most = found.most; target.pending = found.pending;
+    target.at = found.at; target.counted = found.counted
+}
+#endif
+
 /* A coordinator opens the state that Spark's logs name. */
 inline restore() {
     alive = 1;
@@ -285,7 +309,14 @@ inline restore() {
     :: else -> made = logged + 1
     fi;
 #endif
-    assert(handed == 0 || (ck[handed].durable && !ck[handed].gone));
+#ifdef ORPHAN_FOR_PARENT
+    if :: orphan_of && orphan_of == logged -> copy(ck[logged], orphan) :: else fi;
+#endif
+#ifdef RESTORE_FORGETS_HELD
+    restored = handed;
+#endif
+    assert(handed == 0 || ck[handed].durable);
+    assert(handed == 0 || !ck[handed].gone);
     if
     :: handed == 0 -> pending = A | B; at = 0; most = 0; counted = 0
     :: else ->
@@ -408,7 +439,7 @@ init {
 
     /* partitions, and an attempt begins. A commit that is there binds it. */
 #define PLAN(r) \
-    assert(ck[logged].durable && !ck[logged].gone); \
+    assert(ck[logged].durable); assert(!ck[logged].gone); \
     if \
     :: r == 0 -> \
         resolve(logged); \
@@ -503,6 +534,13 @@ init {
             (ck[complete].part1 && !commit[2 * complete + 1])) -> complete : 0);
         if :: logged != done -> haunt() :: else fi;
         WITNESS_OF_A_CRASH;
+#ifdef ORPHAN_FOR_PARENT
+        if
+        :: made > logged + 1 && ck[logged + 1].durable && !orphan_of ->
+            orphan_of = logged + 1; copy(orphan, ck[logged + 1])
+        :: else
+        fi;
+#endif
 #ifndef ORPHAN_GOES_ON
         /* What Spark does not know is an orphan: its name is never used again, and its number may. */
         do
