@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyspark_sluice.tests.reader.readings import block_writers
 from pyspark_sluice.tests.reader.readings.block_values import table_of
-from pyspark_sluice.tests.reader.readings.kinds import fields, quoted
+from pyspark_sluice.tests.reader.readings.kinds import ANY, WITH_VARIANTS, fields, quoted
 from pyspark_sluice.tests.reader.readings.model import Group, Outcome
 from pyspark_sluice.tests.reader.readings.values import comparable
 
@@ -28,7 +28,8 @@ EXACT = Context(prec=80)
 
 def group(chance: Random, files: int, file_format: str, spark: SparkSession) -> Group:
     """Tables of one schema, which is asked for as it is, in part, or in wider types."""
-    stored = pa.schema(fields(chance, chance.randint(2, 6), chance.choice([0, 1, 2])))
+    pool = WITH_VARIANTS if file_format == "parquet" else ANY
+    stored = pa.schema(fields(chance, chance.randint(2, 6), chance.choice([0, 1, 2]), pool))
     if chance.random() < 0.25:
         stored = _with_dots(chance, stored)
     asked = _asked(chance, stored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import struct
 from decimal import Decimal
 from random import Random
@@ -10,9 +11,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyspark_sluice.tests.reader.readings.kinds import VARIANT
+
 TEXTS = ("", "a", "text", "é\u4e2d", "\U0001f600", "A", "null", " ", "x" * 40)
 DAYS = (-25567, 0, 1, 19723, 60000, 2932896)
-INSTANTS = (0, 1, -1, 1_700_000_000_123_456, -2_000_000_000_000_000, 4_000_000_000_000_000)
+INSTANTS = (
+    0,
+    1,
+    -1,
+    5_000,
+    -2_000_000,
+    1_700_000_000_123_456,
+    -2_000_000_000_000_000,
+    4_000_000_000_000_000,
+)
 
 
 def table_of(chance: Random, schema: pa.Schema, rows: int) -> pa.Table:
@@ -27,6 +39,8 @@ def table_of(chance: Random, schema: pa.Schema, rows: int) -> pa.Table:
 
 def value_of(chance: Random, kind: pa.DataType) -> Any:
     """A value of the type, the ends of it more often than chance would have it."""
+    if kind == VARIANT:
+        return _variant(chance)
     if pa.types.is_struct(kind):
         return {f.name: maybe(chance, f.type) for f in kind}
     if pa.types.is_list(kind):
@@ -35,6 +49,24 @@ def value_of(chance: Random, kind: pa.DataType) -> Any:
         keys = chance.sample(["k", "j", "", "é"], chance.randint(0, 3))
         return [(key, maybe(chance, kind.item_type)) for key in keys]
     return _atom(chance, kind)
+
+
+def _variant(chance: Random) -> dict[str, bytes]:
+    """A variant as PySpark makes it."""
+    from pyspark.sql.types import VariantVal
+
+    made = VariantVal.parseJson(json.dumps(_json(chance, chance.choice([0, 1, 1, 2, 3]))))
+    return {"value": made.value, "metadata": made.metadata}
+
+
+def _json(chance: Random, depth: int) -> Any:
+    if depth and chance.random() < 0.7:
+        parts = [_json(chance, depth - 1) for _ in range(chance.randint(0, 3))]
+        return dict(zip(chance.sample(["k", "a", "", "a.b", "é"], 5), parts, strict=False))
+    if depth and chance.random() < 0.5:
+        return [_json(chance, depth - 1) for _ in range(chance.randint(0, 3))]
+    numbers = [0, -1, 127, 128, 1 << 31, -(1 << 63), 1.5, 1e300, -0.0]
+    return chance.choice([None, True, False, *numbers, *TEXTS, "z" * 70, "2024-01-02"])
 
 
 def maybe(chance: Random, kind: pa.DataType) -> Any:

@@ -11,7 +11,7 @@ from pyspark_sluice.tests.reader.readings.model import Group
 from pyspark_sluice.tests.reader.readings.texts import DATE_PATTERNS, TIME_PATTERNS, text_of
 
 SEPARATORS = (",", ",", ",", "\t", "\\t", "|", "||", ";", "\\|", "::")
-LINE_SEPARATORS = ("", "", "", "|", "\n", "\r", ";", "\\n", "\\t")
+LINE_SEPARATORS = ("", "", "", "|", "||", "\r\n", "\n", "\r", ";", "\\n", "\\t")
 LOCALES = ("en-US", "en-GB", "en-DE", "en-ZA", "en-CA", "en-IN", "EN_us")
 ENCODINGS = (
     "utf-8",

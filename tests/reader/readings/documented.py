@@ -8,66 +8,60 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
+from pyspark_sluice.tests.reader.readings import documented_xml
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference
+from pyspark_sluice.tests.reader.readings.predicates import (
+    Documented,
+    from_spark,
+    meant,
+    we_call_it_malformed,
+    we_refuse,
+)
 from pyspark_sluice.tests.reader.readings.values import same_values
 
 _TIME_ONLY = re.compile(rb"(?:^|[^\d:T -])T?\d{1,2}:\d{1,2}")
 
 
-@dataclass(frozen=True)
-class Documented:
-    """One difference that is meant."""
-
-    row: str
-    """How the first cell of the row in docs/differences.md begins."""
-
-    covers: Callable[[Difference], bool]
-
-
-def _from_spark(*formats: str) -> Callable[[Difference], bool]:
-    return lambda d: d.reading == "spark" and d.group.file_format in formats
-
-
-def _we_refuse(difference: Difference) -> bool:
-    return isinstance(difference.found, str) and difference.found.startswith("refused")
-
-
-def _we_call_it_malformed(difference: Difference) -> bool:
-    """Ours has a malformed record more, drops a row more, or fails."""
-    expected, found = difference.expected, difference.found
-    if isinstance(found, str):
-        return found.startswith("refused")
-    if isinstance(expected, str):
-        return False
-    if difference.mode == "DROPMALFORMED":
-        return len(found) < len(expected)
-    return len(expected) == len(found) and any(
-        ours.get(CORRUPT) is not None and theirs.get(CORRUPT) is None
-        for theirs, ours in zip(expected, found, strict=True)
-    )
-
-
 def _text_after_a_record(d: Difference) -> bool:
     options = d.group.options
-    if not _from_spark("json")(d) or not _we_call_it_malformed(d):
+    if not from_spark("json")(d) or not we_call_it_malformed(d):
         return False
     text = d.data.decode(options.get("encoding", "utf-8"), "replace")
-    after = re.search(r"[\]}]\s*([^\s,\]}:]|,\s*(\n|\r|\Z))", text)
-    return bool(after) or "multiLine" in options
+    if "multiLine" in options:
+        return _goes_on(text)
+    ends = meant(options.get("lineSep", ""))
+    records = text.split(ends) if ends else re.split(r"[\r\n]+", text)
+    return any(map(_goes_on, records))
+
+
+_STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)
+
+
+def _goes_on(text: str) -> bool:
+    """True if a whole object or array is followed by more than blanks."""
+    plain = _STRINGS.sub("_", text).lstrip("\ufeff \t\r\n")
+    open_parts = []
+    for at, character in enumerate(plain):
+        if character in "{[":
+            open_parts.append(character)
+        elif character in "}]" and (open_parts or [""]).pop() + character not in ("{}", "[]"):
+            return False
+        if not open_parts:
+            return at > 0 and bool(plain[at + 1 :].strip(" \t\r\n"))
+    return False
 
 
 def _bytes_from_128(d: Difference) -> bool:
     has_bytes = "int8" in str(d.group.schema)
     return (
-        _from_spark("json")(d)
+        from_spark("json")(d)
         and has_bytes
         and bool(re.search(rb"(1[2-9]|2[0-5])\d", d.data))
-        and (_we_call_it_malformed(d) or _is_of_bytes(d))
+        and (we_call_it_malformed(d) or _is_of_bytes(d))
     )
 
 
@@ -79,10 +73,10 @@ def _is_of_bytes(d: Difference) -> bool:
 def _far_seconds(d: Difference) -> bool:
     has_times = any("timestamp" in str(f.type) for f in d.group.schema)
     return (
-        _from_spark("json")(d)
+        from_spark("json")(d)
         and has_times
         and bool(re.search(rb"\d{13,}", d.data))
-        and (_we_call_it_malformed(d))
+        and (we_call_it_malformed(d))
     )
 
 
@@ -90,30 +84,34 @@ def _name_twice(d: Difference) -> bool:
     """Spark has a malformed record more, and some name is there more often than records are."""
     text = d.data.decode(d.group.options.get("encoding", "utf-8"), "replace")
     names = Counter(re.findall(r"[\"']([^\"']*)[\"']\s*:", text))
-    may_be = _from_spark("json")(d) and max(names.values(), default=0) > 1
+    may_be = from_spark("json")(d) and max(names.values(), default=0) > 1
     theirs = replace(d, expected=d.found, found=d.expected)
-    return may_be and _we_call_it_malformed(theirs)
+    return may_be and we_call_it_malformed(theirs)
 
 
 def _time_only(d: Difference) -> bool:
-    has_times = any("timestamp" in str(f.type) for f in d.group.schema)
-    return _from_spark("csv", "json")(d) and has_times and bool(_TIME_ONLY.search(d.data))
+    if not from_spark("csv", "json", "xml")(d) or not _TIME_ONLY.search(d.data):
+        return False
+    if we_call_it_malformed(d):
+        return "tz=UTC" in str(d.group.schema)
+    # The record has another value that does not fit, so it is malformed on both sides.
+    return d.column in d.group.schema.names and "tz=UTC" in str(d.group.schema.field(d.column))
 
 
 def _nan_beyond_statistics(d: Difference) -> bool:
     ours = d.found if not isinstance(d.found, str) else []
     has_nan = any("nan" in str(value) for row in ours for value in row.values())
-    return _from_spark("parquet")(d) and bool(d.group.condition) and has_nan
+    return from_spark("parquet")(d) and bool(d.group.condition) and has_nan
 
 
 def _dotted_filter(d: Difference) -> bool:
     fails = "IndexOutOfBounds" in str(d.expected) or "ClassCast" in str(d.expected)
-    return _from_spark("parquet")(d) and "." in d.group.condition.partition(" ")[0] and fails
+    return from_spark("parquet")(d) and "." in d.group.condition.partition(" ")[0] and fails
 
 
 def _header_refused(d: Difference) -> bool:
     return (
-        _from_spark("csv")(d)
+        from_spark("csv")(d)
         and "header" in d.group.options
         and d.mode == "FAILFAST"
         and isinstance(d.found, str)
@@ -122,19 +120,34 @@ def _header_refused(d: Difference) -> bool:
 
 
 def _header_by_name(d: Difference) -> bool:
-    return (
-        _from_spark("csv")(d)
-        and d.group.options.get("enforceSchema") == "false"
-        and (isinstance(d.expected, str) or isinstance(d.found, str))
-    )
+    return _by_name(d) and "CSV header" in str(d.expected) and not isinstance(d.found, str)
+
+
+def _by_name(d: Difference) -> bool:
+    return from_spark("csv")(d) and d.group.options.get("enforceSchema") == "false"
 
 
 def _other_line_breaks(d: Difference) -> bool:
-    return _from_spark("csv")(d) and len(d.group.options.get("lineSep", "")) == 2
+    end = meant(d.group.options.get("lineSep", ""))
+    if not from_spark("csv")(d) or len(end) != 2 or "multiLine" in d.group.options:
+        return False
+    return any(record[:1] in ("\n", "\r") for record in _text_of(d).split(end))
+
+
+def _other_line_breaks_and_quotes(d: Difference) -> bool:
+    end = meant(d.group.options.get("lineSep", ""))
+    if not from_spark("csv")(d) or len(end) != 2 or "multiLine" not in d.group.options:
+        return False
+    quote, text = d.group.options.get("quote", '"'), _text_of(d)
+    return quote + end in text or any(part.count(quote) % 2 for part in text.split(end))
+
+
+def _text_of(d: Difference) -> str:
+    return d.data.decode(d.group.options.get("encoding", "utf-8"), "replace")
 
 
 def _refused_locale(d: Difference) -> bool:
-    return "locale" in d.group.options and _we_refuse(d)
+    return "locale" in d.group.options and we_refuse(d) and "locale" in str(d.found)
 
 
 def _wide(d: Difference) -> bool:
@@ -142,54 +155,66 @@ def _wide(d: Difference) -> bool:
 
 
 def _wide_lines(d: Difference) -> bool:
-    return _from_spark("csv", "json")(d) and _wide(d) and "multiLine" not in d.group.options
+    options = d.group.options
+    if "multiLine" in options or not _wide(d) or isinstance(d.found, str):
+        return False
+    if from_spark("json")(d):
+        return not we_call_it_malformed(d)
+    names_all = "lineSep" in options and options["encoding"][-2:] in ("LE", "BE")
+    return from_spark("csv")(d) and not names_all
 
 
 def _not_characters(d: Difference) -> bool:
-    return d.reading == "spark" and "encoding" in d.group.options and _we_refuse(d)
+    return d.reading == "spark" and "encoding" in d.group.options and we_refuse(d)
 
 
 def _encoded_text(d: Difference) -> bool:
-    return _from_spark("text")(d) and "encoding" in d.group.options
+    return from_spark("text")(d) and "encoding" in d.group.options
 
 
 def _second_mark(d: Difference) -> bool:
-    return _from_spark("csv")(d) and b"\xef\xbb\xbf" in d.data
+    return from_spark("csv")(d) and d.data.startswith(2 * "\ufeff".encode())
 
 
 def _names_twice(d: Difference) -> bool:
-    return _header_by_name(d) and "twice" in str(d.found)
+    return _by_name(d) and we_refuse(d) and "twice" in str(d.found)
 
 
 def _first_field_of_blanks(d: Difference) -> bool:
     trims = "ignoreTrailingWhiteSpace" in d.group.options
-    return _from_spark("csv")(d) and trims and "ArrayIndexOutOfBounds" in str(d.expected)
+    return from_spark("csv")(d) and trims and "ArrayIndexOutOfBounds" in str(d.expected)
 
 
 def _long_separator(d: Difference) -> bool:
-    return _from_spark("csv")(d) and len(d.group.options.get("sep", ",")) > 1
+    sep = meant(d.group.options.get("sep", ","))
+    if not from_spark("csv")(d) or len(sep) < 2:
+        return False
+    quote = re.escape(d.group.options.get("quote", '"'))
+    parts = "|".join(re.escape(sep[:size]) for size in range(1, len(sep) + 1))
+    lines = re.findall(rf"{quote}.*[ \t](?:{parts})", _text_of(d))
+    return " " in sep or any(len(re.findall(quote, line)) % 2 for line in lines)
 
 
 def _four_bytes(d: Difference) -> bool:
-    is_short = len(d.data) <= 4 and b"\r" in d.data
-    return _from_spark("csv")(d) and "multiLine" in d.group.options and is_short
+    is_short = len(d.data) <= 4 and (b"\r" in d.data or d.data.startswith("\ufeff".encode()))
+    return from_spark("csv")(d) and "multiLine" in d.group.options and is_short
 
 
 def _backticks(d: Difference) -> bool:
-    names = re.findall(r"`", str(d.group.schema))
-    return _from_spark("orc")(d) and bool(names)
+    of_column = {f.name: f"{f.name} {f.type}" for f in d.group.schema}
+    return from_spark("orc")(d) and "`" in of_column.get(d.column, "")
 
 
 def _rescaled(d: Difference) -> bool:
-    return _from_spark("orc", "parquet")(d) and _we_refuse(d) and "does not fit" in str(d.found)
+    return from_spark("orc", "parquet")(d) and we_refuse(d) and "does not fit" in str(d.found)
 
 
 def _wall_clocks(d: Difference) -> bool:
-    return _from_spark("orc")(d) and "ORC_TYPE_CAST" in str(d.expected)
+    return from_spark("orc")(d) and "ORC_TYPE_CAST" in str(d.expected)
 
 
 def _near_1970(d: Difference) -> bool:
-    if not _from_spark("orc")(d) or "timestamp" not in str(d.group.schema):
+    if not from_spark("orc")(d) or "timestamp" not in str(d.group.schema):
         return False
     as_written = not isinstance(d.written, str | None) and same_values(d.found, d.written)
     return as_written or "nanos >" in str(d.expected)
@@ -198,7 +223,7 @@ def _near_1970(d: Difference) -> bool:
 def _filtered_where_spark_refuses(d: Difference) -> bool:
     # Without a condition such rows are compared with those that the writer was given.
     refuses = "SchemaColumnConvertNotSupported" in str(d.expected)
-    return _from_spark("parquet")(d) and bool(d.group.condition) and refuses
+    return from_spark("parquet")(d) and bool(d.group.condition) and refuses
 
 
 def _lists_of_booleans(d: Difference) -> bool:
@@ -229,7 +254,7 @@ def _rounded_to_compare(d: Difference) -> bool:
 def _bytes_of_a_document(d: Difference) -> bool:
     options = d.group.options
     return (
-        _from_spark("json")(d)
+        from_spark("json")(d)
         and d.column == CORRUPT
         and "multiLine" in options
         and "encoding" in options
@@ -260,6 +285,7 @@ DOCUMENTED = (
     Documented("header under `FAILFAST`", _header_refused),
     Documented("header with `enforceSchema=false`", _header_by_name),
     Documented("CSV with a `lineSep`", _other_line_breaks),
+    Documented("CSV with `multiLine` and a `lineSep`", _other_line_breaks_and_quotes),
     Documented("CSV with `ignoreTrailingWhiteSpace`", _first_field_of_blanks),
     Documented("CSV with `multiLine` and files of up to four bytes", _four_bytes),
     Documented("CSV: a second byte order mark", _second_mark),
@@ -271,6 +297,7 @@ DOCUMENTED = (
     Documented("Parquet: Brotli; half floats", _filtered_where_spark_refuses),
     Documented("Parquet: booleans in lists", _lists_of_booleans),
     Documented("Parquet: `int` columns and unsigned ones", _delta_steps),
+    *documented_xml.DOCUMENTED,
 )
 OPEN: tuple[Documented, ...] = ()
 """Faults that are known; each is left out here only until it is mended."""

@@ -53,9 +53,9 @@ def described(difference: Difference, source: str) -> str:
         "schema": schema_ddl(group.schema),
         "options": dict(group.options),
         "condition": group.condition,
+        "only_spark": dict(group.only_spark),
     }
-    is_text = group.file_format in ("csv", "json", "text")
-    data = repr(_brief(difference.data)) if is_text else f"{len(difference.data)} bytes"
+    data = repr(_brief(difference.data)) if group.is_text else f"{len(difference.data)} bytes"
     return "\n".join(
         (
             f"--- {group.file_format}, {difference.mode}, {difference.reading}",

@@ -5,13 +5,19 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from pyspark_sluice.tests.reader.readings import block_files, csv_files, json_files, text_files
+from pyspark_sluice.tests.reader.readings import (
+    block_files,
+    csv_files,
+    json_files,
+    text_files,
+    xml_files,
+)
 from pyspark_sluice.tests.reader.readings.model import Group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMATS = ("csv", "json", "text", "parquet", "orc", "avro", "arrow")
+FORMATS = ("csv", "json", "xml", "text", "parquet", "orc", "avro", "arrow")
 
 
 def group_of(spark: SparkSession, file_format: str, seed: object, number: int, files: int) -> Group:
@@ -21,6 +27,8 @@ def group_of(spark: SparkSession, file_format: str, seed: object, number: int, f
         return csv_files.group(chance, files)
     if file_format == "json":
         return json_files.group(chance, files)
+    if file_format == "xml":
+        return xml_files.group(chance, files)
     if file_format == "text":
         return text_files.group(chance, files)
     return block_files.group(chance, files, file_format, spark)

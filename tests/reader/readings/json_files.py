@@ -7,7 +7,8 @@ from random import Random
 
 import pyarrow as pa
 
-from pyspark_sluice.tests.reader.readings.kinds import fields
+from pyspark_sluice.tests.reader.readings.kinds import VARIANT, WITH_VARIANTS, fields
+from pyspark_sluice.tests.reader.readings.kinds import kind as any_kind
 from pyspark_sluice.tests.reader.readings.model import Group
 from pyspark_sluice.tests.reader.readings.texts import (
     DATE_PATTERNS,
@@ -32,9 +33,14 @@ DEPTHS = (1, 5, 60, 499, 500, 998, 999, 1000, 1001, 1500)
 
 def group(chance: Random, files: int) -> Group:
     """Files of one nested schema under options of which a few are not the default."""
-    schema = pa.schema(fields(chance, chance.randint(1, 5), chance.choice([0, 1, 2, 3])))
+    depth = chance.choice([0, 1, 2, 3])
+    schema = pa.schema(fields(chance, chance.randint(1, 5), depth, WITH_VARIANTS))
     options = _options(chance)
     made = tuple(_file(chance, schema, options) for _ in range(files))
+    if chance.random() < 0.06:
+        # The records are those of the fields, and each is one variant as a whole.
+        options["singleVariantColumn"] = "v"
+        schema = pa.schema([pa.field("v", VARIANT)])
     plain = "multiLine" not in options and "lineSep" not in options and "encoding" not in options
     suffix = chance.choice([""] * 8 + [".gz", ".bz2"])
     line_end = b"\n" if plain else b""
@@ -120,6 +126,8 @@ def _value(chance: Random, kind: pa.DataType, options: dict[str, str]) -> str:
         return chance.choice(RAW)
     if draw < 0.1:
         return "null"
+    if kind == VARIANT:
+        return _of_any_kind(chance, options)
     if pa.types.is_struct(kind):
         return _object(chance, [*kind], options)
     if pa.types.is_list(kind):
@@ -130,6 +138,12 @@ def _value(chance: Random, kind: pa.DataType, options: dict[str, str]) -> str:
         pairs = (f"{json.dumps(k)}:{_value(chance, kind.item_type, options)}" for k in keys)
         return "{" + ",".join(pairs) + "}"
     return _atom(chance, kind, options)
+
+
+def _of_any_kind(chance: Random, options: dict[str, str]) -> str:
+    """For a variant: values of all types, nested, and numbers at the ends of their types."""
+    kind = any_kind(chance, chance.choice([0, 0, 1, 2, 3]))
+    return chance.choice(RAW) if chance.random() < 0.1 else _value(chance, kind, options)
 
 
 def _atom(chance: Random, kind: pa.DataType, options: dict[str, str]) -> str:

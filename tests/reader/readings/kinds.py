@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 
 import pyarrow as pa
@@ -29,40 +30,61 @@ FIELD_NAMES = (
     *("a", "b", "c", "a.b", "a.b.c", "A b", "`t`", "ä", "\U0001f600", "a.`b", "x", "value", "id"),
     *("key", "element", "list", "_c0", "1", "s", "n", "date"),
 )
+VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+    ]
+)
+"""As Spark hands variants to Arrow."""
 
 
-def atom(chance: Random) -> pa.DataType:
+@dataclass(frozen=True)
+class Pool:
+    """What types without parts, and what names of fields, a format is tried with."""
+
+    atoms: tuple[pa.DataType, ...] = ATOMS
+    names: tuple[str, ...] = FIELD_NAMES
+
+
+ANY = Pool()
+WITH_VARIANTS = Pool((*ATOMS, VARIANT))
+
+
+def atom(chance: Random, pool: Pool = ANY) -> pa.DataType:
     """A type without parts; decimals are a quarter, as their digits and scales are many types."""
     if chance.random() < 0.25:
         precision = chance.choice([1, 5, 9, 10, 18, 19, 28, 37, 38, 38, 38])
         return pa.decimal128(precision, chance.choice([0, precision // 2, precision]))
-    return chance.choice(ATOMS)
+    return chance.choice(pool.atoms)
 
 
-def kind(chance: Random, depth: int) -> pa.DataType:
+def kind(chance: Random, depth: int, pool: Pool = ANY) -> pa.DataType:
     """A type with at most so many levels of structs, arrays and maps."""
     if depth == 0 or chance.random() < 0.5:
-        return atom(chance)
+        return atom(chance, pool)
     shape = chance.choice(["struct", "struct", "array", "map"])
     if shape == "struct":
-        return pa.struct(fields(chance, chance.randint(1, 3), depth - 1))
+        return pa.struct(fields(chance, chance.randint(1, 3), depth - 1, pool))
     if shape == "array":
-        return pa.list_(pa.field("element", kind(chance, depth - 1)))
-    return pa.map_(pa.string(), kind(chance, depth - 1))
+        return pa.list_(pa.field("element", kind(chance, depth - 1, pool)))
+    return pa.map_(pa.string(), kind(chance, depth - 1, pool))
 
 
-def fields(chance: Random, count: int, depth: int) -> list[pa.Field]:
+def fields(chance: Random, count: int, depth: int, pool: Pool = ANY) -> list[pa.Field]:
     """Fields of different names; names that differ only in case are not allowed in a schema."""
     names: dict[str, str] = {}
-    for name in chance.sample(FIELD_NAMES, count):
+    for name in chance.sample(pool.names, count):
         names.setdefault(name.lower(), name)
-    return [pa.field(name, kind(chance, depth)) for name in names.values()]
+    return [pa.field(name, kind(chance, depth, pool)) for name in names.values()]
 
 
 def ddl_of(data_type: pa.DataType) -> str:
     """The type as Spark writes it."""
     if pa.types.is_decimal(data_type):
         return f"decimal({data_type.precision},{data_type.scale})"
+    if data_type == VARIANT:
+        return "variant"
     if pa.types.is_struct(data_type):
         parts = (f"{quoted(f.name)}:{ddl_of(f.type)}" for f in data_type)
         return f"struct<{','.join(parts)}>"
@@ -87,6 +109,8 @@ def atoms_of(data_type: pa.DataType) -> set[str]:
     """What a column is counted as: the atoms in it, and its outermost shape if it has one."""
     if pa.types.is_decimal(data_type):
         return {"decimal"}
+    if data_type == VARIANT:
+        return {"variant"}
     if pa.types.is_struct(data_type):
         return {"struct"}.union(*(atoms_of(f.type) for f in data_type))
     if pa.types.is_list(data_type):
@@ -94,3 +118,13 @@ def atoms_of(data_type: pa.DataType) -> set[str]:
     if pa.types.is_map(data_type):
         return {"map"} | atoms_of(data_type.item_type)
     return {NAMES[data_type]}
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    """The schema that Spark writes like this, as Arrow has it."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    kind = StructType.fromDDL(ddl)
+    assert isinstance(kind, StructType)
+    return to_arrow_schema(kind, timezone="UTC")

@@ -19,7 +19,7 @@ from pyspark_sluice.tests.reader.readings.values import same_values
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-IN_SPARK = frozenset({"csv", "json", "text", "parquet", "orc"})
+IN_SPARK = frozenset({"csv", "json", "xml", "text", "parquet", "orc"})
 """Formats that Spark reads: it has no reader of Arrow files, and its JARs have none of Avro."""
 
 

@@ -19,7 +19,7 @@ _AT_ONCE = 150
 
 def minimised(machine: Machine, difference: Difference) -> Difference:
     """The same difference with fewer options, columns and bytes."""
-    if difference.group.file_format not in ("csv", "json", "text"):
+    if not difference.group.is_text:
         return difference
     until = time.monotonic() + SECONDS
     smaller = difference

@@ -57,10 +57,18 @@ class Group:
     condition: str = ""
     """The `filter` of all readings; Spark's `where`."""
 
+    only_spark: Mapping[str, str] = field(default_factory=dict)
+    """Options that only Spark has."""
+
     @property
     def has_modes(self) -> bool:
         """True if a record can be malformed on its own."""
-        return self.file_format in ("csv", "json")
+        return self.file_format in ("csv", "json", "xml")
+
+    @property
+    def is_text(self) -> bool:
+        """True if a part of a file is a file."""
+        return self.has_modes or self.file_format == "text"
 
     def name(self, number: int) -> str:
         """The file's name; its number makes it unique."""

@@ -12,6 +12,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.errors import OptionError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import FileFormat, Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.formats.xml.record_scanner import starts
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, cut, version, whole
@@ -72,8 +73,13 @@ class Ours:
             return None
         if where in (Splittability.BLOCKS, Splittability.LIMITS):
             try:
-                starts = [block.start for block in self._format.blocks(version(path))]
+                borders = self._starts(path)
             except SplitReadError:
                 return None
-            borders = starts
         return self.read(cut(path, borders))
+
+    def _starts(self, path: Path) -> list[int]:
+        if self.options.file_format == "xml":
+            # Blocks are a million bytes apart, but may begin with any record.
+            return starts(version(path), self.options, 1)
+        return [block.start for block in self._format.blocks(version(path))]

@@ -44,7 +44,7 @@ def read_by_spark(
     reason = "the query"
     try:
         if not is_bad:
-            with _set(spark, _QUICK):
+            with set_for_a_while(spark, _QUICK):
                 return [*_rows(spark, group, paths, mode)]
     except Exception as error:  # noqa: BLE001 any error of Spark is its reading of the files
         reason = str(error)
@@ -65,7 +65,9 @@ def _frame(spark: SparkSession, group: Group, paths: Sequence[Path], mode: str) 
     reader = spark.read.format(group.file_format).schema(ddl)
     if group.has_modes:
         reader = reader.option("mode", mode)
-    frame = reader.options(**group.options).load([_literal(path) for path in paths])
+    frame = reader.options(**group.options, **group.only_spark).load(
+        [_literal(path) for path in paths]
+    )
     if group.condition:
         frame = frame.where(group.condition)
     schema = StructType.fromDDL(ddl)
@@ -84,7 +86,9 @@ def _literal(path: Path) -> str:
 
 
 def _rows(spark: SparkSession, group: Group, paths: Sequence[Path], mode: str) -> list[Rows]:
-    table = _frame(spark, group, paths, mode).toArrow()
+    # Not `toArrow`, which fails for null in a column of variants.
+    frame: Any = _frame(spark, group, paths, mode)
+    table = pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
     files = table.column(FILE).to_pylist()
     found: dict[str, Rows] = {path.name[:5]: [] for path in paths}
     for file, row in zip(files, comparable(table.drop_columns([FILE])), strict=True):
@@ -99,7 +103,7 @@ def _failing(
 
     One partition for each file, and one job for each partition: the query is planned once.
     """
-    with _set(spark, _ALONE):
+    with set_for_a_while(spark, _ALONE):
         try:
             rdd = _frame(spark, group, paths, mode)._jdf.toJavaRDD()
             parts = list(rdd.partitions())
@@ -109,7 +113,8 @@ def _failing(
 
 
 @contextmanager
-def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+def set_for_a_while(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Other settings of the session, and then those from before."""
     before = {key: spark.conf.get(key, None) for key in settings}
     try:
         for key, value in settings.items():

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 
 from pyspark_sluice.tests.reader.readings.model import Rows
 
@@ -34,6 +35,8 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _value(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {"value", "metadata"}:
+        return _variant(value["value"], value["metadata"])
     if isinstance(value, dict):
         return {name: _value(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -48,6 +51,17 @@ def _value(value: Any) -> Any:
         # Spark carries bytes along that are not UTF-8; Arrow's strings cannot.
         return value.decode("utf-8", "replace")
     return value
+
+
+def _variant(value: bytes, metadata: bytes) -> str:
+    """What a variant holds, with the types of its values; the names' numbers do not count."""
+    from pyspark.sql.types import VariantVal
+
+    try:
+        return f"variant {VariantVal(value, metadata).toPython()!r}"
+    except (ArithmeticError, ValueError, RecursionError, PySparkException):
+        # Days and instants that Python does not have, and a thousand levels.
+        return f"variant {value.hex()} {metadata.hex()}"
 
 
 def same_values(one: Any, other: Any) -> bool:

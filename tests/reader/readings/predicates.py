@@ -1,0 +1,49 @@
+"""What predicates of documented differences have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference
+
+
+@dataclass(frozen=True)
+class Documented:
+    """One difference that is meant."""
+
+    row: str
+    """How the first cell of the row in the documentation begins."""
+
+    covers: Callable[[Difference], bool]
+
+
+def from_spark(*formats: str) -> Callable[[Difference], bool]:
+    """True where Spark reads files of these formats otherwise."""
+    return lambda d: d.reading == "spark" and d.group.file_format in formats
+
+
+def we_refuse(difference: Difference) -> bool:
+    """True if there are no rows of ours, but an error that names the file."""
+    return isinstance(difference.found, str) and difference.found.startswith("refused")
+
+
+def we_call_it_malformed(difference: Difference) -> bool:
+    """Ours has a malformed record more, drops a row more, or fails."""
+    expected, found = difference.expected, difference.found
+    if isinstance(found, str):
+        return found.startswith("refused")
+    if isinstance(expected, str):
+        return False
+    if difference.mode == "DROPMALFORMED":
+        return len(found) < len(expected)
+    return len(expected) == len(found) and any(
+        ours.get(CORRUPT) is not None and theirs.get(CORRUPT) is None
+        for theirs, ours in zip(expected, found, strict=True)
+    )
+
+
+def meant(separator: str) -> str:
+    """The characters that a separator in an option means."""
+    escapes = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\|": "|", "\\\\": "\\"}
+    return escapes.get(separator, separator)
