@@ -1,7 +1,7 @@
 """`make fuzz`: reads generated files of all formats for a given time.
 
-Prints each new difference as small as it could be made, and in the end how many readings were
-compared; fails if a difference is not documented.
+Prints each new difference as small as it could be made, and in the end, or when it is interrupted,
+how many readings were compared; fails if a difference is not documented.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import secrets
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
@@ -31,23 +32,30 @@ def main() -> int:
     machine = Machine(spark, Random(asked.seed), failing=4)
     findings = Findings()
     print(f"seed {asked.seed}", flush=True)
+    started = time.monotonic()
+    with suppress(KeyboardInterrupt):
+        _compare(spark, machine, findings, asked)
+    print(f"\n{(time.monotonic() - started) / 60:.0f} minutes")
+    _print_counts(machine.counts, findings)
+    spark.stop()
+    return 1 if findings.undocumented else 0
+
+
+def _compare(
+    spark: SparkSession, machine: Machine, findings: Findings, asked: argparse.Namespace
+) -> None:
     until = time.monotonic() + asked.minutes * 60
     numbers = count() if asked.group is None else [asked.group]
     for number in numbers:
         for file_format in asked.formats:
             if time.monotonic() > until:
-                break
+                return
             group = group_of(spark, file_format, asked.seed, number, asked.files)
             again = f'make fuzz FUZZ="--formats {file_format} --seed {asked.seed} --group {number} '
             source = f'{again}--files {asked.files}"'
             found = machine.differences(group)
             for text in findings.take(machine, found, source, small=not asked.as_found):
                 print(text, flush=True)
-        if time.monotonic() > until:
-            break
-    _print_counts(machine.counts, findings)
-    spark.stop()
-    return 1 if findings.undocumented else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -83,7 +91,7 @@ def _session() -> SparkSession:
 
 
 def _print_counts(counts: Counts, findings: Findings) -> None:
-    print(f"\n{sum(counts.by_format.values())} readings compared, {counts.rows} rows")
+    print(f"{sum(counts.by_format.values())} readings compared, {counts.rows} rows")
     print("format   " + "".join(f"{mode:>15}" for mode in MODES))
     for name in FORMATS:
         cells = [counts.by_format[name, mode] for mode in MODES]

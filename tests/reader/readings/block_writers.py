@@ -239,9 +239,21 @@ def _orc_pyarrow(chance: Random, table: pa.Table, path: Path, _: Any) -> str:
             "bloom_filter_fpp": [0.05, 0.5],
         },
     )
+    if any(_has_structs_in_structs(field.type) for field in table.schema):
+        raise CannotWriteError("a null struct within a struct shifts the values after it")
     if table.num_columns > 1 and chance.random() < 0.5:
         options["bloom_filter_columns"] = [0]
     return _tried(lambda: orc.write_table(table, path, **options), f"pyarrow {options}")
+
+
+def _has_structs_in_structs(kind: pa.DataType, inside: bool = False) -> bool:
+    if not pa.types.is_nested(kind):
+        return False
+    if inside and pa.types.is_struct(kind):
+        return True
+    inside = inside or pa.types.is_struct(kind)
+    children = (kind.field(at).type for at in range(kind.num_fields))
+    return any(_has_structs_in_structs(child, inside) for child in children)
 
 
 def _orc_spark(chance: Random, table: pa.Table, path: Path, spark: Any) -> str:

@@ -186,6 +186,16 @@ def _backticks(spark, folder):
     assert read_rows([path], schema, file_format="orc") == [{"`a`": 1}]
 
 
+@row("ORC: a `filter` on a column whose name is a number")
+def _numbered_filter(spark, folder):
+    path = folder / "x.orc"
+    orc.write_table(pa.table({"a": [5], "1": [7]}), path)
+    schema = pa.schema([("a", pa.int64()), ("1", pa.int64())])
+    frame = spark.read.schema("a bigint, `1` bigint").orc(str(path))
+    assert frame.where("`1` = 7").collect() == []
+    assert read_rows([path], schema, file_format="orc", filter="`1` = 7") == [{"a": 5, "1": 7}]
+
+
 @row("ORC: the schema of a file with a backtick")
 def _schema_with_backticks(spark, folder):
     path = folder / "x.orc"
@@ -299,6 +309,11 @@ def _dotted_name(spark, folder):
     schema = pa.schema([("s.x", pa.string())])
     ours = read_rows([path], schema, file_format="parquet", filter="`s.x` = 'A'")
     assert ours == [{"s.x": "A"}]
+    columns = {"s.x": pa.array([5]), "s": pa.array([{"x": 1}])}
+    pq.write_table(pa.table(columns), path)
+    schema = pa.schema([("s.x", pa.int64())])
+    assert spark.read.schema("`s.x` bigint").parquet(str(path)).where("`s.x` = 5").collect() == []
+    assert read_rows([path], schema, file_format="parquet", filter="`s.x` = 5") == [{"s.x": 5}]
 
 
 @row("Parquet: half floats as `binary`, times, durations and nanoseconds")
