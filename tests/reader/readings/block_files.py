@@ -17,6 +17,7 @@ from pyspark_sluice.tests.reader.readings.block_values import table_of
 from pyspark_sluice.tests.reader.readings.kinds import ANY, WITH_VARIANTS, fields, quoted
 from pyspark_sluice.tests.reader.readings.model import Group, Outcome
 from pyspark_sluice.tests.reader.readings.values import comparable
+from pyspark_sluice.tests.reader.readings.writing import CannotWriteError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +68,7 @@ def _written(
         path = Path(folder) / "file"
         try:
             label = writer(chance, table, path, spark)
-        except block_writers.CannotWriteError:
+        except CannotWriteError:
             return None
         return label, path.read_bytes()
 

@@ -18,14 +18,27 @@ TWO = pa.schema([("a", pa.string()), ("b", pa.int32())])
 FILES = (b"x,1\ny,2\n", b"z,3\n", b"first,10\nsecond,20\nthird,30\n")
 GROUP = Group("csv", TWO, {}, FILES, bad=b"p,q,r\n", line_end=b"\n")
 
+IN_XML = (
+    b"<rs><r><a>x</a><b>1</b></r><r><a>y</a><b>2</b></r></rs>",
+    b"<!-- <r/> --><rs><r><a>z</a><b>3</b></r></rs>",
+)
+BAD = b"<r><a>x</b></r>"
+XML = Group(
+    *("xml", TWO, {"rowTag": "r"}, IN_XML),
+    bad=BAD,
+    line_end=b"\n",
+    only_spark={"useLegacyXMLParser": "true"},
+)
+
 
 def _readings(found):
     return {difference.kind for difference in found}
 
 
-def test_readings_that_are_the_same_give_no_difference(spark):
+@pytest.mark.parametrize("group", [GROUP, XML], ids=["csv", "xml"])
+def test_readings_that_are_the_same_give_no_difference(spark, group):
     machine = Machine(spark, Random(1))
-    assert machine.differences(GROUP) == []
+    assert machine.differences(group) == []
     assert machine.counts.by_reading.keys() == {
         *("spark", "cut", "packed", "beside a bad file", "before a bad record")
     }
@@ -41,13 +54,16 @@ def _without_the_last(rows):
     return rows[:-1] if isinstance(rows, list) else rows
 
 
+@pytest.mark.parametrize("group", [GROUP, XML], ids=["csv", "xml"])
 @pytest.mark.parametrize(
     ("name", "reading"),
     [("cut", {"cut"}), ("packed", {"packed", "beside a bad file"})],
 )
-def test_a_row_that_one_reading_loses_is_found_in_that_reading(spark, monkeypatch, name, reading):
+def test_a_row_that_one_reading_loses_is_found_in_that_reading(
+    spark, monkeypatch, name, reading, group
+):
     _planted(monkeypatch, name, _without_the_last)
-    assert _readings(Machine(spark, Random(1)).differences(GROUP)) == reading
+    assert _readings(Machine(spark, Random(1)).differences(group)) == reading
 
 
 def _changed(rows):

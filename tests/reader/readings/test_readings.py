@@ -14,7 +14,7 @@ from pyspark_sluice.tests.reader.readings.machine import Machine
 pytestmark = pytest.mark.spark
 
 SEED = 20_240_102
-GROUPS = {"csv": 3, "json": 3, "text": 3, "parquet": 2, "orc": 2, "avro": 2, "arrow": 2}
+GROUPS = {"csv": 3, "json": 3, "xml": 3, "text": 3, "parquet": 2, "orc": 2, "avro": 2, "arrow": 2}
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
