@@ -21,6 +21,6 @@ def test_executors_are_asked_whether_they_share_the_state(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     found = {each["what"]: each for each in json.loads(done.stdout)["findings"]}
     wanted = ("session", "source in Spark", "state from executors")
-    assert [found[what]["verdict"] for what in wanted] == ["well"] * 3
+    assert [found[what]["verdict"] for what in wanted] == ["ok"] * 3
     assert found["state from executors"]["found"].startswith("4 tasks on ")
     assert not (tmp_path / "ck").exists()

@@ -1,4 +1,4 @@
-"""Everything that is looked at, in order, and what is printed of it.
+"""All checks, in order, and what they print.
 
 With what executors see, for which a session is started, and packages that places and options need
 in addition to what is always there. Not here: the same from the driver (`storage.py`,
@@ -33,7 +33,7 @@ from .storage import (
     state_findings,
 )
 
-_MARKS = {"well": "well    ", "doubtful": "doubtful", "ill": "ILL     "}
+_MARKS = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ def findings(patient: Patient) -> Iterator[Finding]:
     """One after the other: the later ones take longer."""
     yield from python_findings()
     places = [each for each in (patient.state, patient.path) if each]
-    ill = False
+    failed = False
     for finding in extra_findings(places, patient.options):
-        ill = ill or finding.verdict == "ill"
+        failed = failed or finding.verdict == "failed"
         yield finding
     place = ""
-    if not ill:
+    if not failed:
         if patient.state:
             try:
                 place = patient.place()
@@ -88,26 +88,26 @@ def diagnose(patient: Patient, *, as_json: bool) -> None:
     """Look, and print what is found.
 
     Raises:
-        Ended: with code 1, where anything is ill.
+        Ended: with code 1, if a check failed.
     """
     found: list[Finding] = []
     for finding in findings(patient):
         found.append(finding)
         if not as_json:
             _print(finding)
-    ill = [finding for finding in found if finding.verdict == "ill"]
+    failed = [finding for finding in found if finding.verdict == "failed"]
     if as_json:
-        print_json({"findings": [each.document() for each in found], "ill": len(ill)})
+        print_json({"findings": [each.document() for each in found], "failed": len(failed)})
     else:
-        doubtful = sum(finding.verdict == "doubtful" for finding in found)
-        typer.echo(f"{len(found)} looked at: {len(ill)} ill, {doubtful} doubtful")
-    if ill:
+        warnings = sum(finding.verdict == "warning" for finding in found)
+        typer.echo(f"{len(found)} checks: {len(failed)} failed, {warnings} with a warning")
+    if failed:
         raise Ended(Exit.FOUND)
 
 
 def _print(finding: Finding) -> None:
     typer.echo(f"{_MARKS[finding.verdict]}  {finding.what}: {finding.found}")
-    if finding.verdict != "well":
+    if finding.verdict != "ok":
         if finding.expected:
             typer.echo(f"          expected: {finding.expected}")
         if finding.way_out:
@@ -138,10 +138,12 @@ def executor_findings(master: str, place: str, storage_options: str) -> Iterator
         spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:  # noqa: BLE001 - any reason for which Spark does not start is the finding
         way_out = "See docs/it-does-not-start.md."
-        yield Finding("session", "ill", _short(error), f"a session of Spark at {master}", way_out)
+        yield Finding(
+            "session", "failed", _short(error), f"a session of Spark at {master}", way_out
+        )
         return
     try:
-        yield Finding("session", "well", f"Spark {spark.version} at {master}")
+        yield Finding("session", "ok", f"Spark {spark.version} at {master}")
         yield _registered(spark)
         if place:
             with left_as_it_was(place):
@@ -158,10 +160,12 @@ def _registered(spark: Any) -> Finding:
         text = str(error)
         if "DATA_SOURCE_NOT_FOUND" in text:
             way_out = "See docs/it-does-not-start.md, the first section."
-            return Finding(what, "ill", "DATA_SOURCE_NOT_FOUND", expected, way_out)
+            return Finding(what, "failed", "DATA_SOURCE_NOT_FOUND", expected, way_out)
         if "pyspark_sluice" not in text:
-            return Finding(what, "ill", _short(error), expected, "See docs/it-does-not-start.md.")
-    return Finding(what, "well", 'format("sluice") is found', expected)
+            return Finding(
+                what, "failed", _short(error), expected, "See docs/it-does-not-start.md."
+            )
+    return Finding(what, "ok", 'format("sluice") is found', expected)
 
 
 def _writing(spark: Any, place: str, storage_options: str) -> Finding:
@@ -175,7 +179,7 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
         answers = tasks.map(lambda at: asked(place, storage_options, seen, raced, at)).collect()
     except Exception as error:  # noqa: BLE001 - any error of a task is the finding
         way_out = "Install pyspark-sluice on every executor; see docs/it-does-not-start.md."
-        return Finding(what, "ill", _short(error), expected, way_out)
+        return Finding(what, "failed", _short(error), expected, way_out)
     finally:
         store.delete(seen)
         store.delete(raced)
@@ -184,14 +188,14 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
     winners = sum(won for _, _, won, _ in answers)
     shared = "Put the state where every executor sees it at the same path, or into a bucket."
     if problems:
-        return Finding(what, "ill", problems[0], expected, shared)
+        return Finding(what, "failed", problems[0], expected, shared)
     if not all(saw for _, saw, _, _ in answers):
         found = f"the state that the driver has written is missing on {', '.join(hosts)}"
-        return Finding(what, "ill", found, expected, shared)
+        return Finding(what, "failed", found, expected, shared)
     if winners != 1:
         found = f"{winners} of {_TASKS} tasks learned that they had created the object"
-        return Finding(what, "ill", found, expected, shared)
-    return Finding(what, "well", f"{_TASKS} tasks on {', '.join(hosts)}", expected)
+        return Finding(what, "failed", found, expected, shared)
+    return Finding(what, "ok", f"{_TASKS} tasks on {', '.join(hosts)}", expected)
 
 
 def asked(
@@ -253,16 +257,16 @@ def _client(scheme: str) -> Finding:
         fsspec.get_filesystem_class(scheme)
     except (ImportError, ValueError) as error:
         way_out = f"Install fsspec's package for {scheme}."
-        return Finding(what, "ill", str(error), "a file system that fsspec knows", way_out)
-    return Finding(what, "well", "fsspec knows it")
+        return Finding(what, "failed", str(error), "a file system that fsspec knows", way_out)
+    return Finding(what, "ok", "fsspec knows it")
 
 
 def _needed(what: str, modules: Sequence[str], extra: str) -> Finding:
     missing = [name for name in modules if not _is_there(name)]
     if not missing:
-        return Finding(what, "well", ", ".join(modules))
+        return Finding(what, "ok", ", ".join(modules))
     way_out = f"pip install 'pyspark-sluice[{extra}]' on the driver and the executors"
-    return Finding(what, "ill", f"not installed: {', '.join(missing)}", "", way_out)
+    return Finding(what, "failed", f"not installed: {', '.join(missing)}", "", way_out)
 
 
 def _is_there(module: str) -> bool:

@@ -1,6 +1,6 @@
 """One line of a diagnosis.
 
-Not here: what is looked at.
+Not here: the checks.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Verdict = Literal["well", "doubtful", "ill"]
+Verdict = Literal["ok", "warning", "failed"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at, what was found against what was expected, and the way out."""
+    """One check: what was found, what was expected, and the way out."""
 
     what: str
     verdict: Verdict

@@ -71,10 +71,10 @@ def _this_python() -> Finding:
     here = sys.version_info[:2]
     if here < _LEAST_PYTHON:
         way_out = "Create a virtual environment with a supported Python."
-        return Finding("python", "ill", found, expected, way_out)
+        return Finding("python", "failed", found, expected, way_out)
     if here > _NEWEST_PYTHON:
-        return Finding("python", "doubtful", found, expected, "This version has not been tested.")
-    return Finding("python", "well", found, expected)
+        return Finding("python", "warning", found, expected, "This version has not been tested.")
+    return Finding("python", "ok", found, expected)
 
 
 def _releases() -> Iterator[Finding]:
@@ -83,15 +83,17 @@ def _releases() -> Iterator[Finding]:
         try:
             found = metadata.version(name)
         except metadata.PackageNotFoundError:
-            yield Finding(name, "ill", "not installed", expected, f"pip install '{name}>={least}'")
+            yield Finding(
+                name, "failed", "not installed", expected, f"pip install '{name}>={least}'"
+            )
             continue
         if version_of(found) < version_of(least):
-            yield Finding(name, "ill", found, expected, f"pip install '{name}>={least}'")
+            yield Finding(name, "failed", found, expected, f"pip install '{name}>={least}'")
         elif name == "pyspark" and version_of(found)[:2] > _TRIED_SPARK[-1]:
             way_out = "This release has not been tested."
-            yield Finding(name, "doubtful", found, "4.2 or 4.3", way_out)
+            yield Finding(name, "warning", found, "4.2 or 4.3", way_out)
         else:
-            yield Finding(name, "well", found, expected)
+            yield Finding(name, "ok", found, expected)
 
 
 # The Python that Spark starts ---------------------------------------------------------------
@@ -129,11 +131,11 @@ def _first_of_the_path(python: str | None) -> Finding:
         "set PYSPARK_PYTHON="
     )
     if python is None:
-        return Finding(what, "doubtful", "none", expected, way_out)
+        return Finding(what, "warning", "none", expected, way_out)
     found = _registration(what, python, "where nothing names another")
-    if found.verdict == "well":
+    if found.verdict == "ok":
         return found
-    return Finding(what, "doubtful", found.found, expected, way_out)
+    return Finding(what, "warning", found.found, expected, way_out)
 
 
 def _registration(what: str, python: str, why: str) -> Finding:
@@ -142,21 +144,21 @@ def _registration(what: str, python: str, why: str) -> Finding:
     asked = _asked(python)
     if isinstance(asked, str):
         way_out = "Correct PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON."
-        return Finding(what, "ill", f"{described} cannot be run: {asked}", expected, way_out)
+        return Finding(what, "failed", f"{described} cannot be run: {asked}", expected, way_out)
     version = ".".join(map(str, asked["version"]))
     described = f"{described}, Python {version}"
     if "package" not in asked:
-        return Finding(what, "ill", f"{described}: {asked['error']}", expected, _INSTALL)
+        return Finding(what, "failed", f"{described}: {asked['error']}", expected, _INSTALL)
     if "error" in asked:
         way_out = "Install what the message names for that interpreter."
-        return Finding(what, "ill", f"{described}: {asked['error']}", expected, way_out)
+        return Finding(what, "failed", f"{described}: {asked['error']}", expected, way_out)
     if not asked["sees"]:
         way_out = "pip install . instead of -e, or pyspark_sluice.register(spark)."
-        return Finding(what, "doubtful", f"{described}: imported, not listed", expected, way_out)
+        return Finding(what, "warning", f"{described}: imported, not listed", expected, way_out)
     if tuple(asked["version"][:2]) != sys.version_info[:2]:
         way_out = "Driver and executors need the same Python version: set PYSPARK_PYTHON."
-        return Finding(what, "doubtful", described, f"Python {platform.python_version()}", way_out)
-    return Finding(what, "well", f"{described}, {asked['package']}", expected)
+        return Finding(what, "warning", described, f"Python {platform.python_version()}", way_out)
+    return Finding(what, "ok", f"{described}, {asked['package']}", expected)
 
 
 @cache
@@ -183,19 +185,19 @@ def _java() -> Finding:
     way_out = f"Install a Java {_LEAST_JAVA} runtime, or set JAVA_HOME to one."
     if java is None:
         return Finding(
-            "java", "ill", "no Java: no JAVA_HOME, no java in the PATH", expected, way_out
+            "java", "failed", "no Java: no JAVA_HOME, no java in the PATH", expected, way_out
         )
     try:
         done = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return Finding("java", "ill", f"{java}: {type(error).__name__}", expected, way_out)
+        return Finding("java", "failed", f"{java}: {type(error).__name__}", expected, way_out)
     configured = re.search(r'version "(\d+)([^"]*)"', done.stderr + done.stdout)
     if configured is None:
-        return Finding("java", "ill", f"{java} does not say its version", expected, way_out)
+        return Finding("java", "failed", f"{java} does not say its version", expected, way_out)
     found = f"{configured[1]}{configured[2]} at {java}"
     # Before Java 9 the first number was 1.
     if int(configured[1]) < _LEAST_JAVA:
-        return Finding("java", "ill", found, expected, way_out)
-    return Finding("java", "well", found, expected)
+        return Finding("java", "failed", found, expected, way_out)
+    return Finding("java", "ok", found, expected)

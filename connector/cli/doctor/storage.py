@@ -43,7 +43,7 @@ def state_findings(place: str, storage_options: str) -> Iterator[Finding]:
 def no_place(error: BaseException) -> Finding:
     """State cannot be kept there at all."""
     way_out = "Keep state elsewhere: another checkpointLocation, or stateLocation."
-    return Finding(_DRIVER, "ill", str(error), "a place for state", way_out)
+    return Finding(_DRIVER, "failed", str(error), "a place for state", way_out)
 
 
 def check_local_directory(place: str) -> None:
@@ -61,11 +61,11 @@ def check_local_directory(place: str) -> None:
 
 def _finding(what: str, expected: str, look: Callable[[], str]) -> Finding:
     try:
-        return Finding(what, "well", look(), expected)
+        return Finding(what, "ok", look(), expected)
     except (SluiceError, OSError, AssertionError) as error:
         way_out = "Repair access, or keep state in a place that has it (stateLocation)."
         found = str(error) if isinstance(error, SluiceError | AssertionError) else repr(error)
-        return Finding(what, "ill", found, expected, way_out)
+        return Finding(what, "failed", found, expected, way_out)
 
 
 @contextlib.contextmanager
@@ -148,10 +148,10 @@ def path_findings(path: str, storage_options: str, options: Mapping[str, str]) -
         first = next(all_files(listing), None)
     except (SluiceError, ImportError, OSError) as error:
         way_out = "Repair access, or correct the path."
-        yield Finding(what, "ill", str(error), "a path that can be listed", way_out)
+        yield Finding(what, "failed", str(error), "a path that can be listed", way_out)
         return
     if first is None:
         way_out = "See docs/it-does-not-start.md: It runs, but ingests nothing."
-        yield Finding(what, "doubtful", f"nothing at {path}", "files to be read", way_out)
+        yield Finding(what, "warning", f"nothing at {path}", "files to be read", way_out)
         return
-    yield Finding(what, "well", f"{first.path} and others, if any", "files to be read")
+    yield Finding(what, "ok", f"{first.path} and others, if any", "files to be read")

@@ -39,7 +39,7 @@ def java_home(home, script):
 def looked(capsys, *arguments, code=0):
     assert main(["doctor", *arguments, "--json"]) == code
     report = json.loads(capsys.readouterr().out)
-    assert report["ill"] == sum(each["verdict"] == "ill" for each in report["findings"])
+    assert report["failed"] == sum(each["verdict"] == "failed" for each in report["findings"])
     return {each["what"]: each for each in report["findings"]}
 
 
@@ -55,7 +55,7 @@ def in_a_process(*arguments, before="", **environment):
     )  # fmt: skip
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)
-    assert done.returncode == (1 if report["ill"] else 0)
+    assert done.returncode == (1 if report["failed"] else 0)
     return {each["what"]: each for each in report["findings"]}
 
 
@@ -74,8 +74,8 @@ def test_places_that_are_well_are_left_as_they_were(tmp_path, capsys):
     (landing / "a.json").write_text("{}")
     found = looked(capsys, str(tmp_path / "new" / "ck"), "--path", str(landing))
     looks = ("state from the driver", "create only once, from the driver", "files of the path")
-    assert [found[what]["verdict"] for what in looks] == ["well"] * 3
-    assert found["java"]["verdict"] == found["pyarrow"]["verdict"] == "well"
+    assert [found[what]["verdict"] for what in looks] == ["ok"] * 3
+    assert found["java"]["verdict"] == found["pyarrow"]["verdict"] == "ok"
     assert found["state from the driver"]["found"].endswith("/new/ck/sluice/source")
     assert "a.json" in found["files of the path"]["found"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["landing"]
@@ -88,12 +88,12 @@ def test_places_that_are_ill_are_named_with_the_way_out(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     found = looked(capsys, str(tmp_path / "file"), "--path", str(tmp_path / "none"), code=1)
     state, path = found["state from the driver"], found["files of the path"]
-    assert (state["verdict"], path["verdict"]) == ("ill", "ill")
+    assert (state["verdict"], path["verdict"]) == ("failed", "failed")
     assert "stateLocation" in state["way_out"]
     assert str(tmp_path / "none") in path["found"]
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert looked(capsys, "--path", str(empty))["files of the path"]["verdict"] == "doubtful"
+    assert looked(capsys, "--path", str(empty))["files of the path"]["verdict"] == "warning"
     assert main(["doctor", str(tmp_path / "file")]) == 1
     assert "way out:" in capsys.readouterr().out
     assert main(["doctor", "--option", "nonsense"]) == 2
@@ -124,18 +124,18 @@ def test_a_store_that_lets_an_object_be_created_twice_is_found():
 @pytest.mark.parametrize(
     ("script", "verdict"),
     [
-        ("echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "ill"),
-        ("echo 'java version \"1.8.0_402\"' >&2", "ill"),
-        ("echo 'openjdk version \"21\" 2023-09-19' >&2", "well"),
-        ("exit 3", "ill"),
+        ("echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "failed"),
+        ("echo 'java version \"1.8.0_402\"' >&2", "failed"),
+        ("echo 'openjdk version \"21\" 2023-09-19' >&2", "ok"),
+        ("exit 3", "failed"),
     ],
 )
 def test_the_release_of_java_is_looked_at(tmp_path, capsys, monkeypatch, script, verdict):
     monkeypatch.setenv("JAVA_HOME", java_home(tmp_path / "java", script))
-    code = 1 if verdict == "ill" else 0
+    code = 1 if verdict == "failed" else 0
     assert looked(capsys, code=code)["java"]["verdict"] == verdict
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
-    assert looked(capsys, code=1)["java"]["verdict"] == "ill"
+    assert looked(capsys, code=1)["java"]["verdict"] == "failed"
 
 
 def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
@@ -143,7 +143,7 @@ def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     python = str(bare / "bin" / "python")
     found = in_a_process(PYSPARK_PYTHON=python)["python of Spark"]
-    assert found["verdict"] == "ill"
+    assert found["verdict"] == "failed"
     assert "No module named 'pyspark_sluice'" in found["found"]
     assert "PYSPARK_PYTHON" in found["way_out"]
     # The package is there, and Spark is not.
@@ -151,20 +151,20 @@ def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
     if (ROOT / ".venv" / "typing" / "pyspark_sluice").exists():
         assert "No module named 'pyspark'" in away["python of Spark"]["found"]
     gone = in_a_process(PYSPARK_DRIVER_PYTHON=str(tmp_path / "none"))["python of Spark"]
-    assert gone["verdict"] == "ill"
+    assert gone["verdict"] == "failed"
     assert "cannot be run" in gone["found"]
     # Nothing is named: the program's own, and what others would come by.
     shadow = tmp_path / "path"
     shadow.mkdir()
     (shadow / "python3").symlink_to(python)
     found = in_a_process(PATH=f"{shadow}:{os.environ['PATH']}")
-    assert found["python of Spark"]["verdict"] != "ill"
-    assert found["python3 of the PATH"]["verdict"] == "doubtful"
+    assert found["python of Spark"]["verdict"] != "failed"
+    assert found["python3 of the PATH"]["verdict"] == "warning"
 
 
 def test_it_starts_where_spark_is_not_installed_well(tmp_path):
     found = in_a_process(before="import sys; sys.modules['pyspark'] = None")
-    assert found["python"]["verdict"] == "well"
+    assert found["python"]["verdict"] == "ok"
     assert "pyspark" in found
 
 
@@ -174,14 +174,14 @@ def test_packages_that_places_and_options_need_are_looked_for():
         "s3://bucket/ck", "--path", "s3a://bucket/in", "--option", "fileFormat=avro", before=blocked
     )
     client = found["client for s3://"]
-    assert (client["verdict"], client["found"]) == ("ill", "not installed: obstore")
+    assert (client["verdict"], client["found"]) == ("failed", "not installed: obstore")
     assert "pyspark-sluice[s3]" in client["way_out"]
     assert "pyspark-sluice[avro]" in found["fileFormat=avro"]["way_out"]
     # What cannot work is not tried.
     assert "state from the driver" not in found
     other = in_a_process("nosuch://host/ck")
-    assert other["client for nosuch://"]["verdict"] == "ill"
-    assert in_a_process("hdfs://host/ck")["state from the driver"]["verdict"] == "ill"
+    assert other["client for nosuch://"]["verdict"] == "failed"
+    assert in_a_process("hdfs://host/ck")["state from the driver"]["verdict"] == "failed"
 
 
 def test_a_bucket_is_tried_like_a_directory(any_server, any_bucket, capsys):
@@ -191,5 +191,5 @@ def test_a_bucket_is_tried_like_a_directory(any_server, any_bucket, capsys):
     found = looked(capsys, f"{url}/ck", "--path", f"{url}/in", *options)
     client = f"client for {any_server.path_scheme}://"
     looks = (client, "state from the driver", "create only once, from the driver")
-    assert [found[what]["verdict"] for what in (*looks, "files of the path")] == ["well"] * 4
+    assert [found[what]["verdict"] for what in (*looks, "files of the path")] == ["ok"] * 4
     assert any_server.keys(any_bucket) == ["in/a.json"]
