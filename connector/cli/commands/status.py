@@ -187,8 +187,8 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
                 "checkpoint",
                 (
                     f"{newest['checkpoint']} of epoch {newest['epoch']}, planned {when} ago: "
-                    f"{newest['splits']:,} splits, {newest['acknowledged']} of {newest['readers']} "
-                    "readers have acknowledged it"
+                    f"{counted(newest['splits'], 'split')}, committed by "
+                    f"{newest['acknowledged']} of {counted(newest['readers'], 'reader')}"
                 ),
             )
         )
@@ -197,11 +197,14 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
         if held:
             splits = sum(of["heldSplits"] for of in held)
             under = min(of["heldUnder"] for of in held)
-            amount = f"{splits:,} splits for {len(held)} readers, until they have committed {under}"
-            lines.append((f"held in {waiting['checkpoint']}", amount))
+            amount = f"{counted(splits, 'split')} for {counted(len(held), 'reader')}"
+            until = f"{amount}, until the commit of {under}"
+            lines.append((f"held in {waiting['checkpoint']}", until))
     if pending is not None:
         lines.append(("files seen", f"{status['files_seen']:,}"))
-        lines.append(("pending", f"{pending['splits']:,} splits, {format_bytes(pending['bytes'])}"))
+        lines.append(
+            ("pending", f"{counted(pending['splits'], 'split')}, {format_bytes(pending['bytes'])}")
+        )
         if pending["oldest_modified_seconds"] is not None:
             age = format_duration(pending["oldest_modified_seconds"])
             lines.append(("oldest pending", f"written {age} ago"))
@@ -213,7 +216,7 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
                 (
                     f"{rate['rows_per_second']:,.0f} rows and "
                     f"{format_bytes(rate['bytes_per_second'])} a second, over "
-                    f"{rate['checkpoints']} checkpoints"
+                    f"{counted(rate['checkpoints'], 'checkpoint')}"
                 ),
             )
         )
