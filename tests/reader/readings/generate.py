@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -20,8 +22,21 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "json", "xml", "text", "parquet", "orc", "avro", "arrow")
 
 
+_ENDLESS = re.compile(rb"([eE]\+?)[0-9]{4,}")
+"""Spark takes minutes to hours for decimals such as 1e99999999."""
+
+
 def group_of(spark: SparkSession, file_format: str, seed: object, number: int, files: int) -> Group:
     """One group; its schema, options and files follow from format, seed and number."""
+    group = _group_of(spark, file_format, seed, number, files)
+    if not group.is_text:
+        return group
+    return replace(group, files=tuple(_ENDLESS.sub(rb"\g<1>999", data) for data in group.files))
+
+
+def _group_of(
+    spark: SparkSession, file_format: str, seed: object, number: int, files: int
+) -> Group:
     chance = Random(f"{file_format} {seed} {number}")
     if file_format == "csv":
         return csv_files.group(chance, files)

@@ -74,7 +74,7 @@ def _require_whole_milliseconds(table: pa.Table) -> None:
 
 
 def _encodings(chance: Random, table: pa.Table) -> dict[str, Any]:
-    """How values are encoded that are in no dictionary, of each leaf or wherever it is possible."""
+    """How values are encoded that are in no dictionary, of each leaf or where it is possible."""
     if chance.random() < 0.3:
         return {"use_byte_stream_split": True}
     if chance.random() < 0.3:

@@ -24,7 +24,7 @@ def from_spark(*formats: str) -> Callable[[Difference], bool]:
 
 
 def we_refuse(difference: Difference) -> bool:
-    """True if there are no rows of ours, but an error that names the file."""
+    """True if our reading is an error that names the file."""
     return isinstance(difference.found, str) and difference.found.startswith("refused")
 
 

@@ -214,6 +214,8 @@ __all__ = ["FastRecords"]
 
 _types = pa.types
 _MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
+_LIKE_AN_EXPONENT = re.compile(rb"-(?<=[eE]-)[0-9]{6}")
+_FAR_EXPONENT = re.compile(rb"[\s\":,\[]-?[0-9.]+[eE]-[0-9]{6}")
 _NO_NUMBER = re.compile(rb"[:\[,][ \t]*-?(?:NaN|Inf)")
 
 
@@ -242,6 +244,7 @@ class FastRecords:
             for field in schema
             for at in [data.get_field_index(field.name)]
         ]
+        self._has_decimals = "decimal" in str(self._intermediate)
         self._floats = [at for at, kind in enumerate(data.types) if holds_floats(kind)]
         checks_unknown_fields = options.checks_unknown_fields
         self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(
@@ -294,6 +297,9 @@ class FastRecords:
     def _by_pyarrow(self, data: bytes) -> tuple[list[pa.Array], int] | None:
         if self._intermediate is None or _has_word_for_no_number(data):
             return None
+        # The parser ends the process for a decimal such as 1e-99999999.
+        if self._has_decimals and _has_far_exponent(data):
+            return None
         try:
             table = self._table(data, self._intermediate)
             maps, rows = self._maps.columns(data) if self._maps else ([], table.num_rows)
@@ -327,6 +333,12 @@ class FastRecords:
 def _integer_minus_zero(data: bytes) -> bool:
     """True if an integer may be written -0 in `data`."""
     return b"-0" in data and _MINUS_ZERO.search(data) is not None
+
+
+def _has_far_exponent(data: bytes) -> bool:
+    """True if a number may be written with an exponent of -100,000 or less."""
+    # The first look is the faster one; what it finds may be a part of a UUID.
+    return _LIKE_AN_EXPONENT.search(data) is not None and _FAR_EXPONENT.search(data) is not None
 
 
 def _has_word_for_no_number(data: bytes) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from typing import Any
 
 import pyarrow as pa
@@ -294,3 +296,23 @@ def test_what_jackson_refuses_is_found_at_any_place(
     for data in (line, SHORT + line, line + SHORT, SHORT + line + SHORT):
         assert may_exceed(data) == exceeds
     assert not may_exceed(SHORT)
+
+
+_READING = """
+import pathlib, sys
+import pyarrow as pa
+from pyspark_sluice.reader.files.testing import read_rows
+
+schema = pa.schema([("a", pa.decimal128(38, 19))])
+print(read_rows([pathlib.Path(sys.argv[1])], schema, file_format="json"))
+"""
+
+
+def test_an_exponent_far_below_the_scale_does_not_end_the_process(tmp_path):
+    path = tmp_path / "1.json"
+    numbers = ["1e-99999999", '"1E-99999999"', "0e-0999999999", "-1.5e-9999999"]
+    path.write_text("".join(f'{{"a":{number}}}\n' for number in numbers))
+    # In a process of its own, which pyarrow's parser would end.
+    asked = [sys.executable, "-c", _READING, str(path)]
+    found = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, found.stdout.count("Decimal('0E-19')")) == (0, 4), found.stderr
