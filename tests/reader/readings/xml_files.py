@@ -21,7 +21,7 @@ POOL = Pool(
     ),
 )
 LEGACY = {"useLegacyXMLParser": "true"}
-"""Only the older of Spark's parsers reads on after a record that is malformed."""
+"""The older of Spark's parsers reads on after a malformed record, but ignores less markup."""
 
 ENCODINGS = ("UTF-16", "ISO-8859-1", "US-ASCII", "windows-1252")
 _Write = Callable[[pa.DataType], str]
@@ -40,7 +40,7 @@ def group(chance: Random, files: int) -> Group:
         schema = pa.schema(fields(chance, chance.randint(1, 5), chance.choice([0, 1, 2]), POOL))
         encoding = chance.choice(ENCODINGS) if chance.random() < 0.08 else ""
         made = tuple(_file(chance, schema, options, encoding, is_good) for _ in range(files))
-    parser = {} if is_good and chance.random() < 0.7 else LEGACY
+    parser = {} if is_good else LEGACY
     suffix = chance.choice([""] * 8 + [".gz", ".bz2"])
     bad = b"<r><a>1</b></r>"
     return Group("xml", schema, options, made, suffix, bad=bad, line_end=b"\n", only_spark=parser)
