@@ -167,8 +167,31 @@ def _wide_lines(d: Difference) -> bool:
     return from_spark("csv")(d) and not names_all
 
 
+_ENCODINGS_OF_SPARK = frozenset(
+    {"utf-8", "us-ascii", "iso-8859-1", "utf-16", "utf-16le", "utf-16be", "utf-32"}
+)
+
+
 def _other_encoding(d: Difference) -> bool:
-    return from_spark("csv", "json")(d) and ".CHARSET]" in str(d.expected) and not we_refuse(d)
+    is_other = d.group.options.get("encoding", "utf-8").lower() not in _ENCODINGS_OF_SPARK
+    refuses = is_other and str(d.expected).startswith("refused")
+    return from_spark("csv", "json")(d) and refuses and not we_refuse(d)
+
+
+def _lines_without_a_separator(d: Difference) -> bool:
+    wants = "The lineSep option must be specified" in str(d.expected)
+    return from_spark("json")(d) and wants and not we_refuse(d)
+
+
+def _others_in_malformed_records(d: Difference) -> bool:
+    if not from_spark("json")(d) or d.mode != "PERMISSIVE" or "encoding" not in d.group.options:
+        return False
+    if isinstance(d.expected, str) or isinstance(d.found, str):
+        return False
+    pairs = zip(d.expected, d.found, strict=False)
+    differ = [(one, other) for one, other in pairs if one != other]
+    are_malformed = all(one[CORRUPT] == other[CORRUPT] is not None for one, other in differ)
+    return len(d.expected) == len(d.found) and are_malformed
 
 
 def _not_characters(d: Difference) -> bool:
@@ -262,7 +285,11 @@ def _rounded_to_compare(d: Difference) -> bool:
     if column not in d.group.schema.names or d.reading != "spark":
         return False
     kind = d.group.schema.field(column).type
-    return pa.types.is_decimal(kind) and kind.scale > 28
+    if not pa.types.is_decimal(kind):
+        return False
+    whole, _, part = d.group.condition.split()[-1].lstrip("-").partition(".")
+    before = max(kind.precision - kind.scale, len(whole) if part else 10)
+    return before + max(kind.scale, len(part)) > 38
 
 
 def _bytes_of_a_document(d: Difference) -> bool:
@@ -294,6 +321,8 @@ DOCUMENTED = (
     Documented("Parquet: a `filter` on floats", _nan_beyond_statistics),
     Documented("bytes that are not characters of an `encoding`", _not_characters),
     Documented("`encoding` other than", _other_encoding),
+    Documented("JSON lines with an `encoding`", _lines_without_a_separator),
+    Documented("JSON with `encoding`: other columns", _others_in_malformed_records),
     Documented("lines in UTF-16 and UTF-32", _wide_lines),
     Documented("`text` with `encoding`", _encoded_text),
     Documented("header that names a column twice", _names_twice),

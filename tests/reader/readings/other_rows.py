@@ -265,7 +265,7 @@ def _lists_of_booleans(spark, folder):
         read_rows([path], pa.schema([("a", kind)]), file_format="parquet")
 
 
-@row("a `filter` on decimals with more than 28 digits")
+@row("a `filter` on decimals that needs more than 38 digits")
 def _rounded_to_compare(spark, folder):
     path, kind = folder / "x.parquet", pa.decimal128(38, 38)
     least = "-0." + "9" * 38
@@ -274,6 +274,10 @@ def _rounded_to_compare(spark, folder):
     schema = pa.schema([("d", kind)])
     (ours,) = read_rows([path], schema, file_format="parquet", filter="d > -1")
     assert str(ours["d"]) == least
+    schema = pa.schema([("d", pa.decimal128(38, 0))])
+    pq.write_table(pa.table({"d": pa.array([Decimal(0)], schema.field(0).type)}), path)
+    assert _values(spark.read.parquet(str(path)).filter("d = 0.1")) == [Decimal(0)]
+    assert read_rows([path], schema, file_format="parquet", filter="d = 0.1") == []
 
 
 @row("JSON: the text of a malformed `multiLine` document")
