@@ -30,7 +30,8 @@ _MARK = "\ufeff".encode()
 
 def _text_after_a_record(d: Difference) -> bool:
     options = d.group.options
-    if not from_spark("json")(d) or not we_call_it_malformed(d):
+    # An array is as many rows as it has elements; malformed it is one.
+    if not from_spark("json")(d) or not (we_call_it_malformed(d) or _has_more_malformed(d)):
         return False
     text = d.data.decode(options.get("encoding", "utf-8"), "replace")
     if "multiLine" in options:
@@ -38,6 +39,15 @@ def _text_after_a_record(d: Difference) -> bool:
     ends = meant(options.get("lineSep", ""))
     records = text.split(ends) if ends else re.split(r"[\r\n]+", text)
     return any(map(_goes_on, records))
+
+
+def _has_more_malformed(d: Difference) -> bool:
+    if isinstance(d.expected, str) or isinstance(d.found, str):
+        return False
+    theirs, ours = (
+        sum(row.get(CORRUPT) is not None for row in rows) for rows in (d.expected, d.found)
+    )
+    return theirs < ours
 
 
 _STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)

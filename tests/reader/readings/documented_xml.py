@@ -88,7 +88,12 @@ def _no_place_in_xml(d: Difference) -> bool:
     return from_spark("xml")(d) and refused
 
 
+def _wildcard(d: Difference) -> bool:
+    return from_spark("xml")(d) and we_refuse(d) and "the wildcard column" in str(d.found)
+
+
 DOCUMENTED = (
+    Documented("a wildcard column (`xs_any`)", _wildcard),
     Documented("arrays of arrays, maps of arrays", _no_place_in_xml),
     Documented("text of a malformed record", _text_of_a_malformed_record),
     Documented("fields after a value that does not fit", _values_of_a_malformed_record),

@@ -38,7 +38,8 @@ def group(chance: Random, files: int) -> Group:
         made = tuple(one(chance).replace(b"<r/>", b"<r></r>") for _ in range(files))
     else:
         schema = pa.schema(fields(chance, chance.randint(1, 5), chance.choice([0, 1, 2]), POOL))
-        encoding = chance.choice(ENCODINGS) if chance.random() < 0.08 else ""
+        # Only Spark's default parser looks at what a file declares.
+        encoding = chance.choice(ENCODINGS) if is_good and chance.random() < 0.15 else ""
         made = tuple(_file(chance, schema, options, encoding, is_good) for _ in range(files))
     parser = {} if is_good else LEGACY
     suffix = chance.choice([""] * 8 + [".gz", ".bz2"])

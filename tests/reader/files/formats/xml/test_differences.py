@@ -110,6 +110,12 @@ CASES: dict[str, tuple[str, bytes, Any, Any]] = {
         [{"a": None, BAD: "<rs><r><a>x</a></r></rs>"}],
         REFUSED,
     ),
+    "a wildcard column of numbers": (
+        "a int, xs_any int",
+        b"<rs><r><a>1</a><q>7</q></r></rs>",
+        [{"a": 1, "xs_any": None, BAD: "<rs><r><a>1</a><q>7</q></r></rs>"}],
+        REFUSED,
+    ),
 }  # fmt: skip
 
 
@@ -218,6 +224,7 @@ ROWS: dict[str, Any] = {
     "`encoding`": _encoding,
     "arrays of arrays, maps of arrays": ("an array of arrays", "a map of arrays"),
     "`binary` columns": ("a binary column",),
+    "a wildcard column (`xs_any`)": ("a wildcard column of numbers",),
     "order of inferred columns": _order_of_inferred_columns,
     "inferred type of a time without a date": _inferred_times,
     "`multiLine`, `singleVariantColumn`, variant columns": _variants_and_multi_line,
