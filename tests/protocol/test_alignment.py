@@ -109,7 +109,8 @@ class SaysWhatItHasReached(AlignedBatches):
 
     @property
     def _position(self):
-        return self._reached if self._told_at is not None and self._reached else super()._position
+        has_published = self._published_at is not None
+        return self._reached if has_published and self._reached else super()._position
 
 
 class WaitsForIdleSources(AlignedBatches):

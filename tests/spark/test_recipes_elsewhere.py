@@ -23,7 +23,7 @@ from pyspark_sluice.examples.delta import delta
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
-RECIPES = Path(delta.__file__).parent
+EXAMPLES = Path(delta.__file__).parent.parent
 # Machines that live for seconds: thorough compilation does not pay.
 QUICK = {
     "SPARK_HOME": _find_spark_home(),
@@ -71,7 +71,7 @@ def test_a_query_that_died_goes_on_with_spark_connect_and_repeats_nothing(
     land(landing, "2.json", range(10, 15))
     # Connect's usual port may be taken on a machine that runs tests.
     run(
-        [sys.executable, str(RECIPES / "delta.py"), *places],
+        [sys.executable, str(EXAMPLES / "delta" / "delta.py"), *places],
         SPARK_REMOTE="local",
         SPARK_TESTING="1",
     )
@@ -87,7 +87,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
-    notebook = nbformat.read(RECIPES / "first_look.ipynb", as_version=4)
+    notebook = nbformat.read(EXAMPLES / "notebook" / "first_look.ipynb", as_version=4)
     place = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=place).execute()
     said = [output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", [])]

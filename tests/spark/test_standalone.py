@@ -16,7 +16,7 @@ import pytest
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import BUCKET, standalone
 
-RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = Path(__file__).parent / "programs" / "standalone_query.py"
 
 
@@ -55,7 +55,7 @@ def _submit(master: str, recipe: str, *arguments: Path) -> None:
         [
             *(str(Path(sys.executable).with_name("spark-submit")), "--master", master),
             *(f"--conf={key}={value}" for key, value in small.items()),
-            *(str(RECIPES / recipe), *map(str, arguments)),
+            *(str(EXAMPLES / recipe), *map(str, arguments)),
         ],
         env={**environment, **quick, "PYSPARK_PYTHON": sys.executable},
         check=False,
@@ -107,7 +107,7 @@ def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
         first, second, third = _run(cluster.url, home, queries)
         bad.unlink()
         table, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
-        _submit(cluster.url, "parquet_table.py", landing, table, checkpoint)
+        _submit(cluster.url, "parquet_table/parquet_table.py", landing, table, checkpoint)
         kinds = Counter(path.split("/")[3] for path in server.files.find(f"{BUCKET}/state"))
     assert (first["error"], second["error"]) == ("", "")
     assert (kinds["checkpoints"], kinds["epochs"], kinds["abandoned"]) == (2, 1, 0)

@@ -28,6 +28,6 @@ def test_the_parts_of_a_gzip_file_are_found_by_the_points_in_the_state(tmp_path,
     ref = query.plan()
     (link,) = query.coordinator.assignments(query.done, ref)
     assert sum(batch.num_rows for _, batch in link.assigned) > 2
-    assert len(query.store.list("cut_places")) == 1
+    assert len(query.store.list("points")) == 1
     assert sorted(query.read(ref)) == list(range(COUNT))
     query.coordinator.close()
