@@ -54,8 +54,10 @@ class Adoption:
         commit = find(ref, reader)
         if commit is not None:
             # What a later reader has gone on with is that one's, as far as the savepoint goes.
-            later = [r for r in records if r.ref is not None and find(r.ref, reader) is not None]
-            self._counter.count(commit, part, continued_in(later, ref, reader))
+            # Each look is a request to the store, so only at those that go on with this part.
+            later = [r for r in records if continued_in([r], ref, reader)]
+            read = [r for r in later if r.ref is not None and find(r.ref, reader) is not None]
+            self._counter.count(commit, part, continued_in(read, ref, reader))
             return
         # A continuation that nobody has read is dropped where what it continues comes back with the
         # commit that it resumes from. Where that is counted already, the continuation has it.
