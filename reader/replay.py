@@ -36,7 +36,7 @@ class Replay:
         raise ReplayError(
             "this batch was first read without landAt"
             if lands
-            else "this batch was first read with landAt, and is not now",
+            else "this batch was first read with landAt, which is no longer set",
             self.where,
             f"a commit by which {was}",
             "the same option for the whole batch",
@@ -56,7 +56,7 @@ class Replay:
             raise ReplayError(
                 "Spark completed the batch without this attempt",
                 self.where,
-                "a record of the driver that this reader's rows were not wanted",
+                "the driver's record that it abandoned this reader",
                 "no such record while an attempt is running",
                 "Nothing is lost: the rows of this attempt are in no batch. A sink that reads only "
                 "a part of its input (limit, first) leaves the rest unread.",
@@ -68,7 +68,7 @@ class Replay:
         """The error for an attempt that returns something else than what `counted` acknowledges."""
         remedy = (
             "Put the file back as it was when the batch was first read, then restart the "
-            "query. If it is permanently gone, `sluice waive STATE` shows what of the batch "
+            "query. If it is permanently gone, `sluice waive STATE` shows which part of the batch "
             "cannot be read again. With --yes it gives that up, and the query continues."
         )
         # Options are read as they were recorded; the schema is Spark's, and its plan is made.

@@ -282,7 +282,7 @@ class _Run(Generic[SplitT]):
     ) -> None:
         if isinstance(report, LeftOut):
             raise ProtocolError(
-                "the reader leaves records out of the rows, and nothing is to record them",
+                "the reader reported a record that it left out, but nothing records those",
                 "",
                 report.kind,
                 "rows and reports only, without badRecordsPath",

@@ -23,7 +23,7 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
     if options.clean_source != "archive":
         return
     if not archive:
-        yield "sourceArchiveDir: found nothing; expected where cleanSource=archive moves files"
+        yield "sourceArchiveDir: found nothing; expected a directory for cleanSource=archive"
         return
     try:
         paths = loaded_paths(loaded)
@@ -38,7 +38,7 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
         elif is_below(archive, path.base):
             yield (
                 f"sourceArchiveDir: found {options.source_archive_dir!r} within {path.given!r}, "
-                "from where files would be read again; expected a directory outside of it"
+                "where archived files would be read again; expected a directory outside that path"
             )
 
 

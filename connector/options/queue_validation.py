@@ -24,12 +24,12 @@ def queue_problems(
     if options.discovery_mode != "notifications":
         for name, url in queues.items():
             if url:
-                yield f"{name}: found; expected discoveryMode=notifications with it, or nothing"
+                yield f"{name}: found without discoveryMode=notifications; expected both or neither"
         return
     if not options.queue_url:
         yield (
             "queueUrl: found nothing; discoveryMode=notifications expects the URL of a queue of "
-            "SQS that gets the events of the bucket"
+            "SQS that receives the events of the bucket"
         )
     for name, url in queues.items():
         if url and not url.startswith(("https://", "http://")):

@@ -79,7 +79,9 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
     if options.land_copy == "never":
         if METADATA in schema.names:
             found = f"{METADATA} in the schema"
-            raise OptionError("landCopy=never: files do not have such a column", "", found, "none")
+            raise OptionError(
+                "landCopy=never: data files do not have this column", "", found, "none"
+            )
         return Lander(lambda _: FilesInPlace(), rows_schema(in_place=True))
     place = place_of(absolute(options.land_at), options.storage_options)
     transform = _transform(options.land_transform)

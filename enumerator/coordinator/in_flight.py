@@ -336,7 +336,7 @@ class CheckpointsInFlight:
         record = self.find(start)
         if record is None or record.stage is not Stage.HANDED_OUT:
             raise ProtocolError(
-                "Spark asks for what follows a checkpoint that is not the last one",
+                "Spark requested the batch after a checkpoint that is not the last one",
                 location,
                 str(start),
                 str(self.running.ref if self.running else self.latest_completed),

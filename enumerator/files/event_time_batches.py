@@ -181,7 +181,7 @@ class EventTimeBatches(BatchPace):
             self._timeless += len(paths)
             self._timeless_names.extend(paths)
             self._context.journal.warning(
-                "discovery", "%d files without an event time come by their modification time: %s",
+                "discovery", "%d files without an event time are ordered by modification time: %s",
                 len(paths), "; ".join(paths[:_NAMED]),
             )  # fmt: skip
 

@@ -53,7 +53,7 @@ class InPlaceReader(FileSplitReader):
             found = parquet.schema_arrow
             old = int96.paths_of(parquet)
             if old or rebasing(parquet, old, self._options, path):
-                raise _differs(path, "timestamps or dates as old writers store them", "none")
+                raise _differs(path, "timestamps or dates in the encoding of old writers", "none")
         for column in found:
             index = way.data.get_field_index(column.name)
             if index < 0 or found.names.count(column.name) > 1:

@@ -195,7 +195,7 @@ def _java() -> Finding:
         return Finding("java", "failed", f"{java}: {type(error).__name__}", expected, way_out)
     configured = re.search(r'version "(\d+)([^"]*)"', done.stderr + done.stdout)
     if configured is None:
-        return Finding("java", "failed", f"{java} does not say its version", expected, way_out)
+        return Finding("java", "failed", f"{java} does not print its version", expected, way_out)
     found = f"{configured[1]}{configured[2]} at {java}"
     # Before Java 9 the first number was 1.
     if int(configured[1]) < _LEAST_JAVA:

@@ -68,7 +68,7 @@ def as_present(
         raise MissingPathError(
             "files that should be read again no longer exist",
             _some(missing),
-            f"{len(missing)} of {len(wanted)} are not there",
+            f"{len(missing)} of {len(wanted)} are missing",
             ("files that exist: neither cleanSource nor anyone else has removed them"),
             "Put them back (an archive has them), or leave them out with --skip-missing.",
         )

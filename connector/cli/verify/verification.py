@@ -120,7 +120,7 @@ class Verification(Records):
             if data is None and not known:
                 self._missing(name, f"{of.ref} refers to it")
             elif not sound and not known:
-                self._damaged(name, f"its checksum is not what {of.ref} says")
+                self._damaged(name, f"its checksum differs from the one in {of.ref}")
             whole = whole and (sound or not name.endswith("keys.arrow"))
         return whole
 

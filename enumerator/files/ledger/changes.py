@@ -65,7 +65,7 @@ def _changed(path: str, size: int, end: int) -> FileChangedError:
     return FileChangedError(
         "a file that was read has changed",
         path,
-        f"another version of {size} bytes; {end} bytes were taken of it",
+        f"another version of {size} bytes, after {end} bytes were read",
         "files that do not change, since onOverwrite=fail",
         "Put the file back, or set onOverwrite to ignore, reprocess or appendTail.",
     )
@@ -76,7 +76,7 @@ def _shrunk(path: str, size: int, end: int) -> FileChangedError:
         "an append-only file was truncated or replaced",
         path,
         f"{size} bytes",
-        f"at least the {end} bytes that were taken of it",
+        f"at least the {end} bytes that were already read",
         "Rotate by moving the file away and creating a new name; to go on with this one, set "
         "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it).",
     )

@@ -134,7 +134,7 @@ def _records(
 def place_of_byte(position: int, since: int) -> str:
     """A position in a file, or in what is compressed from byte `since` on, for an error."""
     place = f"byte {position}"
-    return f"{place} of what is compressed from byte {since} on" if since else place
+    return f"{place} of the content that starts at compressed byte {since}" if since else place
 
 
 def _numbered(
@@ -268,7 +268,7 @@ def _not_in(encoding: str, file: FileVersion, position: int) -> MalformedDataErr
     return MalformedDataError(
         "text cannot be decoded",
         f"{file.path}, byte {position}",
-        "bytes that are not characters",
+        "bytes that do not decode",
         f"text in {encoding}",
         "Set the encoding option to that of the file, or set ignoreCorruptFiles.",
     )

@@ -43,8 +43,8 @@ class Links:
             raise SourceUnavailable(
                 "symbolic links form a cycle",
                 path,
-                f"a link to {target}, which it lies in",
-                "links that lead out of the directories they are in",
+                f"a link to {target}, which contains the link",
+                "links to targets outside the directories that contain the links",
                 "Remove the link, or give it a hidden name, such as one that begins with a dot.",
             )
         if self.is_found_by_itself(target, file=False):

@@ -126,11 +126,11 @@ class Criteria:
         """
         if self._asks_time and bool((modified < 0).any()):
             raise SourceUnavailable(
-                "files cannot be chosen by time",
+                "files cannot be selected by modification time",
                 "",
                 "a file system without modification times",
                 "no modifiedAfter, modifiedBefore, maxFileAge or settleTime there",
-                "Choose by name, with pathGlobFilter or wildcards in the path.",
+                "Select files by name, with pathGlobFilter or wildcards in the path.",
             )
         rules = [(sizes == 0, EMPTY)]
         if self.min_size > 1:

@@ -150,7 +150,7 @@ class BoundedPattern:
             raise OptionError(
                 "a name pattern takes too long for one name",
                 name,
-                f"{self._pattern.pattern} is not done after {PATTERN_SECONDS:.0f} s",
+                f"{self._pattern.pattern} has not finished after {PATTERN_SECONDS:.0f} s",
                 "a pattern that matches quickly",
                 "Write it without repetitions or alternatives within a repetition, such as (a+)+.",
             ) from None

@@ -107,7 +107,7 @@ class ArrowFormat(BlockFormat):
                 f"byte {at}",
                 self.options,
                 what="record batch",
-                found=f"{held + message.held} bytes, with what it is decompressed from",
+                found=f"{held + message.held} bytes, including the compressed data",
                 times=HELD,
             )
 

@@ -86,7 +86,7 @@ def header_misfit(
         f"{file.path}, byte 0",
         ", ".join(names)[:500],
         ", ".join(expected)[:500],
-        "Correct .schema(...), or set enforceSchema to false to go by the header's names.",
+        "Correct .schema(...), or set enforceSchema to false to match columns by name.",
     )
 
 

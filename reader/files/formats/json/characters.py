@@ -44,7 +44,7 @@ class Characters:
 
     def end_of_text(self) -> NoReturn:
         """Raise the error for a text that ends too early."""
-        self.fail("the end of the record too early")
+        self.fail("an unexpected end of the record")
 
     def byte(self) -> int:
         """Take the next byte; the end of the record is an error."""

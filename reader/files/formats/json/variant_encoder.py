@@ -107,7 +107,7 @@ def _scalar(value: Any) -> bytes:
         return _number(value)
     if isinstance(value, str):
         return text_of(value)
-    raise ValueError(f"{type(value).__name__} is no JSON value")
+    raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
 def _number(digits: Number) -> bytes:

@@ -321,7 +321,7 @@ def _leaves(tail: Tail) -> Iterator[tuple[Path, Type]]:
         at, index = stack.pop()
         kind = tail.types[index] if index < len(tail.types) else None
         if kind is None or len(at) > len(tail.types):
-            reason = "types in the ORC footer that are no tree"
+            reason = "types in the ORC footer that do not form a tree"
             raise ValueError(reason)
         if not kind.children:
             yield at, kind

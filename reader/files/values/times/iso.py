@@ -86,7 +86,7 @@ def days_of(year: int, month: int, day: int) -> int:
 def clock_of(hour: int, minute: int, second: int, micros: int) -> int:
     """A time of day in microseconds. Raises ValueError if a day has no such time."""
     if hour > 23 or minute > 59 or second > 59:
-        raise ValueError(f"{hour}:{minute}:{second} is no time of day")
+        raise ValueError(f"{hour}:{minute}:{second} is not a time of day")
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
 
 

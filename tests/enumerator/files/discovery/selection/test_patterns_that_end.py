@@ -27,7 +27,7 @@ def test_a_name_that_keeps_an_expression_busy_is_named_with_it():
         rule.reads(name)
     assert time.monotonic() - began < 10 * PATTERN_SECONDS
     assert caught.value.where == name
-    assert "(?:(a|aa)+)+$ is not done after" in str(caught.value)
+    assert "(?:(a|aa)+)+$ has not finished after" in str(caught.value)
 
 
 @pytest.mark.parametrize("expression", ["(a*)*b", ".*.*.*x", "(foo|bar)*c"])
