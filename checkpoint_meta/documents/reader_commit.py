@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from ...errors import StateNotSharedError
 from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef, refs_in
@@ -185,13 +186,29 @@ class ReaderCommits:
     def __init__(self, store: StateStore) -> None:
         self.store = store
 
-    def publish(self, commit: ReaderCommit) -> ReaderCommit:
-        """Publish `commit` unless another attempt was first; return the one that counts."""
+    def publish(
+        self, commit: ReaderCommit, sleep: Callable[[float], None] = time.sleep
+    ) -> ReaderCommit:
+        """Publish `commit` unless another attempt was first; return the one that counts.
+
+        Raises:
+            StateNotSharedError: another attempt was first, and its commit cannot be seen from here.
+        """
         name = reader_object(commit.ref, commit.reader)
         try:
             self.store.publish(name, commit.to_bytes())
-        except FileExistsError:
-            return self._read(name)
+        except FileExistsError as found:
+            # A network file system may refuse to create an object before it shows it.
+            first = self.wait_for(commit.ref, commit.reader, sleep)
+            if first is None:
+                raise StateNotSharedError(
+                    "the commit of an earlier attempt cannot be read",
+                    where=f"{self.store.location}/{name}",
+                    found="the store says that the object exists, and does not show it",
+                    expected="a store that shows an object which it refuses to create again",
+                    remedy="Start the query again. If it recurs, put the state into another store.",
+                ) from found
+            return first
         return commit
 
     def find(self, ref: CheckpointRef, reader: int) -> ReaderCommit | None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import with_checksum
+from pyspark_sluice.checkpoint_meta.documents.layout import reader_directory, reader_object
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     ReaderCommit,
     ReaderCommits,
@@ -17,7 +18,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     UnfinishedSplit,
 )
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.errors import StateCorruptError, StateVersionError
+from pyspark_sluice.errors import StateCorruptError, StateNotSharedError, StateVersionError
 
 REF = CheckpointRef(7, 2)
 JSON = st.recursive(
@@ -75,6 +76,40 @@ def test_the_first_commit_wins(store):
     found = commits.find(REF, 3)
     assert found is not None
     assert list(found.rows) == [5, 0]
+
+
+class _ShowsLate(MemoryStateStore):
+    """Shows an object only after so many refreshes, as a network file system may."""
+
+    def __init__(self, refreshes):
+        super().__init__("/ck/sluice")
+        self.hidden_for = refreshes
+
+    def read(self, name):
+        if self.hidden_for:
+            raise FileNotFoundError(name)
+        return super().read(name)
+
+    def refresh(self, directory):
+        if directory == reader_directory(REF):
+            self.hidden_for -= 1
+
+
+@pytest.mark.parametrize("refreshes", [0, 1, 2])
+def test_a_later_attempt_follows_a_commit_that_the_store_shows_late(refreshes):
+    store = _ShowsLate(refreshes)
+    commits = ReaderCommits(store)
+    commits.publish(commit(attempt=0))
+    counted = commits.publish(commit(attempt=1, rows=[9, 9]), sleep=lambda seconds: None)
+    assert counted.attempt == 0
+
+
+def test_a_commit_that_exists_and_is_never_shown_is_an_error_that_names_it():
+    commits = ReaderCommits(_ShowsLate(9))
+    commits.publish(commit(attempt=0))
+    with pytest.raises(StateNotSharedError, match="exists, and does not show it") as caught:
+        commits.publish(commit(attempt=1), sleep=lambda seconds: None)
+    assert caught.value.where.endswith(reader_object(REF, 3))
 
 
 def test_the_readers_of_a_checkpoint_are_listed_in_order(store):
