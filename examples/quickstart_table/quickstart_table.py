@@ -1,7 +1,7 @@
 """From an empty directory to a Delta table that any engine reads.
 
 pip install 'pyspark-sluice[tables]'
-python quickstart_table.py HOME
+python quickstart_table.py [HOME]    # without HOME: /tmp/sluice-table
 """
 
 import json
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_sluice import tables
 
-home = Path(sys.argv[1])
+home = Path(*sys.argv[1:] or ["/tmp/sluice-table"])
 (home / "landing").mkdir(parents=True, exist_ok=True)
 rows = [json.dumps({"id": number, "name": f"row {number}"}) for number in range(1000)]
 (home / "landing" / "first.json").write_text("\n".join(rows))
