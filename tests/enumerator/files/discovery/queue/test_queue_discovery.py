@@ -513,7 +513,7 @@ def test_messages_are_not_received_without_end(
     ("options", "told"),
     [
         ({"discoveryMode": "notifications"}, "queueUrl: found nothing"),
-        ({"queueUrl": "http://q"}, "queueUrl: found; expected discoveryMode"),
+        ({"queueUrl": "http://q"}, "queueUrl: found without discoveryMode"),
         ({"discoveryMode": "notifications", "queueUrl": "http://q", "path": "/x"}, "s3://"),
         (
             {
