@@ -221,7 +221,7 @@ class ReaderCommits:
     def wait_for(
         self, ref: CheckpointRef, reader: int, sleep: Callable[[float], None] = time.sleep
     ) -> ReaderCommit | None:
-        """A commit that has been seen by the driver; other hosts may see it a little later."""
+        """A commit that exists; this host may see it a little later than the one that made it."""
         for pause in VISIBILITY_PAUSES:
             commit = self.find(ref, reader)
             if commit is not None:

@@ -20,7 +20,7 @@ def landing_problems(options: LandingOptions, loaded: str) -> Iterator[str]:
     """What does not fit together, a line each."""
     if not options.land_at:
         for name in sorted(options.model_fields_set & set(LandingOptions.model_fields)):
-            yield f"{to_camel(name)}: found without landAt; expected both or neither"
+            yield f"{to_camel(name)}: found without landAt; expected landAt with it, or neither"
         return
     if options.land_copy == "never":
         return  # Nothing is written there.

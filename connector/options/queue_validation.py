@@ -24,7 +24,10 @@ def queue_problems(
     if options.discovery_mode != "notifications":
         for name, url in queues.items():
             if url:
-                yield f"{name}: found without discoveryMode=notifications; expected both or neither"
+                yield (
+                    f"{name}: found without discoveryMode=notifications; expected that mode with "
+                    "it, or neither"
+                )
         return
     if not options.queue_url:
         yield (
