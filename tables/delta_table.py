@@ -136,32 +136,36 @@ class DeltaSink(TableSink):
                 f"landPartitionBy={','.join(batch.files[0].partition)}",
                 f"the table's partition columns: {', '.join(partitions) or 'none'}",
             )
-        if self._grown(table, batch):
-            return False
+        schema = self._with(table.schema(), batch.schemas)
+        grows = schema != table.schema()
+        # Only an overwrite takes new columns in; it removes the files that the filters select.
         table.create_write_transaction(
             [*self._additions(batch)],
-            "append",
-            table.schema(),
+            "overwrite" if grows else "append",
+            schema,
             partition_by=partitions,
+            partition_filters=[(self._plain_column(table, partitions), "in", [])]
+            if grows
+            else None,
             commit_properties=_identity(batch),
         )
         return True
 
-    def _grown(self, table: DeltaTable, batch: LandedBatch) -> bool:
-        """Add columns of the files that the table lacks, in a version of their own.
+    def _plain_column(self, table: DeltaTable, partitions: Sequence[str]) -> str:
+        """A column that filters may name: one of none of these values selects no file."""
+        from deltalake.schema import PrimitiveType
 
-        delta-rs has no transaction that changes columns and adds files: its append ignores the
-        schema, and its overwrite removes files. A crash in between leaves columns without values.
-        """
-        from deltalake import CommitProperties
-
-        known = {field.name: field for field in table.schema().fields}
-        wanted = self._with(table.schema(), batch.schemas).fields
-        more = [field for field in wanted if known.get(field.name) != field]
-        if more:
-            once = CommitProperties(max_commit_retries=0)
-            table.alter.add_columns(more, commit_properties=once)
-        return bool(more)
+        plain = (f.name for f in table.schema().fields if isinstance(f.type, PrimitiveType))
+        found = next(iter(partitions), None) or next(plain, None)
+        if found is None:
+            raise TableError(
+                "new columns cannot be added to a Delta table of which all columns are nested",
+                self._name,
+                ", ".join(field.name for field in table.schema().fields),
+                "at least one column that is not nested",
+                "Add the new columns to the table first.",
+            )
+        return found
 
 
 def _identity(batch: LandedBatch) -> CommitProperties:

@@ -12,16 +12,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tables.landed_batch import LandedBatch
 from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, finished, ids
 
 pytestmark = pytest.mark.slow
-
-
-def crash(*_, **__):
-    raise SimulatedCrash
 
 
 def rows_of(table, column="id"):
@@ -108,23 +104,39 @@ def test_a_table_is_made_with_the_files_of_its_first_batch_in_one_version(tmp_pa
     assert pl.read_delta(str(tmp_path))["at"].to_list() == [at.as_py()] * 3
 
 
-def test_a_crash_between_new_columns_and_their_files_loses_and_repeats_nothing(
-    tmp_path, monkeypatch
+@pytest.mark.parametrize("partition_by", ["", "day"])
+@pytest.mark.parametrize("append_only", [False, True])
+def test_new_columns_and_their_files_are_in_one_version_that_removes_nothing(
+    tmp_path, partition_by, append_only
 ):
     sink = DeltaSink(str(tmp_path), {})
-    sink.add(batch_of(tmp_path, 1, ids(0)))
-    batch = batch_of(tmp_path, 2, ids(3, text="new"))
-    monkeypatch.setattr(DeltaTable, "create_write_transaction", crash)
-    with pytest.raises(SimulatedCrash):
-        sink.add(batch)
-    monkeypatch.undo()
-    between = DeltaTable(str(tmp_path))
-    assert (between.version(), between.transaction_version(batch.lineage)) == (1, 1)
-    assert pl.read_delta(str(tmp_path))["text"].to_list() == [None] * 3
-    for _ in range(2):
-        DeltaSink(str(tmp_path), {}).add(batch)
+    sink.add(batch_of(tmp_path, 1, ids(0, day="a"), partition_by=partition_by))
+    if append_only:
+        DeltaTable(str(tmp_path)).alter.set_table_properties({"delta.appendOnly": "true"})
+    before = DeltaTable(str(tmp_path))
+    sink.add(batch_of(tmp_path, 2, ids(3, day="a", text="new"), partition_by=partition_by))
+    after = DeltaTable(str(tmp_path))
+    assert after.version() == before.version() + 1
+    assert {*before.file_uris()} < {*after.file_uris()}
+    assert after.metadata().configuration == before.metadata().configuration
+    assert pl.read_delta(str(tmp_path)).sort("id")["text"].to_list() == [None] * 3 + ["new"] * 3
+
+
+def test_a_file_without_statistics_stays_when_columns_are_added(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    first = batch_of(tmp_path, 1, ids(0))
+    plain = [file.model_copy(update={"statistics": "{}"}) for file in first.files]
+    sink.add(LandedBatch.of_files(plain, {}))
+    sink.add(batch_of(tmp_path, 2, ids(3, text="new")))
     assert rows_of(tmp_path) == [*range(6)]
-    assert DeltaTable(str(tmp_path)).version() == 2
+
+
+def test_new_columns_of_a_table_with_nested_columns_only_are_refused_by_name(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    nested = pa.table({"o": pa.array([{"x": 1}])})
+    sink.add(batch_of(tmp_path, 1, nested))
+    with pytest.raises(TableError, match="all columns are nested"):
+        sink.add(batch_of(tmp_path, 2, nested.append_column("id", pa.array([1]))))
 
 
 @pytest.mark.parametrize("number", [1, 2])
