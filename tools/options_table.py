@@ -22,8 +22,7 @@ from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK, KnownNa
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.enumerator.files.cleaning.cleaning_options import CleaningOptions
 from pyspark_sluice.enumerator.files.discovery.discovery_options import DiscoveryOptions
-from pyspark_sluice.enumerator.files.event_time_options import EventTimeOptions
-from pyspark_sluice.enumerator.files.file_options import EnumeratorOptions
+from pyspark_sluice.enumerator.files.file_options import EnumeratorOptions, EventTimeOptions
 from pyspark_sluice.reader.files.formats.option_support import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions

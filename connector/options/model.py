@@ -30,12 +30,15 @@ from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import json_or_none
 from ...reader.landing.landing_options import LandingOptions
 from .aliases import in_our_names
-from .cleanup_validation import cleaning_problems
-from .event_time_validation import event_time_problems
-from .landing_validation import bad_records_problems, landing_problems
 from .modification_times import instant
 from .problems import near_name, problem_of
-from .queue_validation import queue_problems
+from .validation import (
+    bad_records_problems,
+    cleaning_problems,
+    event_time_problems,
+    landing_problems,
+    queue_problems,
+)
 
 _LOCAL_INTERVAL = 250
 """Milliseconds between two listings of local paths, unless the user says otherwise."""

@@ -1,6 +1,6 @@
 """Makes the cleaner that the options ask for, and keeps queries off checkpoints it has passed.
 
-Not here: what is wrong with the options (`options/cleanup_validation.py`), cleaning
+Not here: what is wrong with the options (`options/validation.py`), cleaning
 (`enumerator/files`).
 """
 
@@ -12,8 +12,8 @@ from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...errors import OptionError
-from ..options.cleanup_validation import archive_of
 from ..options.model import SluiceOptions
+from ..options.validation import archive_of
 
 
 def make_cleaner(options: SluiceOptions) -> FileCleaner | None:

@@ -15,8 +15,7 @@ from ...checkpoint_meta.storage.urls import shown_name
 from ...enumerator.files.discovery.selection.criteria import PlaceBounds
 from ...enumerator.files.discovery.selection.event_times import EventTimes
 from ...enumerator.files.event_time_batches import EventTimePolicy, OnMissingTime
-from ...enumerator.files.ledger.event_time_order import EventTimeOrder
-from ...enumerator.files.ledger.pending import FileOrder, RangeOrder
+from ...enumerator.files.ledger.pending import EventTimeOrder, FileOrder, RangeOrder
 from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...errors import (
     FileChangedError,
@@ -25,9 +24,9 @@ from ...errors import (
     SchemaMismatchError,
     SourceUnavailable,
 )
-from ..options.event_time_validation import bound_of
 from ..options.model import SluiceOptions
 from ..options.modification_times import instant_in
+from ..options.validation import bound_of
 
 
 def event_times(options: SluiceOptions) -> EventTimes:

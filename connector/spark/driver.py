@@ -11,6 +11,7 @@ Not here: Spark's signatures (`stream_reader.py`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,7 +32,6 @@ from ...reader.files.io.compressed.cut_places import take_over
 from ...reader.landing.unreferenced_files import sweep
 from ..options.model import SluiceOptions, parse_options
 from ..session.error_display import is_process_of_spark
-from ..session.logs import configure_logging
 from ..session.without_pandas import leave_pandas_out
 from ..source.arrow_schema import arrow_schema
 from ..source.file_source import driver_cores
@@ -42,6 +42,8 @@ from ..source.spark_batches import SparkBatches
 from ..source.state_location import open_state, spark_query_id, starting_state
 from .offsets import Offsets
 from .partitions import partitions_of
+
+_LAYOUT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 _IDLE_SECONDS = 0.05
 """A query that is idle is asked some 16 times a second then, instead of 100 times. News wakes it.
@@ -222,3 +224,18 @@ def _unread(where: str, done: CheckpointRef) -> StateError:
         "(limit(0), a foreachBatch that ignores its rows, a join with an empty table), set "
         "allowUnreadFirstBatch=true.",
     )
+
+
+def configure_logging(level: str) -> None:
+    """Write lines of `level` and above to stderr, unless somebody has configured handlers.
+
+    Spark's Python processes have no configuration of logging. A level that somebody has set stays
+    as well.
+    """
+    log = logging.getLogger("pyspark_sluice")
+    if log.level == logging.NOTSET:
+        log.setLevel(level.upper())
+    if not log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(_LAYOUT))
+        log.addHandler(handler)

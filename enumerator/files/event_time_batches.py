@@ -4,7 +4,7 @@ The first batch waits for the end of the first listing, and each later one for t
 that has found something: a listing brings files in the order of their names, and the earliest may
 come last.
 
-Not here: the order itself (`ledger/event_time_order.py`), and the time of a file
+Not here: the order itself (`ledger/pending.py`), and the time of a file
 (`discovery/selection/event_times.py`, `ledger/statistics_times.py`).
 """
 

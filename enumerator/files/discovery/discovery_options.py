@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from ....checkpoint_meta.storage.units import ByteSize, Milliseconds
-from .selection.name_patterns import IGNORED, BoundedPattern, glob_pattern
-from .selection.ready_marker import ReadyMarker
+from .selection.name_patterns import IGNORED, BoundedPattern, ReadyMarker, glob_pattern
 
 __all__ = ["DiscoveryOptions"]
 

@@ -15,8 +15,7 @@ from .local.symlinks import Links
 from .object_store.remote_files import RemoteFiles
 from .object_store.remote_tree import RemoteTree, file_system, pages_of
 from .selection.criteria import FileSelection
-from .selection.name_patterns import NameRule
-from .selection.ready_marker import ReadyMarker
+from .selection.name_patterns import NameRule, ReadyMarker
 from .selection.scope import Scope
 from .tree import Tree
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from pyspark_sluice.enumerator.files.discovery.selection.event_times import EventTimes
 from pyspark_sluice.enumerator.files.event_time_batches import EventTimePolicy, OnLateFile
-from pyspark_sluice.enumerator.files.ledger.event_time_order import EventTimeOrder
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
 
 HOUR = 3_600_000_000
 

@@ -236,7 +236,7 @@ def test_a_pattern_that_does_not_fit_what_is_pending_is_an_error_and_the_old_one
 
 def test_many_ranges_are_in_the_same_order_by_columns_as_one_by_one():
     from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of, splits_in
-    from pyspark_sluice.enumerator.files.ledger.event_time_order import EventTimeOrder
+    from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
 
     files = [hourly(hour % 500, f"f{hour}", hour % 3) for hour in range(25_000)]
     random.Random(3).shuffle(files)

@@ -18,7 +18,7 @@ import numpy as np
 from .....checkpoint_meta.storage.urls import written_path
 from ..api import FoundFiles, KnownFiles, SkippedFile
 from ..selection.criteria import REASONS, SETTLING, UNMARKED, Criteria
-from ..selection.ready_marker import ReadyMarker
+from ..selection.name_patterns import ReadyMarker
 from ..selection.scope import OUTSIDE, TAKEN, Scope
 from ..selection.skip_counter import SkipCounter
 from .directory_cache import Record, times_of

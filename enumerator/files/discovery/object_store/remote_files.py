@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..api import FoundFiles, KnownFiles
 from ..selection.criteria import REASONS, SETTLING, UNMARKED, Criteria
-from ..selection.ready_marker import ReadyMarker
+from ..selection.name_patterns import ReadyMarker
 from ..selection.scope import OUTSIDE, TAKEN, Scope
 from ..selection.skip_counter import SkipCounter
 from .listing_pages import Page, Pages

@@ -1,7 +1,7 @@
 """What is chosen of all that lies below the loaded paths, and the judging by size, times and place.
 
 Not here: names (`scope.py`), times in paths (`event_times.py`), markers that say a file is finished
-(`ready_marker.py`).
+(`name_patterns.py`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A pure function of path and options, so that nothing has to be kept: a restart, on any host, gives
 each file the time it had. Not here: times that are read from files (`ledger/statistics_times.py`),
-and what becomes of the times (`criteria.py` chooses files, `ledger/event_time_order.py` orders
+and what becomes of the times (`criteria.py` chooses files, `ledger/pending.py` orders
 them).
 """
 

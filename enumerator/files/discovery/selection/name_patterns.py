@@ -1,4 +1,4 @@
-"""Which names are data: Spark's rule for hidden names, Hadoop's syntax for patterns.
+"""Which names are data: Spark's rule for hidden names, Hadoop's syntax for patterns, markers.
 
 Not here: listing (`local/local_tree.py`, `object_store/remote_tree.py`).
 """
@@ -22,6 +22,8 @@ _SUMMARIES = ("_metadata", "_common_metadata")
 
 PATTERN_SECONDS: Final = 2.0
 """Seconds that matching one name may take: a pattern may backtrack for ever."""
+
+_EACH_FILE = "<name>"
 
 _WILD = {"*": ".*", "?": "."}
 
@@ -183,3 +185,35 @@ def _compiled(expression: str, glob: str) -> Pattern:
             return re.compile(expression, re.DOTALL)
     except (re.error, ValueError) as error:
         raise ValueError(f"{error} in {glob!r}") from None
+
+
+class ReadyMarker:
+    """`readyMarker`: a file is finished when another one exists, which the trees look for.
+
+    A name in the file's directory, or `<name>` with something around it: next to each file.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        """`pattern` without `<name>` names one file for the whole directory.
+
+        Raises:
+            ValueError: it cannot be the name of another file.
+        """
+        before, self.is_per_file, after = pattern.partition(_EACH_FILE)
+        self._before, self._after = before, after
+        if not pattern or "/" in pattern or _EACH_FILE in after:
+            raise ValueError(f"a file name with at most one {_EACH_FILE}")
+        if self.is_per_file and not before + after:
+            raise ValueError(f"more than {_EACH_FILE}, which alone is the file itself")
+        self.is_for_directory = not self.is_per_file
+
+    def of(self, name: str) -> str:
+        """The name that has to be there, in the same directory, for a file called `name`."""
+        return f"{self._before}{name}{self._after}" if self.is_per_file else self._before
+
+    def is_marker(self, name: str) -> bool:
+        """True if a file of this name is a marker, hence no data."""
+        if not self.is_per_file:
+            return name == self._before
+        longer = len(name) > len(self._before) + len(self._after)
+        return longer and name.startswith(self._before) and name.endswith(self._after)

@@ -15,11 +15,10 @@ from pyspark_sluice.checkpoint_meta.index.fingerprints import Names, SeenKeys, n
 from pyspark_sluice.checkpoint_meta.index.run import join_files, read_files, read_keys, write_keys
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
-from pyspark_sluice.enumerator.files.ledger.event_time_order import EventTimeOrder
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.pending import FileOrder, PendingRanges
+from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder, FileOrder, PendingRanges
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
 from pyspark_sluice.errors import FileChangedError
 from pyspark_sluice.tests.enumerator.files.chains import document, folded

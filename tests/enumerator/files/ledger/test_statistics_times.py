@@ -9,8 +9,8 @@ import pytest
 
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files.event_time_batches import EventTimePolicy
-from pyspark_sluice.enumerator.files.ledger.event_time_order import EventTimeOrder
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
 from pyspark_sluice.enumerator.files.ledger.statistics_times import StatisticsTimes
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole

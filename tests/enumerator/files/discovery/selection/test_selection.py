@@ -8,8 +8,7 @@ import uuid
 import fsspec
 import pytest
 
-from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule
-from pyspark_sluice.enumerator.files.discovery.selection.ready_marker import ReadyMarker
+from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule, ReadyMarker
 from pyspark_sluice.enumerator.files.discovery.selection.scope import Scope
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (

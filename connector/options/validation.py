@@ -1,0 +1,216 @@
+"""What has to fit together among options, and what is wrong with values that need more than a type.
+
+Each function yields a line per problem. Not here: the options themselves, which are where they take
+effect, and what a batch read refuses (`batch_validation.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from ...checkpoint_meta.storage.client_options import uses_fsspec
+from ...checkpoint_meta.storage.input_paths import loaded_paths
+from ...checkpoint_meta.storage.providers import BY_SCHEME, S3
+from ...checkpoint_meta.storage.urls import absolute, is_below, local_path, scheme_of, storage_url
+from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
+from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
+from ...enumerator.files.file_options import PATH_PREFIX, EnumeratorOptions
+from ...enumerator.files.ledger.pending import FileOrder
+from ...errors import OptionError
+from ...reader.files.formats.option_support import has_time_statistics
+from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
+from ...reader.landing.landing_options import LandingOptions
+from .modification_times import instant
+
+
+def archive_of(options: CleaningOptions) -> str:
+    """The archive, absolute; empty without one."""
+    return storage_url(absolute(options.source_archive_dir)) if options.source_archive_dir else ""
+
+
+def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
+    """What does not fit together."""
+    archive = archive_of(options)
+    if options.clean_source != "archive":
+        return
+    if not archive:
+        yield "sourceArchiveDir: found nothing; expected a directory for cleanSource=archive"
+        return
+    try:
+        paths = loaded_paths(loaded)
+    except ValueError:
+        return  # Said elsewhere.
+    for path in paths:
+        if _root(path.base) != _root(archive):
+            yield (
+                f"sourceArchiveDir: found {options.source_archive_dir!r} for files of "
+                f"{path.given!r}; expected a directory of the same file system or bucket"
+            )
+        elif is_below(archive, path.base):
+            yield (
+                f"sourceArchiveDir: found {options.source_archive_dir!r} within {path.given!r}, "
+                "where archived files would be read again; expected a directory outside that path"
+            )
+
+
+def _root(url: str) -> tuple[str, str]:
+    if local_path(url) is not None:
+        return ("", "")
+    rest = storage_url(url).partition("://")[2]
+    return (scheme_of(storage_url(url)), rest.partition("/")[0])
+
+
+def bound_of(text: str, time_zone: str) -> int | str | None:
+    """A bound as `PlaceBounds` has it. A time without a zone is in `time_zone`, or else in UTC.
+
+    Raises:
+        ValueError: it is neither a name nor a time.
+    """
+    if text.startswith(PATH_PREFIX):
+        return text.removeprefix(PATH_PREFIX).strip("/")
+    return instant(text, time_zone or "UTC")
+
+
+def event_time_problems(
+    options: EnumeratorOptions, time_zone: str, file_format: str
+) -> Iterator[str]:
+    """What is wrong with them."""
+    bounds = []
+    for name, text in (("startAt", options.start_at), ("endAt", options.end_at)):
+        try:
+            bounds.append(bound_of(text, time_zone))
+        except ValueError as error:
+            yield f"{name}: {error}, or a name after {PATH_PREFIX}"
+    if len(bounds) == len(("startAt", "endAt")) and _is_empty(*bounds):
+        yield (
+            f"startAt: found {options.start_at} with endAt={options.end_at}, between which there "
+            "is nothing; expected an earlier start"
+        )
+    yield from _order_problems(options, file_format)
+    asks_time = any(isinstance(bound, int) for bound in bounds) or (
+        options.file_order is FileOrder.EVENT_TIME and not options.event_time_column
+    )
+    if options.event_time_pattern and not asks_time:
+        yield (
+            "eventTimePattern: found, but nothing asks for a time in paths; expected "
+            "fileOrder=eventTime without eventTimeColumn, or startAt or endAt with a time"
+        )
+
+
+def _order_problems(options: EnumeratorOptions, file_format: str) -> Iterator[str]:
+    is_ordered = options.file_order is FileOrder.EVENT_TIME
+    given = options.model_fields_set
+    for field, name in (
+        ("max_event_time_skew", "maxEventTimeSkew"),
+        ("on_late_file", "onLateFile"),
+        ("event_time_column", "eventTimeColumn"),
+        ("on_missing_event_time", "onMissingEventTime"),
+        ("alignment_group", "alignmentGroup"),
+        ("alignment_idle_timeout", "alignmentIdleTimeout"),
+    ):
+        if (
+            field not in given
+            or getattr(options, field) == type(options).model_fields[field].default
+        ):
+            continue
+        if not is_ordered:
+            yield f"{name}: found with fileOrder={options.file_order.value}; expected eventTime"
+        elif field == "alignment_idle_timeout" and not options.alignment_group:
+            yield f"{name}: found without alignmentGroup; expected both"
+    if options.event_time_column and not has_time_statistics(file_format):
+        saying = ", ".join(filter(has_time_statistics, FileFormatName))
+        yield (
+            f"eventTimeColumn: found with fileFormat={file_format}, whose files have no "
+            f"statistics; expected one of {saying}, or eventTimePattern instead"
+        )
+    if options.event_time_unit and not options.event_time_column:
+        yield f"eventTimeUnit: found {options.event_time_unit} without eventTimeColumn"
+
+
+def _is_empty(start: int | str | None, end: int | str | None) -> bool:
+    if isinstance(start, int) and isinstance(end, int):
+        return start >= end
+    return isinstance(start, str) and isinstance(end, str) and start >= end
+
+
+def landing_problems(options: LandingOptions, loaded: str) -> Iterator[str]:
+    """What does not fit together, a line each."""
+    if not options.land_at:
+        for name in sorted(options.model_fields_set & set(LandingOptions.model_fields)):
+            yield f"{to_camel(name)}: found without landAt; expected landAt with it, or neither"
+        return
+    if options.land_copy == "never":
+        return  # Nothing is written there.
+    if bool(options.land_transform) != bool(options.land_transform_schema):
+        yield "landTransform: found one of landTransform, landTransformSchema; expected both"
+    yield from not_apart("landAt", options.land_at, loaded)
+
+
+def bad_records_problems(options: ReaderOptions, loaded: str) -> Iterator[str]:
+    """What does not fit `badRecordsPath`, a line each."""
+    if not options.bad_records_path:
+        return
+    given = options.model_fields_set
+    if "mode" in given and options.mode is not ParseMode.DROPMALFORMED:
+        yield (
+            f"badRecordsPath: found with mode={options.mode.value}; expected no mode, or "
+            f"{ParseMode.DROPMALFORMED.value}, since malformed records are not in the rows"
+        )
+    if "column_name_of_corrupt_record" in given:
+        yield (
+            "badRecordsPath: found with columnNameOfCorruptRecord; expected one of the two, since "
+            "malformed records are not in the rows"
+        )
+    yield from not_apart("badRecordsPath", options.bad_records_path, loaded)
+
+
+def not_apart(option: str, place: str, loaded: str) -> Iterator[str]:
+    """A line for each path from which what is written to a place would be read."""
+    try:
+        paths = loaded_paths(loaded)
+    except ValueError:
+        return  # Said elsewhere.
+    for path in paths:
+        if is_below(place, path.base) or is_below(path.base, place):
+            yield (
+                f"{option}: found {place!r}, and files are read from {path.given!r}; "
+                "expected places apart, since data files would be read as input"
+            )
+
+
+def queue_problems(
+    options: DiscoveryOptions, path: str, storage_options: Mapping[str, Any]
+) -> Iterator[str]:
+    """What is wrong with discoveryMode=notifications, or with a queue without it."""
+    queues = {"queueUrl": options.queue_url, "deadLetterQueueUrl": options.dead_letter_queue_url}
+    if options.discovery_mode != "notifications":
+        for name, url in queues.items():
+            if url:
+                yield (
+                    f"{name}: found without discoveryMode=notifications; expected that mode with "
+                    "it, or neither"
+                )
+        return
+    if not options.queue_url:
+        yield (
+            "queueUrl: found nothing; discoveryMode=notifications expects the URL of a queue of "
+            "SQS that receives the events of the bucket"
+        )
+    for name, url in queues.items():
+        if url and not url.startswith(("https://", "http://")):
+            yield f"{name}: found {url}; expected the URL of a queue of SQS"
+    try:
+        bases = [storage_url(one.base) for one in loaded_paths(path)]
+        by_fsspec = uses_fsspec(storage_options)
+    except (ValueError, OptionError) as error:
+        yield str(error)
+        return
+    if by_fsspec or any(BY_SCHEME.get(scheme_of(base)) is not S3 for base in bases):
+        yield (
+            f"discoveryMode=notifications: found {path}"
+            + (' with "client": "fsspec"' if by_fsspec else "")
+            + "; expected paths that begin s3:// and obstore, the default client"
+        )
