@@ -21,7 +21,7 @@ def main() -> int:
     """Measure the chosen rows; a row that fails is named and does not stop the others."""
     arguments = _arguments()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # What pip installs is compiled; without this, each process of a query compiles the package again.
+    # What pip installs is compiled; else each process of a query compiles the package again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     spark = session()
     bench = Bench(spark, Data(arguments.data), arguments.runs, not arguments.alone, arguments.flink)

@@ -69,6 +69,9 @@ class Lander(Generic[SplitT]):
     rows: pa.Schema = SCHEMA
     """The columns that Spark gets, about the files."""
 
+    schema: Mapping[str, Any] | None = None
+    """Spark's JSON of the struct that describes the rows in the files; goes into commits."""
+
 
 @dataclass(frozen=True)
 class ReaderTask(Generic[SplitT]):
@@ -113,7 +116,7 @@ class ReaderTask(Generic[SplitT]):
         if self.lander is None:
             yield from run.read()
             return
-        counted = earlier or run.land(self.lander.begin(assignment))
+        counted = earlier or run.land(self.lander.begin(assignment), self.lander.schema)
         yield from rows_about(
             counted.landed or (),
             assignment.ref,
@@ -146,7 +149,7 @@ class _Run(Generic[SplitT]):
                 counted, f"{split}: {mine.verdict(index)}", counted.verdict(index)
             )
 
-    def land(self, landing: Landing) -> ReaderCommit:
+    def land(self, landing: Landing, schema: Mapping[str, Any] | None) -> ReaderCommit:
         steps = self._steps()
         mine: ReaderCommit | None = None
         try:
@@ -167,7 +170,7 @@ class _Run(Generic[SplitT]):
                 self.recording.discard()
             raise
         # If this fails, the commit may have been published, so its files have to stay.
-        counted = self._publish(mine.model_copy(update={"landed": files}))
+        counted = self._publish(mine.model_copy(update={"landed": files, "landed_schema": schema}))
         if {file.path for file in files}.isdisjoint(file.path for file in counted.landed or ()):
             landing.discard()
         self.replay.check_wanted(counted)

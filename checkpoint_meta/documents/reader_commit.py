@@ -103,6 +103,9 @@ class ReaderCommit(_OfAttempt):
     landed: Sequence[LandedFile] | None = None
     """Data files that hold the rows, where they are not handed to Spark; else None."""
 
+    landed_schema: Mapping[str, Any] | None = None
+    """Spark's JSON of the struct of these rows, partition columns included."""
+
     bad_records: Sequence[BadRecordsFile] = ()
     """Files of records and files that were left out of the rows, where those are recorded."""
 

@@ -82,7 +82,7 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
             raise OptionError(
                 "landCopy=never: data files do not have this column", "", found, "none"
             )
-        return Lander(lambda _: FilesInPlace(), rows_schema(in_place=True))
+        return Lander(lambda _: FilesInPlace(), rows_schema(in_place=True), _as_json(schema))
     place = place_of(absolute(options.land_at), options.storage_options)
     transform = _transform(options.land_transform)
     if transform is not None:
@@ -96,7 +96,7 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
     def land(assignment: Assignment[Any]) -> Landing:
         return DataFileWriter(place, _name(assignment, SUFFIX), schema, options, transform)
 
-    return Lander(land)
+    return Lander(land, schema=_as_json(schema))
 
 
 def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:
@@ -127,6 +127,11 @@ def written_places(options: SluiceOptions) -> Iterator[Place]:
         yield place_of(absolute(options.land_at), options.storage_options)
     if options.bad_records_path:
         yield bad_records_place(options)
+
+
+def _as_json(schema: pa.Schema) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = from_arrow_schema(schema, prefer_timestamp_ntz=True).jsonValue()
+    return found
 
 
 def _name(assignment: Assignment[Any], suffix: str) -> FileName:

@@ -14,6 +14,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.landing import lander_of
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
@@ -51,6 +52,7 @@ class Query:
             ReaderCommits(self.store),
             self.source.reader_event_types,
             may_return=options.on_split_error == "return",
+            lander=lander_of(options, SCHEMA),
         )
 
     def land(self, *names: str, rows: int = 3, text: str | None = None) -> None:
@@ -66,9 +68,9 @@ class Query:
             time.sleep(0.01)
         return ref
 
-    def read(self, ref: Any, readers: tuple[int, ...] = (0, 1)) -> list[int]:
-        """Run the tasks of the batch that ends with `ref`: the ids that were read."""
-        found: list[int] = []
+    def read(self, ref: Any, readers: tuple[int, ...] = (0, 1)) -> list[Any]:
+        """Run the tasks of the batch that ends with `ref`: the ids read, or the paths landed."""
+        found: list[Any] = []
         for link in self.coordinator.assignments(self.done, ref):
             for reader in readers:
                 splits = [
@@ -80,10 +82,10 @@ class Query:
                 if splits:
                     assignment = Assignment(link.ref, reader, splits)
                     for batch in self.task.read(assignment, Attempt(0, "query")):
-                        found += batch.column("id").to_pylist()
+                        found += batch.column(0).to_pylist()
         return found
 
-    def batch(self) -> list[int]:
+    def batch(self) -> list[Any]:
         """Plan and run a batch, and let Spark know that it has finished."""
         ref = self.plan()
         found = self.read(ref)

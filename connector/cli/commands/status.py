@@ -6,7 +6,7 @@ Not here: what only the running query knows (its listings): see its progress eve
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -55,6 +55,7 @@ def _status(view: StateView, now: float) -> dict[str, Any]:
         "files_seen": files and files["seen"],
         "pending": files and files["pending"],
         "event_time": _event_time(links),
+        "landed_schema": _landed_schema(links),
         "rate": _rate(links),
         "quarantined": quarantined,
         "orders_waiting": _orders_waiting(view),
@@ -124,6 +125,12 @@ def _event_time(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
     """How far a query has come whose files are in the order of event time; None for another."""
     cursors = links[0].checkpoint.header.cursors.get("eventTime") if links else None
     return None if cursors is None else event_time_figures(cursors)
+
+
+def _landed_schema(links: Sequence[CheckpointView]) -> Mapping[str, Any] | None:
+    """Spark's JSON of the rows in the newest data files; None for a query that lands none."""
+    commits = (commit for link in links for commit in link.commits.values())
+    return next((c.landed_schema for c in commits if c.landed_schema is not None), None)
 
 
 def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
@@ -209,6 +216,7 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
             age = format_duration(pending["oldest_modified_seconds"])
             lines.append(("oldest pending", f"written {age} ago"))
     lines += _event_time_lines(status["event_time"])
+    lines += _landing_lines(status["landed_schema"])
     if rate is not None and rate["bytes_per_second"]:
         lines.append(
             (
@@ -236,3 +244,11 @@ def _event_time_lines(figures: dict[str, Any] | None) -> list[tuple[str, str]]:
         names = "; ".join(figures["newestLateFiles"])
         lines.append(("late files", f"{figures['lateFiles']:,}, the newest: {names}"))
     return lines
+
+
+def _landing_lines(schema: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    if schema is None:
+        return []
+    kinds = ((field["name"], field["type"]) for field in schema["fields"])
+    named = (f"{name} {k if isinstance(k, str) else k['type']}" for name, k in kinds)
+    return [("lands", ", ".join(named))]

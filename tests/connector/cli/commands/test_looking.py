@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+import pyarrow.parquet as pq
 import pytest
 
 import pyspark_sluice
@@ -55,6 +56,18 @@ def test_the_status_tells_who_what_and_how_much(query, capsys):
     text = told(capsys, "status", str(query.location)).out
     assert "2 of epoch 1" in text
     assert "it runs" in text
+
+
+def test_the_status_names_the_schema_of_landed_files(tmp_path, capsys):
+    made = Query(tmp_path, landAt=str(tmp_path / "table"))
+    made.land("a.json")
+    (path,) = made.batch()
+    made.coordinator.close()
+    found = documents(capsys, "status", str(made.location))["landed_schema"]
+    kinds = {field["name"]: field["type"] for field in found["fields"]}
+    assert kinds == {"id": "long"}
+    assert pq.read_schema(path).names == [*kinds]
+    assert "id long" in told(capsys, "status", str(made.location)).out
 
 
 def test_the_directory_itself_the_location_above_and_its_name_mean_the_same(query, capsys):
