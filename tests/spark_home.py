@@ -70,6 +70,16 @@ def quick_java_options() -> str:
     return f"{_QUICK} -XX:SharedArchiveFile={archive} {_WITHOUT_WARNINGS}"
 
 
+def quick_environment() -> dict[str, str]:
+    """For a Spark on loopback that a test starts without the variables of this process."""
+    return {
+        "SPARK_HOME": os.environ["SPARK_HOME"],
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        # Only a Spark of this home can use the archive; another starts without it.
+        "JDK_JAVA_OPTIONS": quick_java_options(),
+    }
+
+
 def _archive() -> Path:
     """Of the classes of this Spark for this Java."""
     release = Path(os.environ.get("JAVA_HOME", ""), "release")

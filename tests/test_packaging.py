@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import pyspark_sluice
+from pyspark_sluice.tests.repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 NOT_SHIPPED = {"benchmarks", "build", "docs", "examples", "tests", "tools"}
 
 

@@ -335,11 +335,7 @@ def _in_place_problems(options: SluiceOptions) -> Iterator[str]:
 
 
 def _has_lines(options: SluiceOptions) -> bool:
-    of_lines = options.file_format in {
-        FileFormatName.CSV,
-        FileFormatName.JSON,
-        FileFormatName.TEXT,
-    }
+    of_lines = options.file_format in {FileFormatName.CSV, FileFormatName.JSON, FileFormatName.TEXT}
     return of_lines and not (options.wholetext or options.multi_line)
 
 

@@ -6,59 +6,16 @@ import re
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
-
-
-def document(checkpoint, epoch, parent, kind="delta", history=None):
-    """A checkpoint after `parent`, or a base of the one in `history`, which tells checksums."""
-    empty = FileSplitSerializer().serialize([])
-
-    def checksum(ref):
-        return history.load(ref).identity.checksum if history and ref != NO_CHECKPOINT else ""
-
-    header = CheckpointHeader(
-        kind=kind,
-        checkpoint=checkpoint,
-        epoch=epoch,
-        parent_checkpoint=parent.checkpoint,
-        parent_epoch=parent.epoch,
-        parent_checksum=checksum(parent),
-        stands_for=checksum(CheckpointRef(checkpoint, epoch)) if kind == "base" else "",
-        lineage="0123456789abcdef",
-        enumerator="files",
-        split_version=1,
-        state_version=1,
-        created=0,
-        assigned_splits=0,
-        state_rows=0,
-    )
-    return Checkpoint(header, empty.schema, empty.schema, (), (empty,))
-
-
-def chain(store, last, epoch=1, start=NO_CHECKPOINT, bases=()):
-    """Publish checkpoints after `start` up to `last`, with bases for some."""
-    history = CheckpointHistory(store)
-    parent = start
-    for number in range(start.checkpoint + 1, last + 1):
-        history.publish(document(number, epoch, parent, history=history))
-        if number in bases:
-            history.publish_base(document(number, epoch, parent, "base", history))
-        parent = CheckpointRef(number, epoch)
-    return parent
+from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain, document, names, tear
 
 
 @pytest.fixture
 def store():
     return MemoryStateStore("/ck/sluice")
-
-
-def names(checkpoints):
-    return [(c.header.kind, c.ref.checkpoint, c.ref.epoch) for c in checkpoints]
 
 
 def test_a_range_leads_over_dead_incarnations_and_leaves_their_orphans_out(store):
@@ -104,10 +61,6 @@ def test_a_base_that_is_there_already_is_as_good(store):
     chain(store, 1, bases=(1,))
     history = CheckpointHistory(store)
     history.publish_base(document(1, 1, NO_CHECKPOINT, "base", history))
-
-
-def tear(store, name):
-    store.objects[name] = store.objects[name][:-100]
 
 
 def test_a_base_that_cannot_be_read_is_skipped_for_the_chain_below_it(store, caplog):

@@ -20,7 +20,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
 )
 from pyspark_sluice.errors import FencedError
 
-from .test_history import chain, document, names, tear
+from .checkpoint_chains import chain, document, names, tear
 
 
 def prune(store, head, retained, epoch=9, check=lambda: None):

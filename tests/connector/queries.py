@@ -12,6 +12,9 @@ import pyarrow as pa
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.checkpoint_meta.stores.testing import (
+    MemoryStateStore,
+)
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.landing import lander_of
@@ -100,3 +103,25 @@ class Query:
     def await_base(self, count: int = 1) -> None:
         """Until so many bases are there."""
         wait_until(lambda: len(self.store.list("bases")) >= count, "a base")
+
+
+def drained(query):
+    """Everything that the query still finds, batch by batch, until nothing more comes."""
+    found = []
+    query.coordinator.close()
+    query.start()
+    query.coordinator.prepare_available_now()
+    while (ref := query.coordinator.latest(query.done)) != query.done:
+        found += query.read(ref)
+        query.done = ref
+    query.coordinator.close()
+    return sorted(found)
+
+
+def in_memory(made):
+    store = MemoryStateStore()
+    root = made.location / "sluice" / "source"
+    for path in root.rglob("*"):
+        if path.is_file():
+            store.objects[path.relative_to(root).as_posix()] = path.read_bytes()
+    return store

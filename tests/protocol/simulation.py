@@ -38,7 +38,7 @@ from .invariants import Invariants
 from .opened import opened
 from .query import LIMITS, MAX_ATTEMPTS, RETAINED, Incarnation
 from .rows import Row, is_lane
-from .spark_model import Plan, Spark, rows_of
+from .spark_model import Spark, rows_of
 
 FAULTS = st.sampled_from(
     ["crash before", "crash after", "crash half-way", "error before", "error after"]
@@ -394,29 +394,3 @@ class Simulation(Invariants):
         landed = self.due()
         found = self.spark.accounted()
         assert found == landed, f"lost {landed - found}, doubled or invented {found - landed}"
-
-
-class RowsOnly(Simulation):
-    """The same, and an oracle that knows nothing but rows: it counts those that Spark has."""
-
-    def every_split_is_in_one_place(self) -> None:
-        """Not looked at."""
-
-    def everything_a_base_refers_to_is_there(self) -> None:
-        """Not looked at."""
-
-    def events_arrive_in_order_without_gaps(self) -> None:
-        """Not looked at."""
-
-    def _check_told(self, *, later: bool) -> None:
-        """Not looked at."""
-
-    def _check_limits(self, plan: Plan) -> None:
-        """Not looked at."""
-
-
-class FilesOnly(RowsOnly):
-    """The same for a query over files: no split is unbounded, so nothing is ever continued."""
-
-    def grow(self, lane: tuple[int, int], discover: bool) -> None:
-        """No lane is there to grow."""

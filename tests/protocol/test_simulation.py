@@ -14,7 +14,8 @@ from pyspark_sluice.tests.protocol.broken import (
     CountedBeforeTheCutAndAfter,
 )
 from pyspark_sluice.tests.protocol.query import LIMITS
-from pyspark_sluice.tests.protocol.simulation import FilesOnly, RowsOnly, Simulation
+from pyspark_sluice.tests.protocol.rows_only import FilesOnly, RowsOnly
+from pyspark_sluice.tests.protocol.simulation import Simulation
 from pyspark_sluice.tests.sweeps import sampled
 
 pytestmark = pytest.mark.slow
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.slow
 _CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-# A search by night takes many long walks, in halves that run side by side; a regression test takes
+# A search by night takes many long walks, in two parts side by side; a regression test takes
 # some short ones.
 _IS_SEARCH = settings().max_examples > 100
 

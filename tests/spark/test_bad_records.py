@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 from pyspark_sluice.examples.demo.driver import Driver
 from pyspark_sluice.examples.demo.watch import Watch
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.moments import in_the_tasks
 from pyspark_sluice.tests.spark.programs import bad_records_query
-from pyspark_sluice.tests.spark.test_crash import in_the_tasks
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 

@@ -70,6 +70,7 @@ def test_a_restore_goes_on_in_the_middle_of_a_file(lake):
     assert [rows[0] for rows in stored.values()] == sorted(rows[0] for rows in stored.values())
 
 
+@pytest.mark.effect_of("maxRowsPerTrigger")
 def test_max_rows_holds_where_the_metadata_counts_rows(lake):
     table = pa.table({"id": range(10_000), "text": [f"row {i}" for i in range(10_000)]})
     pq.write_table(table, lake.source / "one.parquet", row_group_size=1_000)

@@ -20,6 +20,7 @@ def report_of(query):
     return json.loads(report) if isinstance(report, str) else report
 
 
+@pytest.mark.effect_of("cleanSource", "sourceArchiveDir")
 @pytest.mark.spark
 def test_each_mode_keeps_every_row_and_touches_only_what_is_complete(lake, spark, tmp_path):
     lakes = {}

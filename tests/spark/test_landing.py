@@ -94,6 +94,7 @@ def test_a_batch_whose_sink_failed_is_repeated_without_reading_its_files_again(l
     assert in_table(lake) == lake.landed
 
 
+@pytest.mark.effect_of("landAt", "landSchema", "landPartitionBy", "landSortBy")
 def test_what_shapes_rows_shapes_what_is_landed(lake):
     lake.land("0.json", range(10), folder="day=2024-01-02")
     (lake.source / "day=2024-01-02" / "1.json").write_text(
@@ -119,6 +120,7 @@ def test_what_shapes_rows_shapes_what_is_landed(lake):
     assert {row["_metadata"]["file_name"] for row in rows} == {"0.json", "1.json"}
 
 
+@pytest.mark.effect_of("landFormat", "landCompression", "landFileBytes")
 def test_the_form_of_the_files_is_as_the_options_say(lake):
     lines = (f'{{"id": {i}, "text": "{os.urandom(20).hex()}"}}\n' for i in range(120_000))
     (lake.source / "0.json").write_text("".join(lines))
@@ -131,6 +133,7 @@ def test_the_form_of_the_files_is_as_the_options_say(lake):
     assert sum(row.rows for row in seen) == 120_000
 
 
+@pytest.mark.effect_of("landTransform", "landTransformSchema")
 def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(lake):
     lake.land("0.json", range(10))
     seen = []
@@ -240,6 +243,7 @@ def ids_of(first, count=5):
     return pa.array(range(first, first + count), pa.int64())
 
 
+@pytest.mark.effect_of("landCopy")
 def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are(lake, tmp_path):
     for number in range(4):
         parquet(lake, f"day={number}/{number}.parquet", id=ids_of(5 * number), x=[0.5] * 5)

@@ -54,6 +54,7 @@ def _readers(lake):
     return found
 
 
+@pytest.mark.effect_of("source", "sourceOptions")
 def test_slices_new_partitions_and_another_parallelism_at_restart(log, lake, until):
     for p in range(4):
         log.append(f"p{p}", [f"line {i}" for i in range(120)])

@@ -177,6 +177,7 @@ def _explained_query(query):
     return str(query._jsq.explainInternal(True))
 
 
+@pytest.mark.effect_of("discoveryMode", "queueUrl")
 def test_what_a_queue_tells_of_is_ingested_once_through_a_restart(server, bucket, lake, until):
     on = Bucket(server, bucket, lake)
     sqs = server.client("sqs")

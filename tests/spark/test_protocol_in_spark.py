@@ -28,6 +28,7 @@ def test_two_queries_on_one_state_stop_the_older_one_with_both_epochs_named(lake
     assert "epoch 1 (this query)" in message
 
 
+@pytest.mark.effect_of("ingestAgain")
 def test_a_new_checkpoint_over_a_state_that_was_read_from_is_refused(lake, tmp_path):
     lake.land("0.json", range(10))
     state = str(tmp_path / "state")
@@ -62,6 +63,7 @@ def test_two_sources_with_names_of_their_own_each_read_everything(lake):
     assert set(lake.ingested().values()) == {2}
 
 
+@pytest.mark.effect_of("startingState")
 def test_a_new_query_starts_from_a_retained_checkpoint_of_another(lake, tmp_path):
     for i in range(6):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
@@ -120,6 +122,7 @@ def test_an_unknown_savepoint_is_refused_with_those_retained(lake, tmp_path):
         lake.run(writer.trigger(availableNow=True)).awaitTermination(PATIENCE)
 
 
+@pytest.mark.effect_of("maxSplitAttempts", "onSplitError")
 def test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine(lake):
     lake.land("good.json", range(10))
     bad = lake.source / "bad.json"

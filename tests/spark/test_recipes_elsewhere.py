@@ -17,19 +17,13 @@ import pytest
 from deltalake import DeltaTable
 from nbclient import NotebookClient
 from pyspark.errors import StreamingQueryException
-from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.examples.delta import delta
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark_home import quick_environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 EXAMPLES = Path(delta.__file__).parent.parent
-# Machines that live for seconds: thorough compilation does not pay.
-QUICK = {
-    "SPARK_HOME": _find_spark_home(),
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
-}
 
 
 def land(folder: Path, name: str, ids: range) -> None:
@@ -41,7 +35,7 @@ def land(folder: Path, name: str, ids: range) -> None:
 
 def run(command: list[str], **variables: str) -> None:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
-    environment = {**inherited, **QUICK, **variables}
+    environment = {**inherited, **quick_environment(), **variables}
     for _ in range(3):
         ran = subprocess.run(
             command, env=environment, check=False, capture_output=True, text=True, timeout=PATIENCE
@@ -83,7 +77,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    for name, value in QUICK.items():
+    for name, value in quick_environment().items():
         monkeypatch.setenv(name, value)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)

@@ -22,6 +22,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import StandaloneCluster
 from pyspark_sluice.tests.spark.wheel import wheel_files, write_zip
+from pyspark_sluice.tests.spark_home import quick_environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
@@ -54,8 +55,7 @@ def bare(**more: str) -> dict[str, str]:
         for key, value in os.environ.items()
         if not key.startswith(("PYSPARK_", "SPARK_", "PYTHON", "SLUICE_"))
     }
-    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -Xss4m", "SPARK_LOCAL_IP": "127.0.0.1"}
-    return {**kept, **quick, **more}
+    return {**kept, **quick_environment(), **more}
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import BUCKET, standalone
+from pyspark_sluice.tests.spark_home import quick_environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = Path(__file__).parent / "programs" / "standalone_query.py"
@@ -44,8 +45,6 @@ def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[st
 def _submit(master: str, recipe: str, *arguments: Path) -> None:
     """A recipe of the examples, unchanged."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
-    # A machine that lives for seconds: thorough compilation does not pay.
-    quick = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
     small = {
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
@@ -57,7 +56,7 @@ def _submit(master: str, recipe: str, *arguments: Path) -> None:
             *(f"--conf={key}={value}" for key, value in small.items()),
             *(str(EXAMPLES / recipe), *map(str, arguments)),
         ],
-        env={**environment, **quick, "PYSPARK_PYTHON": sys.executable},
+        env={**environment, **quick_environment(), "PYSPARK_PYTHON": sys.executable},
         check=False,
         capture_output=True,
         text=True,

@@ -53,6 +53,7 @@ def test_once_ignores_the_limits(lake):
     lake.check_exactly_once()
 
 
+@pytest.mark.effect_of("openCostBytes")
 def test_each_batch_has_as_many_tasks_as_it_wants_after_one_that_wanted_many(lake):
     from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
     from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
@@ -71,6 +72,7 @@ def test_each_batch_has_as_many_tasks_as_it_wants_after_one_that_wanted_many(lak
     lake.check_exactly_once()
 
 
+@pytest.mark.effect_of("maxSplitBytes")
 def test_a_large_file_is_one_file_to_the_limit_on_files(lake):
     lake.land("0.json", range(5000))
     lake.land("1.json", range(5000, 5010))

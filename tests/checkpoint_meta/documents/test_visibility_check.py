@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
 from pyspark_sluice.errors import StateNotSharedError
 
-from ..test_history import document
+from ..checkpoint_chains import document
 
 REF = CheckpointRef(1, 1)
 

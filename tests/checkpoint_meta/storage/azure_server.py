@@ -19,7 +19,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from pyspark_sluice.tests.test_packaging import ROOT
+from pyspark_sluice.tests.repository import ROOT
 
 from .faulty_server import FaultyServer, body_of
 

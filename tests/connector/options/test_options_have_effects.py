@@ -1,6 +1,7 @@
-"""What each option of a stream changes, told by the rows that come.
+"""What options of a stream change, told by the rows that come.
 
-Options of reading have a test of their own (`reader/files/formats/test_option_support.py`).
+Options that need other files, services or more than one process have their tests elsewhere, with
+the marker `effect_of`; those of reading are in `reader/files/formats/test_option_support.py`.
 """
 
 from __future__ import annotations
@@ -8,101 +9,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from pathlib import Path
 
 import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.errors import SluiceError, StateError
-from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
-
-TESTS = Path(__file__).resolve().parent.parent.parent
-
-ELSEWHERE = {
-    "connector/source/test_aligned_sources.py": {
-        "test_a_source_waits_for_another_until_that_is_idle_and_says_so": [
-            "alignmentGroup",
-            "alignmentIdleTimeout",
-        ],
-    },
-    "connector/source/test_event_time_column.py": {
-        "test_what_was_remembered_of_another_column_is_not_used": [
-            "eventTimeColumn",
-            "eventTimeUnit",
-        ],
-        "test_a_file_without_statistics_comes_by_its_modification_time_and_makes_no_other_late": [
-            "onMissingEventTime"
-        ],
-    },
-    "connector/spark/test_bad_records.py": {
-        "test_each_bad_record_is_recorded_once_with_its_place_and_reason": ["badRecordsPath"],
-    },
-    "enumerator/files/discovery/queue/test_queue_discovery.py": {
-        "test_a_malformed_message_goes_to_the_dead_letters_or_stays": ["deadLetterQueueUrl"],
-    },
-    "spark/test_bounded.py": {
-        "test_max_rows_holds_where_the_metadata_counts_rows": ["maxRowsPerTrigger"],
-    },
-    "spark/test_cleaning.py": {
-        "test_each_mode_keeps_every_row_and_touches_only_what_is_complete": [
-            "cleanSource",
-            "sourceArchiveDir",
-        ],
-    },
-    "spark/test_landing.py": {
-        "test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are": [
-            "landCopy"
-        ],
-        "test_what_shapes_rows_shapes_what_is_landed": [
-            "landAt",
-            "landSchema",
-            "landPartitionBy",
-            "landSortBy",
-        ],
-        "test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way": [
-            "landTransform",
-            "landTransformSchema",
-        ],
-        "test_the_form_of_the_files_is_as_the_options_say": [
-            "landFormat",
-            "landCompression",
-            "landFileBytes",
-        ],
-    },
-    "spark/test_log_source.py": {
-        "test_slices_new_partitions_and_another_parallelism_at_restart": [
-            "source",
-            "sourceOptions",
-        ],
-    },
-    "spark/test_object_store.py": {
-        "test_what_a_queue_tells_of_is_ingested_once_through_a_restart": [
-            "discoveryMode",
-            "queueUrl",
-        ],
-    },
-    "spark/test_protocol_in_spark.py": {
-        "test_a_new_checkpoint_over_a_state_that_was_read_from_is_refused": ["ingestAgain"],
-        "test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine": [
-            "maxSplitAttempts",
-            "onSplitError",
-        ],
-        "test_a_new_query_starts_from_a_retained_checkpoint_of_another": ["startingState"],
-    },
-    "spark/test_stream.py": {
-        "test_a_large_file_is_one_file_to_the_limit_on_files": ["maxSplitBytes"],
-        "test_each_batch_has_as_many_tasks_as_it_wants_after_one_that_wanted_many": [
-            "openCostBytes"
-        ],
-    },
-}
-"""Options that need other files, services or more than one process: by file and test."""
 
 
 @pytest.fixture
@@ -174,6 +90,7 @@ def test_as_many_checkpoints_wait_while_one_runs(begin, tmp_path, ahead):
     stream.plan()
     checkpoints = tmp_path / "state" / "source" / "checkpoints"
     wait_until(lambda: len(list(checkpoints.glob("*.arrow"))) >= 1 + ahead)
+    # Nothing would tell that no more comes: time for several turns of the background.
     time.sleep(0.2)
     assert len(list(checkpoints.glob("*.arrow"))) == 1 + ahead
 
@@ -207,8 +124,8 @@ def test_the_next_listing_comes_after_its_interval(begin):
     stream.land("a.json")
     assert stream.batch() == [0]
     stream.land("b.json")
+    # Each question without news waits for some; a listing would be news.
     for _ in range(10):
-        time.sleep(0.1)
         assert stream.batch() == []
 
 
@@ -450,20 +367,3 @@ def test_so_much_is_logged(begin, caplog, monkeypatch, level, told):
     stream.land("a.json")
     stream.batch()
     assert bool([line for line in caplog.records if line.levelno == logging.INFO]) == told
-
-
-# That none is missing -------------------------------------------------------------------------
-
-
-def test_every_option_is_shown_to_have_an_effect():
-    own = Path(__file__).read_text(encoding="utf-8").partition("@pytest.fixture")[2]
-    fields = SluiceOptions.model_fields
-    missing = {str(fields[name].alias) for name in set(fields) - set(ReaderOptions.model_fields)}
-    missing -= {name for name in missing if f'"{name}"' in own or f"{name}=" in own}
-    for path, tests in ELSEWHERE.items():
-        text = (TESTS / path).read_text(encoding="utf-8")
-        for test, options in tests.items():
-            assert f"def {test}(" in text, test
-            assert all(option in text for option in options), options
-            missing -= set(options)
-    assert not missing

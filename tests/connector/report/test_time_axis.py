@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from pyspark_sluice.connector.report.charts import TimeAxis, charts_of
-from pyspark_sluice.connector.report.figures import Batch, Figures
-from pyspark_sluice.connector.views.owner import Owner
-
-BEGIN = datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC)
+from pyspark_sluice.tests.connector.report.made_figures import BEGIN, figures
 
 
 @pytest.mark.parametrize(
@@ -28,15 +24,6 @@ BEGIN = datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC)
 def test_labels_are_few_and_at_round_times(seconds, labels):
     axis = TimeAxis.of(BEGIN.timestamp(), BEGIN.timestamp() + seconds)
     assert [axis.formatted(tick) for tick in axis.ticks] == labels
-
-
-def figures(starts, owner=None, **more):
-    batches = [
-        Batch(number, BEGIN + timedelta(seconds=start), 0.5, 100, 1000, 0, 0, 0.2, 0.1)
-        for number, start in enumerate(starts, 1)
-    ]
-    given = {"files": {}, "quarantine": [], "in_flight": [], **more}
-    return Figures("/state", batches, owner=owner or Owner(1, "here", 7, "running"), **given)
 
 
 def dots(svg):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pyspark_sluice.connector.report.html_page import verdict_of
 from pyspark_sluice.connector.views.owner import Owner
-from pyspark_sluice.tests.connector.report.test_time_axis import figures
+from pyspark_sluice.tests.connector.report.made_figures import figures
 
 GONE = Owner(1, "here", 7, "gone")
 WAITING = [{"checkpoint": 3, "readers": [{"committed": False}]}]

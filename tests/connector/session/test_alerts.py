@@ -23,7 +23,7 @@ from pyspark_sluice.tests.connector.session.prometheus_rules import (
     metrics_in,
 )
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.test_packaging import ROOT
+from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 

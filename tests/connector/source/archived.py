@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.source.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 
@@ -63,3 +63,13 @@ class Named(ArchivedLog):
 
 def trial_of(logs, source=ArchivedLog, **options):
     return Trial(lambda: source(logs.options(), LINES), limits=BatchLimits(files=2), **options)
+
+
+class ArchivedLogSuite(SourceSuite):
+    """Of a hybrid source; a class named after the suite inherits it, or a broken one does."""
+
+    def make_source(self, place):
+        return ArchivedLog(Logs(place).options(), LINES)
+
+    def land(self, place, part, rows):
+        return Logs(place).land(part, rows)

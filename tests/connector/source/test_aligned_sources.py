@@ -67,6 +67,7 @@ def clicks_until(query, count, questions=200):
     return found
 
 
+@pytest.mark.effect_of("alignmentGroup", "alignmentIdleTimeout")
 def test_a_source_waits_for_another_until_that_is_idle_and_says_so(query):
     found = query(**ALIGNED, alignmentIdleTimeout="5s", maxFilesPerTrigger="1")
     found.streams["clicks"].land(*map(hour, range(1, 7)))

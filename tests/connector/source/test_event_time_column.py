@@ -160,6 +160,7 @@ def test_a_long_first_listing_is_remembered_in_steps(tmp_path, footers, monkeypa
     assert query.run() == [[hour, hour + 1] for hour in range(2, 12, 2)]
 
 
+@pytest.mark.effect_of("eventTimeColumn", "eventTimeUnit")
 def test_what_was_remembered_of_another_column_is_not_used(tmp_path, footers):
     for hour in range(4):
         land(tmp_path, hour)
@@ -225,6 +226,7 @@ def test_a_file_without_statistics_fails_the_query_by_its_name_and_nothing_is_sk
     assert sorted(hour for batch in query.run() for hour in batch) == [1, 2]
 
 
+@pytest.mark.effect_of("onMissingEventTime")
 def test_a_file_without_statistics_comes_by_its_modification_time_and_makes_no_other_late(
     tmp_path,
 ):

@@ -34,8 +34,14 @@ from pyspark_sluice.errors import OptionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.reader.files.testing import version
-from pyspark_sluice.tests.connector.source import test_source_suite
-from pyspark_sluice.tests.connector.source.archived import LINES, Logs, Named, trial_of
+from pyspark_sluice.tests.connector.source.archived import (
+    LINES,
+    ArchivedLogSuite,
+    Logs,
+    Named,
+    trial_of,
+)
+from pyspark_sluice.tests.connector.source.noticing import notice_of
 from pyspark_sluice.tests.protocol.opened import opened
 
 pytestmark = pytest.mark.slow
@@ -367,22 +373,10 @@ class BeginsTheLogAgain(HybridEnumerator):
     ids=lambda broken: broken.__name__,
 )
 def test_the_suite_notices_a_broken_seam(tmp_path, broken):
-    class Suite(test_source_suite.TestArchivedLog):
+    class Suite(ArchivedLogSuite):
         def make_source(self, place):
             made = super().make_source(place)
             made.create_enumerator = lambda *given: broken(given[0], made, given[1])
             return made
 
-    runs = [
-        Suite().test_several_splits_are_read_once,
-        Suite().test_a_restart_resumes,
-        Suite().test_splits_that_are_sent_back_are_read_later,
-    ]
-    noticed = []
-    for number, run in enumerate(runs):
-        (tmp_path / str(number)).mkdir()
-        try:
-            run(tmp_path / str(number))
-        except Exception as error:  # noqa: BLE001 - a broken source may raise anything
-            noticed.append(error)
-    assert noticed
+    notice_of(Suite(), tmp_path, "")

@@ -20,7 +20,7 @@ from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import (
 )
 from pyspark_sluice.tests.connector.stream import Stream
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.test_packaging import ROOT
+from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,9 @@ import pytest
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import SourceSuite
-from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.examples.table_source import table_source, table_source_test
-from pyspark_sluice.tests.connector.source.archived import LINES, Logs
+from pyspark_sluice.tests.connector.source.archived import LINES, ArchivedLogSuite, Logs
 
 pytestmark = pytest.mark.slow
 
@@ -31,12 +30,8 @@ class TestLogSource(SourceSuite):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 
 
-class TestArchivedLog(SourceSuite):
-    def make_source(self, place):
-        return ArchivedLog(Logs(place).options(), LINES)
-
-    def land(self, place, part, rows):
-        return Logs(place).land(part, rows)
+class TestArchivedLog(ArchivedLogSuite):
+    """A hybrid source."""
 
 
 class TestFileSource(SourceSuite):

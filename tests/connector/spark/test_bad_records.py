@@ -28,7 +28,7 @@ from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.landing import bad_records
 from pyspark_sluice.reader.landing.place import place_of
 from pyspark_sluice.reader.landing.unreferenced_files import sweep
-from pyspark_sluice.tests.checkpoint_meta.test_history import chain
+from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
 
@@ -112,6 +112,7 @@ def content(file_format, numbers):
     return "".join((good if n % 5 else bad)(file_format, n) for n in numbers)
 
 
+@pytest.mark.effect_of("badRecordsPath")
 @pytest.mark.parametrize("file_format", ["json", "csv", "xml"])
 @pytest.mark.parametrize("place", ["local", "bucket"])
 def test_each_bad_record_is_recorded_once_with_its_place_and_reason(

@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.spark.offsets import Offsets, from_offset, to_offset
 from pyspark_sluice.errors import StateCorruptError, StateMissingError, StateVersionError
-from pyspark_sluice.tests.checkpoint_meta.test_history import document
+from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import document
 
 
 def test_equal_references_give_equal_json_text_in_canonical_key_order():

@@ -13,17 +13,8 @@ from pyspark_sluice.enumerator.files.ledger.pending import PendingRanges
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
+from pyspark_sluice.tests.enumerator.files.hourly_files import hourly, hours
 from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR, in_event_time, times
-
-
-def hourly(hour, name="a", modified=0):
-    return file(f"date=2026-01-{1 + hour // 24:02}/hour={hour % 24:02}/{name}", 10, modified)
-
-
-def hours(splits):
-    """Hours since the first of January, of splits in order of their time."""
-    begin = times().of(hourly(0).path)
-    return sorted((times().of(split.file.path) - begin) // HOUR for split in splits)
 
 
 def shuffled(count):

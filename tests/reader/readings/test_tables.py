@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_sluice.tests.reader.files.formats.xml.test_differences import ROWS as XML_ROWS
+from pyspark_sluice.tests.reader.files.formats.xml.shown_differences import ROWS as XML_ROWS
 from pyspark_sluice.tests.reader.readings import documented_xml, other_rows
 from pyspark_sluice.tests.reader.readings.documented import DOCUMENTED, OPEN
 from pyspark_sluice.tests.reader.readings.of_sluice import Ours

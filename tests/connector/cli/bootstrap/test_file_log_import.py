@@ -1,41 +1,25 @@
-"""`sluice import-spark` and `import-auto-loader`: nothing is read again, and nothing is missed."""
+"""`sluice import-spark`: nothing is read again, and nothing is missed."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from urllib.parse import quote
 
 import fsspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
-from pyspark_sluice.tests.connector.queries import Query
-
-ODD = [
-    "plain.json",
-    "with blank.json",
-    "100%.json",
-    "a%20b.json",
-    "k=v.json",
-    "ünï.json",
-    "#+&.json",
-]
-
-
-def landed(root, names):
-    """Files with an id each, in the order of the names."""
-    data = root / "data"
-    data.mkdir(exist_ok=True)
-    for at, name in enumerate(names):
-        (data / name).write_text(f'{{"id": {at}}}\n')
-    return [data / name for name in names]
+from pyspark_sluice.tests.connector.cli.bootstrap.imports import (
+    ODD,
+    imported,
+    landed,
+    rows_of,
+    written,
+)
+from pyspark_sluice.tests.connector.queries import drained
 
 
 class SparkLog:
@@ -68,15 +52,6 @@ class SparkLog:
         target.parent.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps(d, ensure_ascii=False, separators=(",", ":")) for d in documents]
         target.write_text("\n".join(["v1", *lines]))
-
-
-def imported(root, capsys, command, *arguments, code=0):
-    """What the command says, and a query in the state that it made."""
-    assert main([command, *map(str, arguments), "--json"]) == code
-    if code:
-        return capsys.readouterr().err
-    told = json.loads(capsys.readouterr().out)
-    return told, Query(root, state=str(root / "new" / "sluice" / "source"))
 
 
 def from_spark(root, capsys, *arguments, code=0):
@@ -328,112 +303,3 @@ def test_a_place_that_spark_uses_is_not_taken_for_a_continued_query(tmp_path, ca
 
 
 # Auto Loader ----------------------------------------------------------------------------------
-
-
-def rows_of(paths, committed):
-    """Rows of cloud_files_state."""
-    return [
-        {
-            "path": str(path),
-            "size": path.stat().st_size,
-            "create_time": "2999-01-01T00:00:00.000Z",
-            "discovery_time": "2999-01-01T00:00:00.000Z",
-            "commit_time": "2999-01-01T00:01:00.000Z" if path in committed else None,
-            "archive_time": None,
-            "source_id": "0",
-        }
-        for path in paths
-    ]
-
-
-def written(root, rows, ending):
-    """An export in one of the formats; JSON lines in a directory, as Spark writes them."""
-    target = root / f"export{ending}"
-    if ending == ".csv":
-        with target.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
-    elif ending == ".parquet":
-        pq.write_table(pa.Table.from_pylist(rows), target)
-    else:
-        target.mkdir()
-        (target / "_SUCCESS").write_text("")
-        lines = [json.dumps({k: v for k, v in row.items() if v is not None}) for row in rows]
-        (target / "part-0.json").write_text("\n".join(lines[:2]) + "\n")
-        (target / "part-1.json").write_text("\n".join(lines[2:]))
-    return target
-
-
-def from_auto_loader(root, capsys, export, *arguments, code=0):
-    places = (export, root / "data", root / "new")
-    return imported(root, capsys, "import-auto-loader", *places, *arguments, code=code)
-
-
-@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
-def test_what_auto_loader_has_committed_is_not_read_again(tmp_path, capsys, ending):
-    paths = landed(tmp_path, [*ODD, "pending.json", "new.json"])
-    export = written(tmp_path, rows_of(paths[:-1], paths[:-2]), ending)
-    told, new = from_auto_loader(tmp_path, capsys, export, "--yes")
-    assert told["counts"]["matched"] == len(ODD)
-    assert told["unfinished"] == [str(paths[-2])]
-    assert told["not_listed"] == [str(paths[-1])]
-    assert drained(new) == [len(ODD), len(ODD) + 1]
-    assert find_seed(new.store).origin["export"] == str(export)
-
-
-def test_an_export_without_times_of_commit_is_refused_unless_all_was_processed(tmp_path, capsys):
-    paths = landed(tmp_path, ["a.json", "b.json"])
-    export = written(tmp_path, rows_of(paths, []), ".csv")
-    said = from_auto_loader(tmp_path, capsys, export, "--yes", code=2)
-    assert "does not say what was processed" in said
-    told, new = from_auto_loader(tmp_path, capsys, export, "--all-processed", "--yes")
-    assert told["counts"]["matched"] == 2
-    assert drained(new) == []
-
-
-def test_of_several_versions_of_a_file_the_newest_counts(tmp_path, capsys):
-    paths = landed(tmp_path, ["a.json", "b.json"])
-    older, newer = rows_of(paths[:1], paths), rows_of(paths, [paths[1]])
-    older[0]["create_time"] = "2998-01-01T00:00:00.000Z"
-    export = written(tmp_path, [*newer, *older], ".parquet")
-    told, _ = from_auto_loader(tmp_path, capsys, export)
-    assert told["unfinished"] == [str(paths[0])]
-
-
-def test_a_file_of_another_size_has_changed(tmp_path, capsys):
-    paths = landed(tmp_path, ["a.json"])
-    rows = rows_of(paths, paths)
-    rows[0]["size"] += 1
-    told, _ = from_auto_loader(tmp_path, capsys, written(tmp_path, rows, ".csv"))
-    assert told["changed"] == [str(paths[0])]
-
-
-def test_of_several_sources_of_an_export_one_has_to_be_named(tmp_path, capsys):
-    paths = landed(tmp_path, ["a.json", "b.json"])
-    rows = rows_of(paths, paths)
-    rows[1]["source_id"] = "1"
-    export = written(tmp_path, rows, ".csv")
-    assert "--source-id" in from_auto_loader(tmp_path, capsys, export, code=2)
-    told, _ = from_auto_loader(tmp_path, capsys, export, "--source-id", "1")
-    assert told["not_listed"] == [str(paths[0])]
-
-
-def test_paths_as_in_urls_and_beginnings_of_another_mount(tmp_path, capsys):
-    paths = landed(tmp_path, ["a b.json", "c.json"])
-    rows = rows_of(paths, paths)
-    for row, path in zip(rows, paths, strict=True):
-        row["path"] = f"dbfs:/mnt/in/{quote(path.name)}"
-    export = written(tmp_path, rows, ".csv")
-    rewrite = f"dbfs:/mnt/in=file://{tmp_path}/data"
-    told, _ = from_auto_loader(tmp_path, capsys, export, "--rewrite", rewrite, "--quoted-paths")
-    assert told["counts"]["matched"] == 2
-
-
-@pytest.mark.parametrize("text", ["size\n3\n", "path,create_time,commit_time\na,noon,1\n", ""])
-def test_what_is_no_export_is_refused_by_name(tmp_path, capsys, text):
-    landed(tmp_path, ["a.json"])
-    export = tmp_path / "export.csv"
-    if text:
-        export.write_text(text)
-    assert str(export) in from_auto_loader(tmp_path, capsys, export, code=2)

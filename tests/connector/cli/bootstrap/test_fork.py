@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.errors import SluiceError, StateError
-from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.connector.queries import Query, drained
 
 pytestmark = pytest.mark.slow
 
@@ -40,19 +40,6 @@ def forked(query, capsys, *arguments, name="new"):
     assert main(["fork", str(query.location), str(new), *arguments, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     return told, Query(query.data.parent, state=str(new / "sluice" / "source"))
-
-
-def drained(query):
-    """Everything that the query still finds, batch by batch, until nothing more comes."""
-    found = []
-    query.coordinator.close()
-    query.start()
-    query.coordinator.prepare_available_now()
-    while (ref := query.coordinator.latest(query.done)) != query.done:
-        found += query.read(ref)
-        query.done = ref
-    query.coordinator.close()
-    return sorted(found)
 
 
 @pytest.mark.parametrize(("at", "ids"), [("1", [1, 2, 3]), ("2", [2, 3]), ("3", [3])])

@@ -32,9 +32,7 @@ from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.bootstrap_checkpoint import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
 from pyspark_sluice.reader.files.io.compressed.cut_places import object_of
-from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
-from pyspark_sluice.tests.connector.cli.commands.test_compact import in_memory
-from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.connector.queries import Query, drained, in_memory
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow

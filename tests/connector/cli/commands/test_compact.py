@@ -18,7 +18,6 @@ from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import (
     Fault,
     FaultyStateStore,
-    MemoryStateStore,
     SimulatedCrash,
 )
 from pyspark_sluice.connector.cli.app import main
@@ -30,8 +29,7 @@ from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource, files_known
 from pyspark_sluice.enumerator.offline.compaction import Compaction
 from pyspark_sluice.errors import FencedError
-from pyspark_sluice.tests.connector.cli.bootstrap.test_fork import drained
-from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.connector.queries import Query, drained, in_memory
 
 pytestmark = pytest.mark.slow
 
@@ -56,15 +54,6 @@ def made(tmp_path_factory):
     query.coordinator.close()
     assert len(query.store.list("bases")) > 1
     return query
-
-
-def in_memory(made):
-    store = MemoryStateStore()
-    root = made.location / "sluice" / "source"
-    for path in root.rglob("*"):
-        if path.is_file():
-            store.objects[path.relative_to(root).as_posix()] = path.read_bytes()
-    return store
 
 
 def states(store, refs):

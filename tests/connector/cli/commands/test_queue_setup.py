@@ -21,7 +21,7 @@ from pyspark_sluice.enumerator.files.discovery.queue.sqs import Queue
 from pyspark_sluice.tests.connector.stream import Stream
 from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import event, record
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.test_packaging import ROOT
+from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.iceberg_table import IcebergSink
 from pyspark_sluice.tables.manifests import Manifests
-from pyspark_sluice.tests.checkpoint_meta.test_history import chain
+from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.tables.sinks import batch_of, commit_of, ids
 
 pytestmark = pytest.mark.slow

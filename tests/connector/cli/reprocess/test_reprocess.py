@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -25,6 +24,7 @@ from pyspark_sluice.tests.connector.cli.reprocess.commands import (
     states,
 )
 from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.protocol.opened import opened
 
 pytestmark = pytest.mark.slow
 
@@ -145,9 +145,9 @@ def test_nothing_is_planned_before_orders_are_carried_out(query, capsys):
     assert run(capsys, "forget", query.state, "--matching", "*/c*", "--yes")["ranges"] == 1
     query.start()
     query.coordinator.prepare_available_now()
-    # Spark replays the batch that was under way; the background has time to plan the next one.
+    # Spark replays the batch that was under way; the background may plan the next one.
     assert query.read(ref) == [2]
-    time.sleep(0.5)
+    opened(query.coordinator).background()
     query.done = ref
     assert query.read(query.plan()) == []
 

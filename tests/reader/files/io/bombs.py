@@ -26,7 +26,7 @@ from pyarrow import ipc, orc
 
 from pyspark_sluice.reader.files.formats.avro.container import encoded
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.reader.files.io.test_codecs import hadoop_stream, snappy_stream
+from pyspark_sluice.tests.reader.files.io.compressed_members import hadoop_stream, snappy_stream
 
 SCHEMA = pa.schema([("a", pa.string())])
 LONG = "x" * 50_000

@@ -3,120 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 
-from pyspark_sluice.errors import MalformedDataError, OptionError
-from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.reader.files.schemas.inference import inferred_schema
-from pyspark_sluice.reader.files.testing import version
-from pyspark_sluice.tests.reader.files.formats.xml.test_as_spark import (
+from pyspark_sluice.tests.reader.files.formats.xml.shown_differences import (
+    BAD,
+    CASES,
+    ROWS,
+    _outcome,
+)
+from pyspark_sluice.tests.reader.files.formats.xml.two_readers import (
     of_spark,
     own_rows,
     written,
 )
-from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = pytest.mark.spark
-
-FAILS = "the task fails"
-REFUSED = "refused by name"
-BAD = "_corrupt_record"
-
-# Name of the row -> schema, bytes, and the rows of both.
-CASES: dict[str, tuple[str, bytes, Any, Any]] = {
-    "a record that is not well-formed": (
-        "a int",
-        b"<rs><r><a>1</b></r><r><a>2</a></r></rs>",
-        [{"a": None, BAD: "<rs><r><a>1</b></r><r><a>2</a></r></rs>"}],
-        [{"a": None, BAD: "<r><a>1</b></r>"}, {"a": 2, BAD: None}],
-    ),
-    "markup between records that is not well-formed": (
-        "a int",
-        b"<rs><r><a>1</a></r> & << <r><a>2</a></r></rs>",
-        [{"a": 1, BAD: None}, {"a": None, BAD: "<rs><r><a>1</a></r> & << <r><a>2</a></r></rs>"}],
-        [{"a": 1, BAD: None}, {"a": 2, BAD: None}],
-    ),
-    "several root elements": (
-        "a int",
-        b"<r><a>1</a></r><r><a>2</a></r>",
-        [{"a": 1, BAD: None}, {"a": None, BAD: "<r><a>1</a></r><r><a>2</a></r>"}],
-        [{"a": 1, BAD: None}, {"a": 2, BAD: None}],
-    ),
-    "fields behind a value that does not fit": (
-        "a int, b int, n struct<x:int,b:int>",
-        b"<rs><r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r></rs>",
-        [{"a": None, "b": 1, "n": None,
-          BAD: "<rs><r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r></rs>"}],
-        [{"a": 3, "b": 2, "n": {"x": None, "b": 1},
-          BAD: "<r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r>"}],
-    ),
-    "an attribute of the record that does not fit": (
-        "_a int, b int",
-        b"<rs><r a='x'><b>1</b></r></rs>",
-        FAILS,
-        [{"_a": None, "b": 1, BAD: "<r a='x'><b>1</b></r>"}],
-    ),
-    "text of the record that does not fit": (
-        "_VALUE int, b int",
-        b"<rs><r>x<b>1</b></r></rs>",
-        FAILS,
-        [{"_VALUE": None, "b": 1, BAD: "<r>x<b>1</b></r>"}],
-    ),
-    "the least int": (
-        "a int",
-        b"<rs><r><a>-2147483648</a></r></rs>",
-        [{"a": None, BAD: "<rs><r><a>-2147483648</a></r></rs>"}],
-        [{"a": -2147483648, BAD: None}],
-    ),
-    "the least long": (
-        "a long",
-        b"<rs><r><a>-9223372036854775808</a></r></rs>",
-        [{"a": None, BAD: "<rs><r><a>-9223372036854775808</a></r></rs>"}],
-        [{"a": -9223372036854775808, BAD: None}],
-    ),
-    "two signs": (
-        "a int",
-        b"<rs><r><a>--5</a></r></rs>",
-        [{"a": 5, BAD: None}],
-        [{"a": None, BAD: "<r><a>--5</a></r>"}],
-    ),
-    "text behind a number": (
-        "a double",
-        b"<rs><r><a>12abc</a></r></rs>",
-        [{"a": 12.0, BAD: None}],
-        [{"a": None, BAD: "<r><a>12abc</a></r>"}],
-    ),
-    "bytes that are not UTF-8": (
-        "a string",
-        b"<rs><r><a>\xff</a></r><r><a>2</a></r></rs>",
-        FAILS,
-        [{"a": None, BAD: "<r><a>\ufffd</a></r>"}, {"a": "2", BAD: None}],
-    ),
-    "an array of arrays": ("a array<array<int>>", b"<rs><r><a>1</a></r></rs>", FAILS, REFUSED),
-    "a map of arrays": (
-        "a map<string,array<int>>",
-        b"<rs><r><a><k>1</k></a></r></rs>",
-        FAILS,
-        REFUSED,
-    ),
-    "a binary column": (
-        "a binary",
-        b"<rs><r><a>x</a></r></rs>",
-        [{"a": None, BAD: "<rs><r><a>x</a></r></rs>"}],
-        REFUSED,
-    ),
-    "a wildcard column of numbers": (
-        "a int, xs_any int",
-        b"<rs><r><a>1</a><q>7</q></r></rs>",
-        [{"a": 1, "xs_any": None, BAD: "<rs><r><a>1</a><q>7</q></r></rs>"}],
-        REFUSED,
-    ),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -128,107 +30,6 @@ def test_spark_and_we_differ_as_the_table_says(spark, tmp_path, name):
     assert _outcome(lambda: own_rows(path, ddl)) == ours
 
 
-def _encoding(spark, tmp_path):
-    [path] = written(tmp_path / "in", [b"<rs><r><a>\xe9</a></r></rs>"])
-    ddl = f"a string, {BAD} string"
-    given = {"encoding": "ISO-8859-1"}
-    assert _outcome(lambda: of_spark(spark, path.parent, ddl, **given)) == FAILS
-    assert own_rows(path, ddl, **given) == [{"a": "é", BAD: None}]
-    path.write_bytes(b"<?xml version='1.0' encoding='ISO-8859-1'?>" + path.read_bytes())
-    assert of_spark(spark, path.parent, ddl)[path.name] == own_rows(path, ddl)
-
-
-def _number_with_a_sign(spark, tmp_path):
-    [path] = written(tmp_path / "in", [b"<rs><r><a>-1</a></r></rs>"])
-    ddl = f"a int, {BAD} string"
-    [row] = of_spark(spark, path.parent, ddl, nullValue="1")[path.name]
-    assert row["a"] == 0
-    assert own_rows(path, ddl, nullValue="1") == [{"a": -1, BAD: None}]
-
-
-def _default_mode(spark, tmp_path):
-    [path] = written(tmp_path / "in", [b"<rs><r><a>x</a></r></rs>"])
-    assert of_spark(spark, path.parent, "a int") == {path.name: [{"a": None}]}
-    with pytest.raises(MalformedDataError, match="malformed record"):
-        read_rows([path], pa.schema([("a", pa.int32())]), file_format="xml", row_tag="r")
-
-
-def _inferred(spark, path):
-    """The columns that Spark infers, and ours, with their types."""
-    by_spark = spark.read.format("xml").options(rowTag="r").load(str(path)).schema
-    given = ReaderOptions(file_format="xml", row_tag="r", infer_column_types=True)
-    ours = inferred_schema([version(path)], given)
-    return (
-        [(field.name, field.dataType.simpleString()) for field in by_spark],
-        [(field.name, str(field.type)) for field in ours],
-    )
-
-
-def _order_of_inferred_columns(spark, tmp_path):
-    [path] = written(tmp_path / "in", [b"<rs><r><b>x</b><a>x</a></r></rs>"])
-    by_spark, ours = _inferred(spark, path)
-    assert by_spark == [("a", "string"), ("b", "string")]
-    assert ours == [("b", "string"), ("a", "string")]
-
-
-def _inferred_times(spark, tmp_path):
-    [path] = written(tmp_path / "in", [b"<rs><r><a>12:30</a><b>2020-01</b></r></rs>"])
-    by_spark, ours = _inferred(spark, path)
-    assert by_spark == [("a", "timestamp"), ("b", "timestamp")]
-    assert ours == [("a", "string"), ("b", "string")]
-
-
-def _variants_and_multi_line(spark, tmp_path):
-    [path] = written(tmp_path / "in", [b"<rs><r><a>1</a></r></rs>"])
-    for ddl, options, theirs in (
-        ("a int", {"multiLine": "true"}, "1"),
-        ("v variant", {"singleVariantColumn": "v"}, '{"a":1}'),
-        ("a variant", {}, "1"),
-    ):
-        by_spark = spark.read.format("xml").options(rowTag="r", **options).schema(ddl)
-        column = by_spark.load(str(path)).selectExpr(f"cast({ddl[0]} as string)")
-        assert column.toArrow()[0].to_pylist() == [theirs]
-        by_us = spark.read.format("sluice").options(fileFormat="xml", rowTag="r", **options)
-        with pytest.raises(PySparkException, match=r"(?i)xml"):
-            by_us.schema(ddl).load(str(path)).collect()
-
-
-def _outcome(read):
-    try:
-        return read()
-    except OptionError:
-        return REFUSED
-    except (PySparkException, Py4JJavaError):
-        return FAILS
-
-
-# Row of the table, as its first cell begins -> what shows it: names of CASES, or a function.
-ROWS: dict[str, Any] = {
-    "default `mode`": _default_mode,
-    "a record, or text between two records, that is not well-formed": (
-        "a record that is not well-formed",
-        "markup between records that is not well-formed",
-        "several root elements",
-    ),
-    "text of a malformed record": ("a record that is not well-formed",),
-    "fields after a value that does not fit": ("fields behind a value that does not fit",),
-    "an attribute or text of the record itself": (
-        "an attribute of the record that does not fit",
-        "text of the record that does not fit",
-    ),
-    "the smallest `int` and `long`": ("the least int", "the least long"),
-    "two signs": ("two signs",),
-    "`float` and `double`: text after a number": ("text behind a number",),
-    "a signed number whose digits equal `nullValue`": _number_with_a_sign,
-    "bytes that are not UTF-8": ("bytes that are not UTF-8",),
-    "`encoding`": _encoding,
-    "arrays of arrays, maps of arrays": ("an array of arrays", "a map of arrays"),
-    "`binary` columns": ("a binary column",),
-    "a wildcard column (`xs_any`)": ("a wildcard column of numbers",),
-    "order of inferred columns": _order_of_inferred_columns,
-    "inferred type of a time without a date": _inferred_times,
-    "`multiLine`, `singleVariantColumn`, variant columns": _variants_and_multi_line,
-}
 PAGE = Path(__file__).resolve().parents[5] / "docs" / "xml.md"
 
 

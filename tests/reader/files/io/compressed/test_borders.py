@@ -27,7 +27,7 @@ from pyspark_sluice.reader.files.io.compressed.cut_places import (
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version
-from pyspark_sluice.tests.reader.files.io.test_codecs import MEMBERS
+from pyspark_sluice.tests.reader.files.io.compressed_members import MEMBERS
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 JSON = ReaderOptions(file_format="json")

@@ -1,0 +1,21 @@
+"""A query of which several checkpoints are in flight, and what its state shows of them."""
+
+from __future__ import annotations
+
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import UnfinishedSplit
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
+
+TWO_FILES = CoordinatorSettings(BatchLimits(files=2), 2, discovery_timeout=0.0)
+
+
+def published(query):
+    return [name for name in sorted(query.state.objects) if name.startswith("checkpoints/")]
+
+
+def header(query, ref):
+    return query.coordinator.history.load(ref).header
+
+
+def rest(number):
+    """What a reader has not finished of its first split."""
+    return UnfinishedSplit(index=0, remainder={"json": [str(number)]})

@@ -1,0 +1,230 @@
+"""Planted bugs of what is done with several checkpoints in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.continuation import Continuation
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import continuations_of, splits_of
+from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
+from pyspark_sluice.enumerator.coordinator.cut import CheckpointCutter
+from pyspark_sluice.enumerator.coordinator.in_flight import (
+    CheckpointRecord,
+    CheckpointsInFlight,
+)
+from pyspark_sluice.tests.protocol.planted import Opened, Planted
+
+
+class GatewayNeverCloses(Coordinator[Any, Any]):
+    """Resolves a continuation without its reader's commit: where that was to stop."""
+
+    def assignments(self, start: CheckpointRef, end: CheckpointRef) -> list[Checkpoint]:
+        return [self._resolved(found) for found in super().assignments(start, end)]
+
+    def _resolved(self, checkpoint: Checkpoint) -> Checkpoint:
+        assigned, serializer = list(checkpoint.assigned), self._source.split_serializer
+        for name, continuations in checkpoint.header.continuations.items():
+            for continuation in continuations:
+                file = FileVersion(continuation.split.split("@")[0], 0, 0)
+                split = FileSplit(file, self._told_end(continuation, int(name)), continuation.stop)
+                assigned.append((int(name), serializer.serialize([split])))
+        header = checkpoint.header.model_copy(update={"continuations": {}})
+        return replace(checkpoint, header=header, assigned=assigned)
+
+    def _told_end(self, continuation: Continuation, reader: int) -> int:
+        origin = self.history.load(continuation.origin)
+        ends = [split.end for split in splits_of(origin, reader, self._source.split_serializer)]
+        ends += [earlier.stop for earlier in continuations_of(origin, reader)]
+        return int(ends[continuation.index])
+
+
+class OpensOnTheFirstCommit(Planted):
+    """The first reader that commits opens the gateways of all."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.flight.__class__ = _OpensAll
+
+
+class _OpensAll(CheckpointsInFlight):
+    def acknowledge(self, ref: CheckpointRef, reader: int) -> bool:
+        is_news = super().acknowledge(ref, reader)
+        record = self.find(ref)
+        if record is not None:
+            record.committed.update(record.readers)
+        return is_news
+
+
+class OpensTheNextOne(Planted):
+    """A commit of n opens n+1 for the same reader as well."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.flight.__class__ = _OpensTwo
+
+
+class _OpensTwo(CheckpointsInFlight):
+    def acknowledge(self, ref: CheckpointRef, reader: int) -> bool:
+        is_news = super().acknowledge(ref, reader)
+        for record in self.ahead[:1]:
+            record.committed.add(reader)
+        return is_news
+
+
+class CutOmitsHeldEvents(Planted):
+    """A checkpoint has only what its readers may have at the cut."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.cutter.__class__ = _OmitsWhatIsHeld
+
+
+class _OmitsWhatIsHeld(CheckpointCutter[Any, Any]):
+    def cut(self, created: int) -> CheckpointRecord:
+        record = self._flight.open_record
+        for reader in list(record.sent):
+            if self._flight.held_under(reader, record) is not None:
+                del record.sent[reader]
+        return super().cut(created)
+
+
+class CutTakesHeldEventsTwice(Planted):
+    """A checkpoint has what is held, and so does the next one."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.cutter.__class__ = _TakesTwice
+
+
+class _TakesTwice(CheckpointCutter[Any, Any]):
+    def cut(self, created: int) -> CheckpointRecord:
+        before = self._flight.open_record
+        held = {
+            reader: list(events)
+            for reader, events in before.sent.items()
+            if self._flight.held_under(reader, before) is not None
+        }
+        record = super().cut(created)
+        self._flight.open_record.sent.update(held)
+        return record
+
+
+class RecordsNotRotated(Planted):
+    """The cut copies what was sent, and leaves it to the next one as well."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.flight.__class__ = _NeverRotates
+
+
+class _NeverRotates(CheckpointsInFlight):
+    def cut(self, checkpoint: Checkpoint) -> CheckpointRecord:
+        record = super().cut(checkpoint)
+        self.open_record.sent = {reader: list(events) for reader, events in record.sent.items()}
+        return record
+
+
+class AbortOfTheLast(Planted):
+    """Takes back the last checkpoint that was cut, not the given one and all after it."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.cutter.__class__ = _AbortsTheLast
+
+
+class _AbortsTheLast(CheckpointCutter[Any, Any]):
+    def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
+        last = self._flight.ahead[-1].ref
+        assert last is not None
+        aborted = super().abort(last)
+        # What is left is forgotten, as if it had been taken back.
+        left = self._flight.ahead
+        for record in left:
+            self._flight._records.remove(record)
+        return [*aborted, *reversed(left)]
+
+
+class AbortForgotten(Planted):
+    """What was cut and is not handed out is dropped, and what was sent under it."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.flight.__class__ = _ForgetsAborts
+
+
+class _ForgetsAborts(CheckpointsInFlight):
+    def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
+        aborted = super().abort(ref)
+        self.open_record.sent.clear()
+        return aborted
+
+
+class CountedAfterTheCut(Planted):
+    """A checkpoint claims commits of those before it that come only after its cut."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.flight.__class__ = _ClaimsAll
+
+
+class _ClaimsAll(CheckpointsInFlight):
+    @property
+    def counted(self) -> dict[str, list[int]]:
+        return {}
+
+
+class CountedBeforeTheCutAndAfter(Planted):
+    """A checkpoint does not say which commits of those before it are in it."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.flight.__class__ = _ClaimsNothing
+
+
+class _ClaimsNothing(CheckpointsInFlight):
+    @property
+    def counted(self) -> dict[str, list[int]]:
+        return {name: [] for name in super().counted}
+
+
+class RestoreForgetsWhatWasHeld(Coordinator[Any, Any]):
+    """A restored record has no continuations: what they go on with comes back, too."""
+
+    def _records(self, *arguments: Any) -> list[CheckpointRecord]:
+        records = super()._records(*arguments)
+        for record in records:
+            for reader, events in record.sent.items():
+                record.sent[reader] = _without_continuations(record, reader, events)
+        return records
+
+
+def _without_continuations(
+    record: CheckpointRecord, reader: int, events: Iterable[Any]
+) -> list[Any]:
+    gone = record.continuations(reader)
+    return [event for event in events if event not in gone]
+
+
+class EventsWithoutTask(Planted):
+    """Writes events for readers that have nothing to read, and no task to get them."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.flight.__class__ = _Careless
+
+
+class _Careless(CheckpointsInFlight):
+    def cut(self, checkpoint: Checkpoint) -> CheckpointRecord:
+        record = super().cut(checkpoint)
+        checkpoint.header.events.update(
+            {str(r): self.open_record.events(r) for r in self.open_record.sent}
+        )
+        self.open_record.sent = {}
+        return record
+
+
+class RemainderToBoth(Planted):
+    """What a continuation goes on with is assigned again as well."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.flight.__class__ = _SeesNoContinuation
+
+
+class _SeesNoContinuation(CheckpointsInFlight):
+    def continued(self, ref: CheckpointRef, reader: int) -> set[int]:
+        return set()

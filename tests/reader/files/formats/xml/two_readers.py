@@ -1,0 +1,51 @@
+"""XML files read by Spark and by Sluice, in values that compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.tests.reader.files.reading import read_rows
+
+LEGACY = {"useLegacyXMLParser": "true"}
+
+
+def written(folder: Path, contents: list[bytes]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{number:03}.xml" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    return paths
+
+
+def of_spark(spark, folder: Path, ddl: str, **options: str) -> dict[str, list[dict[str, Any]]]:
+    """Spark's rows of each file."""
+    reader = spark.read.format("xml").options(**{"rowTag": "r", "timeZone": "UTC", **options})
+    frame = reader.schema(ddl).load(str(folder)).select("*", "_metadata.file_name")
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.toArrow().to_pylist():
+        rows.setdefault(row.pop("file_name"), []).append(row)
+    return rows
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    kind = StructType.fromDDL(ddl)
+    assert isinstance(kind, StructType)
+    return to_arrow_schema(kind, timezone="UTC")
+
+
+def own_rows(path: Path, ddl: str, **options: str) -> list[dict[str, Any]]:
+    given = {"fileFormat": "xml", "path": str(path), "rowTag": "r", "timeZone": "UTC"}
+    parsed = parse_options(
+        given | {"mode": "PERMISSIVE"} | {k: v for k, v in options.items() if k not in LEGACY},
+        streaming=False,
+    )
+    chosen = parsed.model_dump(include=parsed.model_fields_set & set(type(parsed).model_fields))
+    known = {k: v for k, v in chosen.items() if k not in ("path", "paths")}
+    return read_rows([path], arrow_schema(ddl), **known)

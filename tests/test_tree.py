@@ -1,0 +1,57 @@
+"""The files of the project as a reader meets them: of a length to be read, and each on its own."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+
+from pyspark_sluice.tests.repository import ROOT
+
+LONGEST = 400
+"""Lines of a module: one that is longer hides a second decision."""
+
+
+def _modules():
+    return [
+        path
+        for path in ROOT.rglob("*.py")
+        if not any(part.startswith(".") or part == "build" for part in path.relative_to(ROOT).parts)
+    ]
+
+
+def test_no_module_is_longer_than_four_hundred_lines():
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in _modules()}
+    assert len(lengths) > 500
+    assert {str(path): count for path, count in lengths.items() if count > LONGEST} == {}
+
+
+def _imported(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def test_no_module_imports_anything_of_a_module_of_tests():
+    assert [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in _modules()
+        for name in _imported(ast.parse(path.read_text(encoding="utf-8")))
+        if name.rpartition(".")[2].startswith("test_")
+    ] == []
+
+
+def test_no_test_names_another():
+    """A subclass of a suite may say how a test of the suite runs there."""
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    tests = {name for text in texts.values() for name in re.findall(r"def (test_\w+)\(", text)}
+    named = []
+    for path, text in texts.items():
+        own = re.sub(r"def test_\w+\(|super\(\)\.test_\w+\(", "", text)
+        counted = Counter(re.findall(r"\btest_\w+", own))
+        named += [f"{path.relative_to(ROOT)}: {name}" for name in counted.keys() & tests]
+    assert len(tests) > 1000
+    assert named == []
