@@ -111,6 +111,7 @@ class SplitCutter:
             target = min(target, left)
         length = pending.end - pending.start
         needs_rows = budget.rows_left is not None
+        # Taken whole, a file needs no look at its metadata. A limit on rows does need it.
         if length <= target and not needs_rows:
             return Slice(pending, 0, None)
         if self._boundaries.may_cut_anywhere(pending.file):
@@ -119,6 +120,8 @@ class SplitCutter:
             target = length if left is None else left
         blocks = self._blocks_of(pending)
         if blocks is None:
+            # How many rows it has is not known before it is read. So under a limit on rows it is
+            # alone in its checkpoint, and counts as all the rows that the limit allows.
             fits = (left is None or length <= left) and not needs_rows
             return (
                 Slice(pending, budget.limits.rows or 0, None) if fits or budget.is_empty else None

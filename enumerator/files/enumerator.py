@@ -147,6 +147,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             wanted = not (self._is_baseline and not self._has_discovered)
             sifted = self.ledger.sift(found, int(self._clock() * 1_000_000), wanted=wanted)
         except BaseException:
+            # These files were taken from the pass and entered nowhere: only a new pass finds them.
             self._pass = None
             raise
         return _Portion(sifted, ended, time.monotonic() - began, error)
@@ -175,6 +176,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         if not portion.ended:
             self._list_again_after(0.0)
             return
+        # Not at each portion: a pass that always fails at the same place would be retried for ever.
         self._failures = 0
         self._listings.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
         if self._is_baseline and not self._has_discovered:

@@ -209,6 +209,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             yield from spool.batches()
             for batch in left_out.batches():
                 yield LeftOut("bad_records", batch)
+            # A report says that the rows of a split are out, so it comes after them.
             yield from reports
 
     def _decoded(self, split: FileSplit) -> Iterator[Item]:
@@ -220,6 +221,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             try:
                 step = next(steps, None)
             except FileChangedError as err:
+                # With `present` this is the second change: a file that never rests fails the task.
                 present = self._as_it_is_now(split, err, begun=bool(rows or dropped or present))
                 if self._only_assigned_versions:
                     yield from _report_replaced(present.file, split)

@@ -90,6 +90,7 @@ class DataFileWriter:
         self._buffered = 0
         self._spill = _Spill(self._partitioning.schema)
         self._landed: list[LandedFile] = []
+        # A name has six digits for it.
         self._numbers = iter(range(10**6))
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -149,6 +150,8 @@ class DataFileWriter:
         """Rows that wait become a row group, or go to the temporary file."""
         table = self._taken(partition)
         is_open = partition.file is not None
+        # Rows that were spilled come first in the file, so a partition that has begun to spill
+        # keeps spilling, even if another file has been closed meanwhile.
         if not is_open and (partition.spilled or self._open_files >= _MOST_OPEN):
             partition.spilled.append(self._spill.put(table))
         else:
@@ -168,6 +171,7 @@ class DataFileWriter:
             schema = self._partitioning.schema
             partition.file = _DataFile(self._place, directory + name, schema, self._options)
         partition.file.write(table)
+        # Only what was sorted at once is in order, so each sorted part is a file of its own.
         if self._options.land_sort_by or partition.file.size >= self._options.land_file_bytes:
             self._close(partition)
 

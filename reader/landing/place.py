@@ -119,6 +119,7 @@ class LocalDraft(Draft):
         self.sink.flush()
         os.fsync(self.sink.fileno())
         self.sink.close()
+        # Only what is durable gets the name. The name itself is part of the directory.
         self._path.rename(self._target)
         sync(self._target.parent)
         return str(self._target)

@@ -60,6 +60,7 @@ def statistics_of(
         if path is None or number >= _MOST:
             continue
         found = [group.column(number).statistics for group in groups]
+        # What some row groups say is not true of the file: rows that match would be skipped.
         if any(part is None or not part.has_null_count for part in found):
             continue
         _put(nulls, path, sum(part.null_count for part in found))
@@ -117,14 +118,17 @@ def _put(into: dict[str, Any], path: Path, value: Any) -> None:
 
 def _low(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, str):
+        # A beginning sorts before the whole text, so it is still a lower bound.
         return value[:_CHARACTERS]
     if isinstance(value, dt.datetime):
+        # Delta has milliseconds here: the least is rounded down and the greatest up, never inwards.
         return _instant(value.replace(microsecond=value.microsecond // 1000 * 1000), kind)
     return _plain(value)
 
 
 def _high(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, str):
+        # A beginning alone sorts before the whole text: what follows it has to sort last.
         return value if len(value) <= _CHARACTERS else value[:_CHARACTERS] + _LAST
     if isinstance(value, dt.datetime):
         up = -value.microsecond % 1000

@@ -96,6 +96,8 @@ class TreeDiscovery(Discovery):
             for found in self._list_files(loaded, known, skips, after):
                 if len(found):
                     yield found
+            # Not into `_greatest` yet: the files of this pass are not in the ledger, and a cut now
+            # would let the next start begin behind them.
             advanced[loaded.path.given] = self._reached(loaded, skips)
             whole.repeat(skips.counts, skips.taken_names())
         # Only now: a pass that fails may have found nothing from its beginning.

@@ -56,6 +56,8 @@ class FastThenExactFormat(RecordFormat):
         if parsed is not None:
             return parsed
         separator = self.options.line_sep.encode() or b"\n"
+        # A separator that overlaps itself can only be looked for from the beginning of the block,
+        # and `moved` keeps the place in one file, not in several that were parsed at once.
         if len(data) <= PIECE or len(source.files) > 1 or overlaps_itself(separator):
             return self._exact(data, source)
         parts, at = list[Parsed](), 0

@@ -138,6 +138,7 @@ class _Held:
 
     def _last(self, window: bytes) -> int:
         if self._overlaps:
+            # From the right another one might be found, which overlaps the last from the left.
             return len(window) - len(window.split(self._separator)[-1]) - len(self._separator)
         return window.rfind(self._separator)
 

@@ -160,6 +160,7 @@ class LocalFiles:
         try:
             status = os.lstat(path)
             if not stat.S_ISLNK(status.st_mode) or visit.is_base:
+                # A loaded path may be a link itself, and its target is what is read.
                 return os.stat(path) if visit.is_base else status
             if self._links.is_found_by_itself(os.path.realpath(path), file=True):
                 return None

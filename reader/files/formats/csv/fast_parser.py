@@ -68,6 +68,7 @@ class CsvFast:
             if not marks.has_quotes:
                 data = self._blanks.sub(b"", data)
             elif self._blanks.search(data):
+                # Within quotes blanks are text, which the expression does not tell from others.
                 return None
         if data.startswith(codecs.BOM_UTF8):
             # Arrow drops one at the beginning of any block.
@@ -81,7 +82,10 @@ class CsvFast:
             table = pa_csv.read_csv(
                 pa.BufferReader(data),
                 pa_csv.ReadOptions(
-                    use_threads=False, block_size=len(data) + 1, column_names=list(names)
+                    # Spark has a task on each core; one block makes columns that need no copy.
+                    use_threads=False,
+                    block_size=len(data) + 1,
+                    column_names=list(names),
                 ),
                 pa_csv.ParseOptions(
                     delimiter=options.sep,
@@ -92,6 +96,7 @@ class CsvFast:
                     newlines_in_values=not lines,
                 ),
                 pa_csv.ConvertOptions(
+                    # `is_utf8` has looked, and replaced what is not.
                     check_utf8=False,
                     column_types={name: intermediate[name] for name in kept},
                     include_columns=kept,

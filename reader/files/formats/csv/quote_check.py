@@ -31,8 +31,10 @@ class Marks:
         if b"\r" in data:
             edges |= self._places(b"\r")
         end, bit = divmod(len(data), _WORD)
+        # The end of the block ends a field as a separator does.
         edges[end] |= np.uint64(1 << bit)
         self._after_edge = _next(edges)
+        # The first field has no separator before it.
         self._after_edge[0] |= np.uint64(1)
         self._before_edge = _previous(edges)
         if self.has_quotes:
@@ -50,6 +52,7 @@ class Marks:
             if isinstance(bits, np.ndarray) and bits is not self._raw:
                 bits[last] &= np.uint64((1 << bit) - 1)
                 setattr(self, name, bits[: last + 1])
+        # All quotes may have been behind the cut; without any the parser is faster.
         if self.has_quotes:
             self.has_quotes = bool((self._opening | self._closing).any())
 
