@@ -44,7 +44,7 @@ def test_every_view_is_a_table_of_spark_next_to_the_running_query(spark, tmp_pat
         query.stop()
 
 
-def test_a_view_is_no_stream(spark, tmp_path):
+def test_a_view_cannot_be_read_as_a_stream(spark, tmp_path):
     reader = spark.readStream.format("sluice").option("view", "files")
     stream = reader.option("checkpointLocation", str(tmp_path / "ck")).load()
     writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "ck"))

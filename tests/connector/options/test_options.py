@@ -59,7 +59,7 @@ def test_a_missing_path_is_named():
         parse_options({"checkpointlocation": "/ck"}, streaming=True)
 
 
-def test_the_model_is_frozen():
+def test_the_options_cannot_be_changed():
     options = parse_options(GOOD, streaming=True)
     with pytest.raises(ValidationError):
         setattr(options, "path", "/other")  # noqa: B010 - a type checker refuses it, too
@@ -88,7 +88,7 @@ def test_no_two_options_share_a_spelling():
     assert names["sep"] == "sep"
 
 
-def test_the_model_pickles():
+def test_the_options_survive_pickling():
     options = parse_options(GOOD, streaming=True)
     assert pickle.loads(pickle.dumps(options)) == options
 

@@ -141,7 +141,7 @@ class Stuck(LocalFileSystem):  # type: ignore[misc]
         return super().ls(path, detail=detail, **rest)
 
 
-def test_the_first_listing_is_waited_for_as_long_as_is_said(begin, tmp_path):
+def test_the_first_listing_times_out_after_the_discovery_timeout(begin, tmp_path):
     fsspec.register_implementation("stuck", Stuck, clobber=True)
     stream = begin(path=f"stuck://{tmp_path}/in", discoveryTimeout="300ms")
     try:
@@ -164,7 +164,7 @@ class Failing(LocalFileSystem):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("attempts", [1, 2])
-def test_a_listing_is_tried_so_often(begin, tmp_path, attempts):
+def test_a_listing_that_fails_is_tried_as_often_as_the_option_says(begin, tmp_path, attempts):
     fsspec.register_implementation("failing", Failing, clobber=True)
     Failing.listings = 0
     stream = begin(path=f"failing://{tmp_path}/in", discoveryAttempts=str(attempts))
@@ -174,7 +174,7 @@ def test_a_listing_is_tried_so_often(begin, tmp_path, attempts):
 
 
 @pytest.mark.parametrize("limit", ["10", "1000"])
-def test_listing_rests_while_enough_is_pending(begin, limit):
+def test_listing_pauses_while_the_maximum_of_files_is_pending(begin, limit):
     stream = begin(maxPendingFiles=limit, maxFilesPerTrigger="1")
     stream.land(*(f"{number}.json" for number in range(30)))
     rows = stream.batch()
@@ -205,7 +205,7 @@ def _outstanding(stream):
         ({"maxFilesPerTrigger": "4", "freshShare": "0.5"}, [0, 1, 4, 5]),
     ],
 )
-def test_a_batch_is_of_so_many_files_in_this_order(begin, options, first):
+def test_limits_and_file_order_decide_which_files_the_first_batch_has(begin, options, first):
     stream = begin(parallelism="1", **options)
     for number in range(6):
         stream.land(f"{9 - number}.json", at=LONG_AGO + number)
@@ -225,7 +225,7 @@ def test_a_batch_is_of_so_many_files_in_this_order(begin, options, first):
         ({"maxEventTimeSkew": "1d", "endAt": "path:date=2026-01-02/hour=02"}, [3]),
     ],
 )
-def test_a_batch_is_of_such_event_times(begin, options, first):
+def test_options_of_event_time_decide_which_files_the_first_batch_has(begin, options, first):
     stream = begin(fileOrder="eventTime", **options)
     stream.land(*(f"date=2026-01-02/hour={hour:02}/a.json" for hour in (4, 3, 2, 1)))
     assert sorted(stream.batch()) == first
@@ -244,7 +244,7 @@ def test_a_late_file_is_read_or_goes_into_quarantine(begin, policy, read):
 
 
 @pytest.mark.parametrize("readers", [1, 3])
-def test_a_batch_has_so_many_tasks(begin, readers):
+def test_a_batch_has_as_many_tasks_as_the_parallelism_says(begin, readers):
     stream = begin(parallelism=str(readers))
     stream.land(*(f"{number}.json" for number in range(9)))
     _, partitions = stream.plan()
@@ -282,7 +282,7 @@ def test_the_state_is_where_the_options_say(begin, tmp_path, options, place):
         ({"minCheckpointsToRetain": "1000"}, True),
     ],
 )
-def test_so_many_checkpoints_are_kept_for_so_long(begin, tmp_path, options, kept):
+def test_checkpoints_are_retained_by_their_number_and_their_age(begin, tmp_path, options, kept):
     stream = begin(maxFilesPerTrigger="1", **options)
     checkpoints = tmp_path / "state" / "source" / "checkpoints"
     stream.land(*(f"{number}.json" for number in range(220)))
@@ -298,7 +298,7 @@ def test_so_many_checkpoints_are_kept_for_so_long(begin, tmp_path, options, kept
     assert first.exists() == kept
 
 
-def test_a_batch_that_nobody_read_is_looked_for_as_long_as_is_said(begin):
+def test_commits_of_a_batch_that_nobody_read_are_awaited_for_the_acknowledgement_timeout(begin):
     stream = begin(maxFilesPerTrigger="1", acknowledgementTimeout="4s")
     stream.land("a.json", "b.json")
     stream.until(1)
@@ -343,7 +343,7 @@ def test_old_files_that_count_as_seen_do_not_hide_a_first_batch_that_nobody_read
 
 
 @pytest.mark.parametrize(("retention", "left"), [("0ms", 2), ("1h", 4)])
-def test_files_that_were_read_stay_as_long_as_is_said(begin, tmp_path, retention, left):
+def test_files_that_were_read_stay_for_the_cleaning_retention(begin, tmp_path, retention, left):
     stream = begin(
         cleanSource="delete",
         cleanSourceWhileRetained="true",
@@ -361,7 +361,7 @@ def test_files_that_were_read_stay_as_long_as_is_said(begin, tmp_path, retention
 
 
 @pytest.mark.parametrize(("level", "told"), [("info", True), ("error", False)])
-def test_so_much_is_logged(begin, caplog, monkeypatch, level, told):
+def test_info_is_logged_unless_the_log_level_is_error(begin, caplog, monkeypatch, level, told):
     monkeypatch.setattr(logging.getLogger("pyspark_sluice"), "level", logging.NOTSET)
     stream = begin(logLevel=level)
     stream.land("a.json")

@@ -64,7 +64,7 @@ def test_each_problem_is_reported_with_its_option(options, problem):
         {"startAt": "path:2026/01/02/", "endAt": "path:2026/01/09"},
     ],
 )
-def test_what_fits_is_taken(options):
+def test_options_that_fit_together_are_accepted(options):
     parse_options({"path": "/in", **options}, streaming=False)
 
 

@@ -14,6 +14,7 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.spark import driver
 from pyspark_sluice.errors import FencedError
+from pyspark_sluice.tests.protocol.opened import opened
 
 from ..stream import Stream
 
@@ -53,12 +54,28 @@ def test_a_question_that_waits_is_answered_when_a_file_comes(stream):
         assert stream.batch() == [1]
 
 
-def test_a_question_that_waits_ends_when_another_query_takes_the_state_over(stream, tmp_path):
+def _waiting(stream, monkeypatch):
+    """Set as soon as a question waits for news."""
+    threads = opened(stream.reader._driver.coordinator).threads
+    waits, wait_for = threading.Event(), threads.wait_for
+
+    def told(*arguments):
+        waits.set()
+        return wait_for(*arguments)
+
+    monkeypatch.setattr(threads, "wait_for", told)
+    return waits
+
+
+def test_a_question_that_waits_ends_when_another_query_takes_the_state_over(
+    stream, tmp_path, monkeypatch
+):
     store = open_store(str(tmp_path / "state" / "source"), {})
     with _soon(), ThreadPoolExecutor(1) as threads:
         stream.batch()
+        waits = _waiting(stream, monkeypatch)
         asked = threads.submit(stream.batch)
-        time.sleep(0.2)
+        assert waits.wait(_LONG / 4)
         claim_epoch(store)
         with pytest.raises(FencedError):
             asked.result(timeout=_LONG)

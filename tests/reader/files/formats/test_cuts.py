@@ -58,7 +58,7 @@ def _check(
 
 
 @given(rows, borders, steps, endings, st.booleans())
-def test_json_lines(folder, table, points, step, ending, is_ended):
+def test_json_lines_are_read_once_at_every_cut(folder, table, points, step, ending, is_ended):
     lines = [json.dumps({"id": i, "name": n, "x": x}, ensure_ascii=False) for i, n, x in table]
     data = ending.join(lines) + (ending if is_ended and lines else "")
     path = folder / "rows.json"
@@ -68,7 +68,7 @@ def test_json_lines(folder, table, points, step, ending, is_ended):
 
 
 @given(rows, borders, steps, endings, st.booleans())
-def test_csv(folder, table, points, step, ending, header):
+def test_csv_is_read_once_at_every_cut(folder, table, points, step, ending, header):
     out = io.StringIO()
     writer = csv.writer(out, lineterminator=ending)
     if header:
@@ -105,7 +105,7 @@ def test_csv_with_line_breaks_in_quotes(folder, table, step):
 
 
 @given(st.lists(texts, max_size=40), borders, steps, st.sampled_from(["\n", "\r\n", "|", "|~|"]))
-def test_text(folder, lines, points, step, separator):
+def test_text_is_read_once_at_every_cut(folder, lines, points, step, separator):
     lines = [line.replace("|", "").replace("~", "") for line in lines]
     path = folder / "lines.txt"
     path.write_text("".join(line + separator for line in lines), newline="", encoding="utf-8")

@@ -20,7 +20,9 @@ DAY = 86_400_000_000
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
-def test_avro_codecs(codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any) -> None:
+def test_avro_blocks_of_each_codec_are_read(
+    codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
     path = tmp_path / "x.avro"
     _write_avro(path, codec, list(range(3000)))
     found = read(fmt("avro", pa.schema([("id", pa.int32())])), version_of(path), 700, 701, 3000)

@@ -115,7 +115,9 @@ def test_only_wanted_columns_are_read_from_parquet(
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
-def test_parquet_codecs(codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any) -> None:
+def test_parquet_pages_of_each_codec_are_read(
+    codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any
+) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": range(5000)}), path, compression=codec, row_group_size=999)
     found = read(fmt("parquet", pa.schema([("id", pa.int32())])), version_of(path), 500, 3000)
