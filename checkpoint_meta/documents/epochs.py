@@ -19,7 +19,7 @@ from ..stores.contract import StateStore
 from .checkpoint import FORMAT_VERSION, newer_format
 from .checksummed_json import with_checksum
 from .heartbeat import this_process
-from .layout import EPOCHS, FORMAT, epoch_object
+from .layout import EPOCHS, FORMAT, epoch_object, numbers_in
 
 KEPT: Final = 16
 """Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
@@ -102,7 +102,7 @@ def claim_epoch(store: StateStore, purpose: str = "") -> int:
         if newest_epoch(store) < epoch + KEPT:
             break
     _check_exclusive(store, epoch)
-    for old in _epochs(store):
+    for old in numbers_in(store.list(EPOCHS)):
         if old <= epoch - KEPT:
             store.delete(epoch_object(old))
     return epoch
@@ -138,7 +138,10 @@ def _check_exclusive(store: StateStore, epoch: int) -> None:
 
 def newest_epoch(store: StateStore, before: int = 0) -> int:
     """The highest epoch claimed so far, 0 in a new directory; with `before`, the one below that."""
-    return max((epoch for epoch in _epochs(store) if not before or epoch < before), default=0)
+    return max(
+        (epoch for epoch in numbers_in(store.list(EPOCHS)) if not before or epoch < before),
+        default=0,
+    )
 
 
 def claim_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
@@ -153,11 +156,6 @@ def claim_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
 def purpose_of(store: StateStore, epoch: int) -> str:
     """What a tool has claimed `epoch` for; empty for a query, and where that cannot be read."""
     return str(claim_of(store, epoch).get("purpose", ""))
-
-
-def _epochs(store: StateStore) -> list[int]:
-    stems = [leaf.removesuffix(".json") for leaf in store.list(EPOCHS)]
-    return [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
 
 
 def check_not_fenced(store: StateStore, epoch: int) -> None:

@@ -5,6 +5,8 @@ Not here: what is in them. `FORMAT.md` describes both.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .checkpoint_ref import CheckpointRef
 
 FORMAT = "FORMAT"
@@ -61,3 +63,9 @@ def abandoned_directory(ref: CheckpointRef) -> str:
 def abandoned_object(ref: CheckpointRef, reader: int) -> str:
     """The record that an attempt of one reader was closed half-way."""
     return f"{ABANDONED}/{ref.name}/{reader:05d}.json"
+
+
+def numbers_in(leaves: Iterable[str]) -> list[int]:
+    """The numbers that names in a directory mean, ascending; other names are skipped."""
+    stems = [leaf.removesuffix(".json") for leaf in leaves]
+    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())

@@ -23,7 +23,7 @@ from ...errors import StateCorruptError, StateMissingError
 from ..stores.contract import StateStore
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import parsed, with_checksum
-from .layout import ORDERS, order_object
+from .layout import ORDERS, numbers_in, order_object
 
 ORDER_FORMAT: Final = 1
 
@@ -102,8 +102,7 @@ class Orders:
 
     def newest(self) -> int:
         """The number of the newest order; 0 without orders."""
-        stems = [leaf.removesuffix(".json") for leaf in self._store.list(ORDERS)]
-        return max((int(stem) for stem in stems if stem.isascii() and stem.isdigit()), default=0)
+        return max(numbers_in(self._store.list(ORDERS)), default=0)
 
     def after(self, number: int) -> list[Order]:
         """The orders with a greater number, in order.

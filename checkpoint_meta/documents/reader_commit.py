@@ -23,8 +23,15 @@ from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef, refs_in
 from .checksummed_json import parsed, with_checksum
 from .landed_file import BadRecordsFile, LandedFile
-from .layout import READERS, abandoned_directory, abandoned_object, reader_directory, reader_object
-from .visibility_check import VISIBILITY_PAUSES
+from .layout import (
+    READERS,
+    abandoned_directory,
+    abandoned_object,
+    numbers_in,
+    reader_directory,
+    reader_object,
+)
+from .visibility_check import look_again
 
 if TYPE_CHECKING:
     from .serializer import VersionedSerializer
@@ -225,13 +232,12 @@ class ReaderCommits:
         self, ref: CheckpointRef, reader: int, sleep: Callable[[float], None] = time.sleep
     ) -> ReaderCommit | None:
         """A commit that exists; this host may see it a little later than the one that made it."""
-        for pause in VISIBILITY_PAUSES:
-            commit = self.find(ref, reader)
-            if commit is not None:
-                return commit
-            sleep(pause)
-            self.refresh(ref)
-        return self.find(ref, reader)
+        return look_again(
+            lambda: self.find(ref, reader),
+            lambda found: found is None,
+            lambda: self.refresh(ref),
+            sleep,
+        )
 
     def readers(self, ref: CheckpointRef) -> list[int]:
         """Readers whose commit for `ref` a listing shows, ascending.
@@ -239,7 +245,7 @@ class ReaderCommits:
         A network file system may show an old listing: good enough for views and for looking
         early, not for believing that a commit is not there.
         """
-        return _numbers(self.store.list(reader_directory(ref)))
+        return numbers_in(self.store.list(reader_directory(ref)))
 
     def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
         """All commits for `ref` that a listing shows, in the order of readers."""
@@ -254,7 +260,7 @@ class ReaderCommits:
 
     def abandoned(self, ref: CheckpointRef) -> list[int]:
         """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""
-        return _numbers(self.store.list(abandoned_directory(ref)))
+        return numbers_in(self.store.list(abandoned_directory(ref)))
 
     def newest_acknowledged(self) -> CheckpointRef | None:
         """The newest retained checkpoint that any reader has acknowledged, if there is one."""
@@ -270,8 +276,3 @@ class ReaderCommits:
 
     def _read(self, name: str) -> ReaderCommit:
         return ReaderCommit.from_bytes(self.store.read(name), f"{self.store.location}/{name}")
-
-
-def _numbers(leaves: Sequence[str]) -> list[int]:
-    stems = [leaf.removesuffix(".json") for leaf in leaves]
-    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())

@@ -13,13 +13,32 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from ...errors import StateNotSharedError
 from ..stores.contract import StateStore
 
-VISIBILITY_PAUSES: Final = (0.2, 1.0)
+T = TypeVar("T")
+
+_PAUSES: Final = (0.2, 1.0)
 """Seconds before the second and the third look; a network file system may be a little behind."""
+
+
+def look_again(
+    look: Callable[[], T],
+    is_late: Callable[[T], bool],
+    refresh: Callable[[], None],
+    sleep: Callable[[float], None],
+) -> T:
+    """What `look` finds of an object that is known to exist; three looks while it `is_late`."""
+    found = look()
+    for pause in _PAUSES:
+        if not is_late(found):
+            break
+        sleep(pause)
+        refresh()
+        found = look()
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +60,8 @@ class VisibilityCheck:
         Raises:
             StateNotSharedError: names the host, the place and what is there instead.
         """
-        found = self._found(store)
-        for pause in VISIBILITY_PAUSES:
-            if not found:
-                return
-            sleep(pause)
-            store.refresh(self.name.rpartition("/")[0])
-            found = self._found(store)
+        folder = self.name.rpartition("/")[0]
+        found = look_again(lambda: self._found(store), bool, lambda: store.refresh(folder), sleep)
         if found:
             raise StateNotSharedError(
                 "this executor does not see the state that the driver writes",
