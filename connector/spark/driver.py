@@ -1,11 +1,5 @@
 """The driver's half of a stream: options, state and coordinator, opened at Spark's first call.
 
-It also finds out whether the sink has skipped the first batch of a query, because it has that
-number. Spark's file sink and Delta's transactions remember the numbers of the batches they have. A
-query that counts from 0 and writes into their table has its first batches skipped: Spark completes
-them, and no task runs. Later batches may be left unread for valid reasons (`limit(0)`), which is a
-warning there (`enumerator/coordinator/acknowledgements.py`).
-
 Not here: Spark's signatures (`stream_reader.py`).
 """
 
@@ -20,14 +14,9 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.documents.reader_commit import ReaderCommits
-from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.batch_budget import BatchLimits
-from ...enumerator.coordinator.commit_search import CommitSearch
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
-from ...errors import StateError, StateMissingError
 from ...reader.files.io.compressed.cut_places import take_over
 from ...reader.landing.unreferenced_files import sweep
 from ..options.model import SluiceOptions, parse_options
@@ -75,14 +64,7 @@ class StreamDriver:
         if self._options.starting_state:
             settings = replace(settings, starting_state=self._savepoint)
         self.coordinator = Coordinator(source, self._store, settings)
-        history = self.coordinator.history
-        self._offsets = Offsets(history)
-        self._first_batch = FirstBatch(
-            self._store,
-            history,
-            self._options.acknowledgement_timeout / 1000,
-            may_be_unread=self._options.allow_unread_first_batch,
-        )
+        self._offsets = Offsets(self.coordinator.history)
 
     def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
         """Files of attempts that lost go before the commits that tell them from others."""
@@ -107,10 +89,9 @@ class StreamDriver:
         return self._offsets.offset(NO_CHECKPOINT)
 
     def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
-        """See `Coordinator.latest`. The first batch that has finished also proves the sink."""
-        ref = self._offsets.ref(start)
-        self._first_batch.check(ref)
-        return self._offsets.offset(self.coordinator.latest(ref, unlimited))
+        """See `Coordinator.latest`."""
+        found = self.coordinator.latest(self._offsets.ref(start), unlimited)
+        return self._offsets.offset(found)
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
@@ -151,78 +132,13 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         retained_seconds=options.retain_checkpoints_for / 1000,
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,
+        first_batch_may_be_unread=options.allow_unread_first_batch,
         batch_seconds=SparkBatches(options).seconds_of_newest,
         clean_after=options.clean_source_retention / 1000,
         clean_while_retained=options.clean_source_while_retained,
         discovery_timeout=options.discovery_timeout / 1000,
         idle_patience=_IDLE_SECONDS,
         background_interval=_background_interval(options),
-    )
-
-
-class FirstBatch:
-    """Checks, before the second batch is handed out, that readers ran in the first one."""
-
-    def __init__(
-        self, store: StateStore, history: CheckpointHistory, patience: float, *, may_be_unread: bool
-    ) -> None:
-        """`patience` is how many seconds the commits of readers are looked for."""
-        self._store = store
-        self._history = history
-        self._commits = ReaderCommits(store)
-        self._search = CommitSearch(self._commits, patience)
-        self._is_known = may_be_unread
-        self._seen = NO_CHECKPOINT
-
-    def check(self, done: CheckpointRef) -> None:
-        """Called with each checkpoint that Spark has completed.
-
-        Raises:
-            StateError: it is the first one that readers were given anything in, and none ran.
-        """
-        if self._is_known or done == self._seen:
-            return
-        readers = {reader for reader, _ in self._history.load(done).assigned}
-        if readers:
-            if self._is_first(done) and not self._was_read(done, readers):
-                raise _unread(self._store.location, done)
-            self._is_known = True
-        self._seen = done
-
-    def _is_first(self, done: CheckpointRef) -> bool:
-        # A seed, and what only says that old files count as seen, gave nothing to anybody.
-        parent = self._history.load(done).header.parent
-        try:
-            while parent != NO_CHECKPOINT:
-                header = self._history.load(parent).header
-                if header.assigned_splits:
-                    return False
-                parent = header.parent
-        except StateMissingError:
-            return False  # Deleted long ago.
-        return True
-
-    def _was_read(self, done: CheckpointRef, readers: set[int]) -> bool:
-        if self._commits.readers(done) or self._commits.abandoned(done):
-            return True
-        found = self._search.missing(
-            done, readers, lambda reader: self._commits.find(done, reader) is not None
-        )
-        return len(found) < len(readers) or bool(self._commits.abandoned(done))
-
-
-def _unread(where: str, done: CheckpointRef) -> StateError:
-    return StateError(
-        "no reader ran in the first batch of this query, although Spark has completed it",
-        where,
-        f"no reader commit of {done}",
-        "a sink that takes the batch",
-        "The sink probably has a batch of this number already, from another query, and skipped it. "
-        "Nothing was read. Start with a new checkpointLocation, and either write into another "
-        "table or continue the old query: prepare that checkpointLocation with `sluice "
-        "import-spark` or `sluice fork` and --continue-query. If the query is to read nothing "
-        "(limit(0), a foreachBatch that ignores its rows, a join with an empty table), set "
-        "allowUnreadFirstBatch=true.",
     )
 
 

@@ -46,5 +46,5 @@ def _reader(flight: CheckpointsInFlight, record: CheckpointRecord, reader: int) 
         "committed": reader in record.committed,
         "heldSplits": 0 if held is None else splits,
         "heldEvents": 0 if held is None else len(record.events(reader)),
-        "heldUnder": None if held is None or held.ref is None else held.ref.checkpoint,
+        "heldUnder": None if held is None else held.ref.checkpoint,
     }

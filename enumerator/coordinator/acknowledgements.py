@@ -8,27 +8,38 @@ A reader that has no commit when Spark has completed the checkpoint has abandone
 publishes that under the commit's own name before it counts it, so an attempt that is still running
 cannot commit afterwards, and a restart sees the same.
 
+A commit is looked for by its name, never by a listing alone: a network file system may show an old
+listing for a minute. The wait is bounded, since a `limit` downstream leaves readers that were
+closed half-way, which say so where they still can, or that never ran, which nobody can tell.
+
+In the first batch of a query that nobody ran is an error. Spark's file sink and Delta's
+transactions remember the numbers of the batches they have. A query that counts from 0 and writes
+into their table has its first batches skipped: Spark completes them, and no task runs.
+
 Not here: writing commits (reader), what becomes of splits sent back (`returned_splits.py`), commits
 of another directory (`savepoint.py`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import Any, Generic
+from typing import Any, Final, Generic
 
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import part_of, undecided
-from ...checkpoint_meta.documents.reader_commit import ReaderCommit, UnfinishedSplit
-from ...errors import ProtocolError
+from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits, UnfinishedSplit
+from ...errors import ProtocolError, StateError, StateMissingError
 from ..api import SplitEnumerator, SplitFigures, SplitT
 from ..journal import Journal
 from ..source_api import EnumeratorSource
 from .batch_sizing import BatchSizing
-from .commit_search import CommitSearch
+from .components import CoordinatorParts, StateDirectory
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .returned_splits import ReturnedSplits
-from .threads import Threads
+
+_FIRST_DELAY: Final = 0.05
+"""Seconds between the first two looks for a commit; then twice as long each time."""
 
 
 class CommitCounter(Generic[SplitT]):
@@ -136,19 +147,23 @@ class Acknowledgements(Generic[SplitT]):
 
     def __init__(
         self,
+        parts: CoordinatorParts[SplitT, Any],
+        directory: StateDirectory,
         flight: CheckpointsInFlight,
-        search: CommitSearch,
         counter: CommitCounter[SplitT],
         sizing: BatchSizing,
-        threads: Threads,
     ) -> None:
         self._flight = flight
-        self._search = search
+        self._history = directory.history
+        self._commits = ReaderCommits(directory.store)
+        self._patience = parts.settings.commit_patience
         self.counter = counter
-        self._source = counter.source
+        self._source = parts.source
         self._sizing = sizing
-        self._lock = threads.lock
-        self._journal = threads.journal
+        self._lock = parts.threads.lock
+        self._journal = parts.threads.journal
+        self.sink_is_proven = parts.settings.first_batch_may_be_unread
+        """True once a reader is known to have run for this query: its sink takes the batches."""
 
     def look(self) -> None:
         """Count what a listing shows, and all of what Spark has completed."""
@@ -161,9 +176,11 @@ class Acknowledgements(Generic[SplitT]):
     def finish(self) -> None:
         """Count all of what Spark has completed, oldest first.
 
-        Each reader of the assignment is looked for by its name, with a bounded wait, before it is
-        believed to have no commit. One that has none was abandoned half-way (a `limit`
-        downstream), or never ran: Spark wants no more of its rows.
+        A reader without a commit was abandoned half-way (a `limit` downstream), or never ran:
+        Spark wants no more of its rows.
+
+        Raises:
+            StateError: none ran in the first batch of the query.
         """
         with self._lock:
             complete = self._flight.at(Stage.COMPLETE)
@@ -171,14 +188,12 @@ class Acknowledgements(Generic[SplitT]):
             self._finish(record)
 
     def _finish(self, record: CheckpointRecord) -> None:
-        assert record.ref is not None
         ref = record.ref
         self._take_in(record)
-        missing = self._search.missing(
-            ref, record.readers, lambda reader: self._look_for(record, reader)
-        )
+        missing = self._missing(record)
+        self._check_sink(record, missing)
         for reader in missing:
-            self._count(record, self._search.publish(self._abandonment(record, reader)))
+            self._count(record, self._commits.publish(self._abandonment(record, reader)))
         with self._lock:
             if not self._flight.remove(ref):
                 return  # The other thread was faster.
@@ -188,8 +203,47 @@ class Acknowledgements(Generic[SplitT]):
             "checkpoint", "%s is complete: %d rows of %d bytes", ref, record.rows, record.bytes
         )
 
+    def _missing(self, record: CheckpointRecord) -> list[int]:
+        """Readers that have no commit for what Spark has completed; after as much patience as set.
+
+        Nothing is waited for where each of them has said how it ended.
+        """
+        missing = [reader for reader in record.readers if not self._look_for(record, reader)]
+        deadline, delay = time.monotonic() + self._patience, _FIRST_DELAY
+        while missing:
+            explained = set(self._commits.abandoned(record.ref)).issuperset(missing)
+            left = deadline - time.monotonic()
+            if not explained and left > 0:
+                time.sleep(min(delay, left))
+                delay *= 2
+            # The last look is a real one: no cache of this machine is used.
+            self._commits.refresh(record.ref)
+            missing = [reader for reader in missing if not self._look_for(record, reader)]
+            if explained or left <= 0:
+                break
+        return missing
+
+    def _check_sink(self, record: CheckpointRecord, missing: Sequence[int]) -> None:
+        if self.sink_is_proven or not record.readers:
+            return
+        nobody_ran = len(missing) == len(record.readers) and not self._commits.abandoned(record.ref)
+        if nobody_ran and self._is_first(record.checkpoint.header.parent):
+            raise _unread(self._commits.store.location, record.ref)
+        self.sink_is_proven = True
+
+    def _is_first(self, parent: CheckpointRef) -> bool:
+        # A seed, and what only says that old files count as seen, gave nothing to anybody.
+        try:
+            while parent != NO_CHECKPOINT:
+                header = self._history.header(parent)
+                if header.assigned_splits:
+                    return False
+                parent = header.parent
+        except StateMissingError:
+            return False  # Deleted long ago.
+        return True
+
     def _abandonment(self, record: CheckpointRecord, reader: int) -> ReaderCommit:
-        assert record.ref is not None
         part = self._part(record, reader)
         serializer = self._source.split_serializer
         unfinished = [
@@ -212,22 +266,19 @@ class Acknowledgements(Generic[SplitT]):
         )
 
     def _part(self, record: CheckpointRecord, reader: int) -> list[SplitT | None]:
-        assert record.checkpoint is not None
-        return part_of(record.checkpoint, reader, self._source.split_serializer, self._search.find)
+        return part_of(record.checkpoint, reader, self._source.split_serializer, self._commits.find)
 
     def _take_in(self, record: CheckpointRecord) -> None:
         # All are in: there is nothing to look for until Spark completes it.
-        assert record.ref is not None
         if not record.committed.issuperset(record.readers):
-            for reader in self._search.shown(record.ref):
+            for reader in self._commits.readers(record.ref):
                 self._look_for(record, reader)
 
     def _look_for(self, record: CheckpointRecord, reader: int) -> bool:
         """Look for one commit by its name and count it; True if it is counted now."""
-        assert record.ref is not None
         if reader in record.committed:
             return True
-        commit = self._search.find(record.ref, reader)
+        commit = self._commits.find(record.ref, reader)
         if commit is not None:
             self._count(record, commit)
         return commit is not None
@@ -250,10 +301,25 @@ class Acknowledgements(Generic[SplitT]):
         Raises:
             ProtocolError: it is missing, and the checkpoint is not in flight.
         """
-        commit = self._search.find(ref, reader)
+        commit = self._commits.find(ref, reader)
         if commit is None:
             self.finish()
-            commit = self._search.find(ref, reader)
+            commit = self._commits.find(ref, reader)
         if commit is None:
             raise undecided(ref, reader)
         return commit
+
+
+def _unread(where: str, first: CheckpointRef) -> StateError:
+    return StateError(
+        "no reader ran in the first batch of this query, although Spark has completed it",
+        where,
+        f"no reader commit of {first}",
+        "a sink that takes the batch",
+        "The sink probably has a batch of this number already, from another query, and skipped it. "
+        "Nothing was read. Start with a new checkpointLocation, and either write into another "
+        "table or continue the old query: prepare that checkpointLocation with `sluice "
+        "import-spark` or `sluice fork` and --continue-query. If the query is to read nothing "
+        "(limit(0), a foreachBatch that ignores its rows, a join with an empty table), set "
+        "allowUnreadFirstBatch=true.",
+    )

@@ -19,7 +19,7 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
 from ..api import SplitEnumeratorContext, SplitT
 from ..journal import Journal
-from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent
+from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
 from .returned_splits import ReturnedSplits
 from .threads import Threads
 
@@ -156,8 +156,8 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
             index = self._index_in(record, reader, split_id)
             if index is not None:
                 # The newest: what is in an older one goes on in it.
-                is_open = record.ref is None or reader in record.committed
-                return None if is_open or record.ref is None else (record.ref, index)
+                is_read = record.stage > Stage.OPEN and reader not in record.committed
+                return (record.ref, index) if is_read else None
         return None
 
     def _index_in(self, record: CheckpointRecord, reader: int, split_id: str) -> int | None:

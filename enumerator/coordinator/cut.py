@@ -124,7 +124,6 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         """
         aborted = self._flight.abort(ref)
         for record in aborted:
-            assert record.checkpoint is not None
             header = record.checkpoint.header
             # Whole snapshots supersede one another; changes add up.
             if self._source.snapshots_are_changes:

@@ -75,9 +75,6 @@ class CheckpointRecord:
     budget: BatchBudget
     """What it takes of the limits."""
 
-    ref: CheckpointRef | None = None
-    """None while it is open."""
-
     stage: Stage = Stage.OPEN
     sent: dict[int, list[Event]] = field(default_factory=dict)
     """Reader -> what was sent to it under this checkpoint, in order."""
@@ -85,7 +82,9 @@ class CheckpointRecord:
     committed: set[int] = field(default_factory=set)
     """Readers whose commit is there and counted."""
 
-    checkpoint: Checkpoint | None = None
+    content: Checkpoint | None = None
+    """What it was cut as; None while it is open."""
+
     is_writing: bool = False
     """True while a thread publishes it."""
 
@@ -121,7 +120,18 @@ class CheckpointRecord:
         for name, values in header.events.items():
             sent.setdefault(int(name), []).extend(map(CustomEvent, values))
         budget = BatchBudget(BatchLimits())
-        return cls(budget, checkpoint.ref, stage, sent, set(committed), checkpoint)
+        return cls(budget, stage, sent, set(committed), checkpoint)
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Its content. Not of the open record, like `ref`."""
+        assert self.content is not None
+        return self.content
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """Its name."""
+        return self.checkpoint.ref
 
     @property
     def readers(self) -> Sequence[int]:
@@ -165,7 +175,7 @@ class CheckpointRecord:
         self.budget = aborted.budget
 
 
-def _resumes_from(event: Event, ref: CheckpointRef | None) -> bool:
+def _resumes_from(event: Event, ref: CheckpointRef) -> bool:
     return isinstance(event, Continuation) and event.origin == ref
 
 
@@ -189,7 +199,7 @@ class CheckpointsInFlight:
     def restore(self, records: Sequence[CheckpointRecord]) -> None:
         """What an earlier incarnation has left in flight, oldest first. Called once, at first."""
         self._records[:0] = records
-        self._last_id = max([self._last_id, *(r.ref.checkpoint for r in records if r.ref)])
+        self._last_id = max([self._last_id, *(r.ref.checkpoint for r in records)])
 
     # Views ----------------------------------------------------------------------------------
 
@@ -225,26 +235,22 @@ class CheckpointsInFlight:
     @property
     def parent(self) -> CheckpointIdentity:
         """What the next cut is a delta on."""
-        record = self.find(self.newest)
-        if record is None:
-            return self.latest_completed_identity
-        assert record.checkpoint is not None
-        return record.checkpoint.identity
+        cut = [record.checkpoint.identity for record in self.cut_records]
+        return max([self.latest_completed_identity, *cut], key=lambda each: each.ref)
 
     @property
     def newest(self) -> CheckpointRef:
         """The name of the parent of the next cut."""
-        refs = [record.ref for record in self.cut_records if record.ref is not None]
-        return max([self.latest_completed, *refs])
+        return self.parent.ref
 
     def find(self, ref: CheckpointRef) -> CheckpointRecord | None:
         """The record of `ref`, while it is in flight."""
-        return next((record for record in self._records if record.ref == ref), None)
+        return next((record for record in self.cut_records if record.ref == ref), None)
 
     @property
     def counted(self) -> Mapping[str, list[int]]:
         """Name -> readers whose commits are counted, of each checkpoint in flight."""
-        return {r.ref.name: sorted(r.committed) for r in self.cut_records if r.ref is not None}
+        return {r.ref.name: sorted(r.committed) for r in self.cut_records}
 
     # Gateways: one reader's stream, held by what that reader has not committed ----------------
 
@@ -321,7 +327,7 @@ class CheckpointsInFlight:
         waiting = {r: events for r, events in record.sent.items() if not record.has_part(r)}
         for reader in waiting:
             del record.sent[reader]
-        record.ref, record.stage, record.checkpoint = checkpoint.ref, Stage.CUT, checkpoint
+        record.stage, record.content = Stage.CUT, checkpoint
         self._records.append(CheckpointRecord(BatchBudget(self._limits), sent=waiting))
         return record
 
@@ -344,7 +350,6 @@ class CheckpointsInFlight:
             )
         for known in self._records[: self._records.index(record) + 1]:
             known.stage = Stage.COMPLETE
-        assert record.checkpoint is not None
         self.latest_completed_identity = record.checkpoint.identity
         return True
 

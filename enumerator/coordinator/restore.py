@@ -157,13 +157,6 @@ def _check_source(header: CheckpointHeader, source: EnumeratorSource[Any, Any]) 
     source.split_serializer.check_version(header.split_version)
 
 
-def assigned_splits(source: EnumeratorSource[Any, Any], checkpoint: Checkpoint) -> list[Any]:
-    """The splits a checkpoint assigned, over all readers."""
-    version = checkpoint.header.split_version
-    read = source.split_serializer.read
-    return [split for _, batch in checkpoint.assigned for split in read(version, batch)]
-
-
 def folded_state(
     history: CheckpointHistory,
     ref: CheckpointRef,

@@ -21,7 +21,6 @@ from ...checkpoint_meta.documents.epochs import check_not_fenced
 from ...checkpoint_meta.documents.heartbeat import Heartbeat
 from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
-from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...errors import FencedError, StateError, WaitTimeoutError
 from ..api import SplitEnumerator, SplitT, StateT
 from ..batch_budget import UNLIMITED
@@ -29,7 +28,6 @@ from ..settings import StartingState
 from .acknowledgements import Acknowledgements, CommitCounter
 from .applied_orders import AppliedOrders
 from .batch_sizing import BatchSizing
-from .commit_search import CommitSearch
 from .components import CoordinatorParts, StateDirectory
 from .context import CoordinatorContext, Readers
 from .cut import CheckpointCutter
@@ -81,11 +79,11 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             flight, source, self.enumerator, self.returned_splits, self.orders, self.sizing
         )
         self.acknowledgements = Acknowledgements(
+            parts,
+            directory,
             flight,
-            CommitSearch(ReaderCommits(self.store), settings.commit_patience),
             CommitCounter(source, self.enumerator, self.returned_splits, threads.journal),
             self.sizing,
-            threads,
         )
         self.cleaning = self._cleaning(parts, directory, restored.orders, waiting)
         self.upkeep = Upkeep(
@@ -146,12 +144,14 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self.threads.raise_failure()
             running = self.flight.running
             if running is not None and start == self.flight.latest_completed:
-                return _name(running)
+                return running.ref
             is_news = self.flight.advance(start, self.store.location)
             self._may_cut_ahead = not unlimited
             ahead = self.flight.ahead
             if ahead and unlimited:
-                self.cutter.abort(_name(ahead[0]))
+                self.cutter.abort(ahead[0].ref)
+        if not self.acknowledgements.sink_is_proven:
+            self.acknowledgements.finish()
         if ahead and not unlimited:
             return self._hand_out_ahead(ahead[0])
         if is_news:
@@ -308,7 +308,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def _publish(self, record: CheckpointRecord) -> None:
         checkpoint = record.checkpoint
-        assert checkpoint is not None
         published: Checkpoint | None = None
         try:
             written = self.history.publish(checkpoint)
@@ -318,7 +317,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             with self._lock:
                 record.is_writing = False
                 if published is not None and record.stage is Stage.CUT:
-                    record.checkpoint, record.stage = published, Stage.PUBLISHED
+                    record.content, record.stage = published, Stage.PUBLISHED
                 self._lock.notify_all()
         header, journal = checkpoint.header, self.threads.journal
         journal.checkpoint = header.checkpoint
@@ -329,13 +328,12 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def _hand_out(self, record: CheckpointRecord) -> CheckpointRef:
         assert record.stage is Stage.PUBLISHED
-        assert record.checkpoint is not None
         record.stage = Stage.HANDED_OUT
         self.sizing.handed_out(record)
         self.orders.handed_out(record.checkpoint.header.orders)
         self.upkeep.handed_out(record)
         self.threads.wake.set()
-        return _name(record)
+        return record.ref
 
     # In the background ----------------------------------------------------------------------
 
@@ -384,8 +382,3 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         except FencedError as error:
             self.threads.fail(error)
             raise
-
-
-def _name(record: CheckpointRecord) -> CheckpointRef:
-    assert record.ref is not None
-    return record.ref

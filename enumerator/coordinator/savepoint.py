@@ -48,15 +48,14 @@ class Adoption:
     def _adopt(
         self, record: CheckpointRecord, reader: int, records: Sequence[CheckpointRecord]
     ) -> None:
-        assert record.checkpoint is not None
-        ref, find = record.checkpoint.ref, self._commits.find
+        ref, find = record.ref, self._commits.find
         part = part_of(record.checkpoint, reader, self._counter.source.split_serializer, find)
         commit = find(ref, reader)
         if commit is not None:
             # What a later reader has gone on with is that one's, as far as the savepoint goes.
             # Each look is a request to the store, so only at those that go on with this part.
             later = [r for r in records if continued_in([r], ref, reader)]
-            read = [r for r in later if r.ref is not None and find(r.ref, reader) is not None]
+            read = [r for r in later if find(r.ref, reader) is not None]
             self._counter.count(commit, part, continued_in(read, ref, reader))
             return
         # A continuation that nobody has read is dropped where what it continues comes back with the

@@ -102,7 +102,6 @@ class Upkeep:
 
     def cut(self, record: CheckpointRecord) -> None:
         """A checkpoint has just been cut. If it is taken back, so is what was frozen with it."""
-        assert record.checkpoint is not None
         if self._due is None and self._is_due:
             quarantined = self._returned_splits.quarantined_at_cut()
             frozen = self._enumerator.freeze_state()
@@ -110,7 +109,6 @@ class Upkeep:
 
     def handed_out(self, record: CheckpointRecord) -> None:
         """Spark has got the oldest checkpoint that was not handed out."""
-        assert record.checkpoint is not None
         header = record.checkpoint.header
         self._deltas += 1
         self._rows += header.state_rows + header.assigned_splits
@@ -142,7 +140,7 @@ class Upkeep:
     @property
     def _is_due(self) -> bool:
         """Counts what waits for Spark, too, unless a base of it is frozen."""
-        ahead = [r.checkpoint.header for r in self._flight.ahead if r.checkpoint is not None]
+        ahead = [r.checkpoint.header for r in self._flight.ahead]
         rows = self._rows + sum(header.state_rows + header.assigned_splits for header in ahead)
         by_count = self._deltas + len(ahead) >= self._settings.deltas_per_base
         return not self._is_frozen and (by_count or rows >= _ROWS_PER_BASE)

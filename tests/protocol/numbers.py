@@ -240,4 +240,4 @@ class Harness:
         """Reader -> checkpoint under which the newest of what was sent to it is held."""
         flight = opened(self.coordinator).flight
         found = {reader: flight.held_under(reader, record) for record, reader in flight.held()}
-        return {reader: of.ref.checkpoint for reader, of in found.items() if of and of.ref}
+        return {reader: of.ref.checkpoint for reader, of in found.items() if of}

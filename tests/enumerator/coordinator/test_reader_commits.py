@@ -80,9 +80,9 @@ def test_an_abandonment_is_durable_so_a_late_attempt_cannot_commit(query):
 def test_a_commit_that_is_there_counts_although_the_driver_did_not_see_it(query):
     """The driver publishes create-only under the name of the commit: what is there counts."""
     first = query.coordinator.latest(NO_CHECKPOINT)
-    search = opened(query.coordinator).acknowledgements._search
     query.acknowledge(first, 0, events=[("hello", 1)])
-    search.find = lambda ref, reader: None  # type: ignore[method-assign]
+    acknowledgements = opened(query.coordinator).acknowledgements
+    acknowledgements._look_for = lambda record, reader: False  # type: ignore[method-assign]
     query.coordinator.latest(first)
     assert query.enumerator.heard == [(0, "hello", 1)]
     assert query.abandoned() == [(1, [1, 3])]

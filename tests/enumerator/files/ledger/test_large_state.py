@@ -8,12 +8,13 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import readers_of, splits_of
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.coordinator.restore import assigned_splits, restore
+from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
 
 pytestmark = pytest.mark.slow
@@ -51,8 +52,12 @@ def test_every_file_is_assigned_once_before_and_after_a_restart(source):
     first, one = run(NO_CHECKPOINT)
     assert len(one.assigned) > 2
     second, two = run(first)
-    splits = [*assigned_splits(source, one), *assigned_splits(source, two)]
-    assert [len(assigned_splits(source, c)) for c in (one, two)] == [70, 30]
+    first_splits, second_splits = (
+        [s for r in readers_of(c) for s in splits_of(c, r, source.split_serializer)]
+        for c in (one, two)
+    )
+    assert (len(first_splits), len(second_splits)) == (70, 30)
+    splits = first_splits + second_splits
     assert len({split.file.path for split in splits}) == 100
     history, attachments = CheckpointHistory(store), Attachments(store, 9)
     whole = restore(history, second, source, attachments).state

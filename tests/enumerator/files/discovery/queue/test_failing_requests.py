@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import readers_of, splits_of
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.coordinator.restore import assigned_splits
 from pyspark_sluice.enumerator.files import enumerator as enumerators
 from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
 from pyspark_sluice.errors import SluiceError
@@ -100,8 +100,9 @@ class Stream:
         if end == self.start:
             return False
         for checkpoint in coordinator.assignments(self.start, end):
-            splits = assigned_splits(self.source, checkpoint)
-            self.delivered += [split.file.path.rpartition("/")[2] for split in splits]
+            for reader in readers_of(checkpoint):
+                splits = splits_of(checkpoint, reader, self.source.split_serializer)
+                self.delivered += [split.file.path.rpartition("/")[2] for split in splits]
         coordinator.commit(self.start)
         self.start = end
         return True

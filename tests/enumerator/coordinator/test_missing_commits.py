@@ -1,4 +1,4 @@
-"""Which readers have not acknowledged, and how long it takes to believe that."""
+"""Which readers have not acknowledged, how long it takes to believe that, and what follows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator import StartingState
+from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.errors import StateError
 from pyspark_sluice.tests.protocol.numbers import Harness
+from pyspark_sluice.tests.protocol.opened import opened
 
 
 @pytest.fixture
@@ -122,3 +124,45 @@ def test_the_first_record_of_an_abandoned_reader_stays():
         )
     ((_, data),) = store.objects.items()
     assert b'"attempt": 0' in data
+
+
+# The first batch of a query ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def strict():
+    """Batches of one number; the second is cut while the first one runs."""
+    made = Harness([0, 1, 2, 3])
+    made.restart(limits=BatchLimits(files=1), parallelism=1, first_batch_may_be_unread=False)
+    return made
+
+
+def test_a_first_batch_that_nobody_read_is_an_error_before_the_second_is_handed_out(strict):
+    first = strict.coordinator.latest(NO_CHECKPOINT)
+    strict.calls.tick()
+    assert opened(strict.coordinator).flight.ahead
+    for _ in range(2):
+        with pytest.raises(StateError, match="no reader ran in the first batch"):
+            strict.coordinator.latest(first)
+    strict.restart()
+    with pytest.raises(StateError, match="no reader ran in the first batch"):
+        strict.coordinator.latest(first)
+    assert strict.abandoned() == []
+
+
+def test_a_later_batch_may_be_left_unread_in_every_incarnation(strict):
+    first = strict.coordinator.latest(NO_CHECKPOINT)
+    strict.acknowledge_all(first)
+    second = strict.coordinator.latest(first)
+    strict.restart()
+    third = strict.coordinator.latest(second)
+    assert strict.assigned(third) == {0: [2]}
+    strict.coordinator.latest(third)
+    assert strict.abandoned() == [(0, [1]), (0, [2])]
+
+
+def test_a_reader_of_the_first_batch_that_was_closed_half_way_has_run(strict):
+    first = strict.coordinator.latest(NO_CHECKPOINT)
+    abandon(strict, first, 0)
+    assert strict.assigned(strict.coordinator.latest(first)) == {0: [1]}
+    assert strict.abandoned() == [(0, [0])]
