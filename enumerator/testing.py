@@ -151,10 +151,12 @@ class HandCrankedCalls(AsyncCalls):
         """Make one of the writes that wait, in any order."""
         if self._stopped.is_set():
             return
-        write = self.writes.pop(index)
+        self._make(self.writes.pop(index))
+
+    def _make(self, call: PendingCall) -> None:
         try:
             with self._lock:
-                write.make()
+                call.make()
         except Exception as error:  # noqa: BLE001 - the query fails with it
             self._fail(error)
 
@@ -177,11 +179,7 @@ class HandCrankedCalls(AsyncCalls):
         for call in calls:
             if self._stopped.is_set():
                 return
-            try:
-                with self._lock:
-                    call.make()
-            except Exception as error:  # noqa: BLE001 - the query fails with it
-                self._fail(error)
+            self._make(call)
 
     def tick(self) -> None:
         """Let every periodic action happen once."""

@@ -151,13 +151,12 @@ class _Run(Generic[SplitT]):
 
     def land(self, landing: Landing, schema: Mapping[str, Any] | None) -> ReaderCommit:
         steps = self._steps()
-        mine: ReaderCommit | None = None
         try:
-            while mine is None:
+            while True:
                 try:
                     batch = next(steps)
                 except StopIteration as end:
-                    mine = end.value
+                    mine: ReaderCommit = end.value
                     break
                 try:
                     landing.write(batch)

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...errors import StateCorruptError, StateVersionError
 from .arrow_arrays import int32_repeated, text_array
 from .attachments import Attachment
-from .checkpoint_ref import CHECKSUM_DIGITS, NO_CHECKPOINT, CheckpointIdentity, CheckpointRef
+from .checkpoint_ref import CHECKSUM_DIGITS, CheckpointIdentity, CheckpointRef
 from .continuation import Continuation
 from .visibility_check import VisibilityCheck
 
@@ -320,15 +320,3 @@ def quarantined_in(chain: Iterable[Checkpoint]) -> list[QuarantinedSplit]:
             found = [split for split in found if split.split_id not in released]
         found += link.header.quarantined
     return found
-
-
-__all__ = [
-    "FORMAT_VERSION",
-    "NO_CHECKPOINT",
-    "Checkpoint",
-    "CheckpointHeader",
-    "QuarantinedSplit",
-    "newer_format",
-    "quarantined_in",
-    "rows_of",
-]

@@ -71,6 +71,11 @@ class _OfAttempt(BaseModel):
     query_id: str = ""
     """Spark's `sql.streaming.queryId`, empty if not set."""
 
+    @property
+    def ref(self) -> CheckpointRef:
+        """The checkpoint that it is about."""
+        return CheckpointRef(self.checkpoint, self.epoch)
+
 
 class ReaderCommit(_OfAttempt):
     """What one reader read of each split of one checkpoint, and what it sends back.
@@ -119,11 +124,6 @@ class ReaderCommit(_OfAttempt):
     abandoned: bool = False
     """True if Spark completed the checkpoint without this reader, which says the driver. Bounded
     splits count as read; unbounded ones are unfinished at their old start."""
-
-    @property
-    def ref(self) -> CheckpointRef:
-        """The checkpoint that this commit acknowledges."""
-        return CheckpointRef(self.checkpoint, self.epoch)
 
     def remainders(self, serializer: VersionedSerializer[Sequence[T]]) -> dict[int, T]:
         """Index -> what is left of that split, for those that were not read to their end."""
@@ -253,10 +253,9 @@ class ReaderCommits:
 
     def abandon(self, abandonment: Abandonment) -> None:
         """Record that an attempt was closed half-way; the first record of a reader stays."""
-        ref = CheckpointRef(abandonment.checkpoint, abandonment.epoch)
         document = with_checksum(abandonment.model_dump(mode="json"))
         with contextlib.suppress(FileExistsError):
-            self.store.publish(abandoned_object(ref, abandonment.reader), document)
+            self.store.publish(abandoned_object(abandonment.ref, abandonment.reader), document)
 
     def abandoned(self, ref: CheckpointRef) -> list[int]:
         """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""

@@ -61,20 +61,17 @@ class AppliedOrders:
         enumerator: SplitEnumerator[Any, Any],
         returned_splits: ReturnedSplits,
         journal: Journal,
+        *,
+        contained: int,
+        waiting: Sequence[Order],
     ) -> None:
+        """`contained` is the newest order in the restored state, `waiting` are those after it."""
         self._source = source
         self._enumerator = enumerator
         self._returned_splits = returned_splits
         self._journal = journal
-        self._waiting: list[Order] = []
-        self._written = self._handed_out = 0
-        self.contained = 0
-        """Number of the newest order that the state contains."""
-
-    def begin(self, contained: int, waiting: Sequence[Order]) -> None:
-        """What the restored state contains, and what it does not."""
-        self.contained = self._written = self._handed_out = contained
         self._waiting = list(waiting)
+        self._contained = self._written = self._handed_out = contained
 
     @property
     def are_waiting(self) -> bool:
@@ -84,7 +81,7 @@ class AppliedOrders:
     @property
     def wants_checkpoint(self) -> bool:
         """True if orders are carried out that no checkpoint has: an empty one if need be."""
-        return self._written < self.contained
+        return self._written < self._contained
 
     def apply(self) -> None:
         """Carry out what waits. Every commit of what was in flight has been counted.
@@ -96,7 +93,7 @@ class AppliedOrders:
             order = self._waiting[0]
             self._carry_out(order)
             self._waiting.pop(0)
-            self.contained = order.number
+            self._contained = order.number
 
     def _carry_out(self, order: Order) -> None:
         if order.enumerator != self._source.name:
@@ -122,8 +119,8 @@ class AppliedOrders:
 
     def take(self) -> int:
         """What the checkpoint that is being cut says of orders."""
-        self._written = self.contained
-        return self.contained
+        self._written = self._contained
+        return self._contained
 
     def handed_out(self, contained: int) -> None:
         """Spark has a checkpoint that says so of orders: it is never taken back."""

@@ -36,6 +36,7 @@ from ...checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch, o
 from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import FencedError
 from ..api import SplitT, StateT
 from ..settings import CoordinatorSettings
 from ..source_api import EnumeratorSource
@@ -44,6 +45,7 @@ from .components import CoordinatorParts, StateDirectory
 from .in_flight import CheckpointRecord, CheckpointsInFlight
 from .restore import RestoredState, restore, restored_records
 from .running_coordinator import RunningCoordinator
+from .savepoint import Adoption
 from .start_position import StartPosition, start_position
 from .threads import AsyncCalls, BoundedLock, Threads
 
@@ -224,12 +226,19 @@ class Coordinator(Generic[SplitT, StateT]):
             self.history,
             attachments,
             flight.epoch,
-            partial(check_not_fenced, self._store, flight.epoch),
+            partial(self._check_still_ours, flight.epoch),
         )
         parts = CoordinatorParts(
             self._source, self._settings, self._clock, self._threads, self._bounded
         )
         return RunningCoordinator(parts, directory, flight, restored)
+
+    def _check_still_ours(self, epoch: int) -> None:
+        try:
+            check_not_fenced(self._store, epoch)
+        except FencedError as error:
+            self._threads.fail(error)
+            raise
 
     def _begin(
         self,
@@ -247,7 +256,8 @@ class Coordinator(Generic[SplitT, StateT]):
             opened.send_again(int(name), events)
         if start.savepoint:
             opened.cutter.adopt(restored)
-            opened.adopt(start.savepoint)
+            counter = opened.acknowledgements.counter
+            Adoption(start.savepoint, counter, opened.send_again).run()
         if opened.cleaning is not None:
             # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
             opened.cleaning.completed(opened.flight.latest_completed)

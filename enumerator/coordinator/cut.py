@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.attachments import Attachment
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader, rows_of
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..api import SplitEnumerator, SplitT, StateT
 from ..source_api import EnumeratorSource
 from .applied_orders import AppliedOrders
@@ -72,24 +72,8 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         rows, self._carried = [*self._carried, *state], []
         record = self._flight.open_record
         assigned = [(r, batch) for r in record.readers for batch in record.splits(r)]
-        header = self._header(ref, parent, record).model_copy(
-            update={
-                "created": created,
-                "assigned_splits": rows_of(batch for _, batch in assigned),
-                "state_rows": rows_of(rows),
-                "attachments": attachments,
-            }
-        )
-        checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
-        self._sizing.cut(record)
-        # Here, under the lock, since the next cut names this one by its checksum.
-        return self._flight.cut(checkpoint.signed())
-
-    def _header(
-        self, ref: CheckpointRef, parent: CheckpointIdentity, record: CheckpointRecord
-    ) -> CheckpointHeader:
         parts = {str(reader): reader for reader in record.readers}
-        return CheckpointHeader(
+        header = CheckpointHeader(
             kind="delta",
             checkpoint=ref.checkpoint,
             epoch=ref.epoch,
@@ -100,9 +84,10 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             enumerator=self._source.name,
             split_version=self._source.split_serializer.version,
             state_version=self._source.state_serializer.version,
-            created=0,
-            assigned_splits=0,
-            state_rows=0,
+            created=created,
+            assigned_splits=rows_of(batch for _, batch in assigned),
+            state_rows=rows_of(rows),
+            attachments=attachments,
             attempts=dict(self._returned_splits.attempts),
             quarantined=list(self._returned_splits.take_new()),
             continuations={n: c for n, r in parts.items() if (c := record.continuations(r))},
@@ -116,6 +101,10 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             orders=self._orders.take(),
             released=list(self._returned_splits.take_released()),
         )
+        checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
+        self._sizing.cut(record)
+        # Here, under the lock, since the next cut names this one by its checksum.
+        return self._flight.cut(checkpoint.signed())
 
     def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
         """Take back `ref` and what was cut after it, newest first; the next cut has all of it.

@@ -17,14 +17,12 @@ from typing import Any, Generic
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ...checkpoint_meta.documents.epochs import check_not_fenced
 from ...checkpoint_meta.documents.heartbeat import Heartbeat
-from ...checkpoint_meta.documents.orders import Order, Orders
+from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
 from ...errors import FencedError, StateError, WaitTimeoutError
 from ..api import SplitEnumerator, SplitT, StateT
 from ..batch_budget import UNLIMITED
-from ..settings import StartingState
 from .acknowledgements import Acknowledgements, CommitCounter
 from .applied_orders import AppliedOrders
 from .batch_sizing import BatchSizing
@@ -34,7 +32,6 @@ from .cut import CheckpointCutter
 from .in_flight import CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
 from .restore import RestoredState
 from .returned_splits import ReturnedSplits
-from .savepoint import Adoption
 from .source_cleanup import Cleaning
 from .upkeep import Upkeep
 
@@ -71,9 +68,14 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self.context, restored.state
         )
         self.enumerator.resume_from(restored.cursors)
-        self.orders = AppliedOrders(source, self.enumerator, self.returned_splits, threads.journal)
-        waiting = Orders(self.store).after(restored.orders)
-        self.orders.begin(restored.orders, waiting)
+        self.orders = AppliedOrders(
+            source,
+            self.enumerator,
+            self.returned_splits,
+            threads.journal,
+            contained=restored.orders,
+            waiting=Orders(self.store).after(restored.orders),
+        )
         self.sizing = BatchSizing(settings, flight, restored.batch_duration)
         self.cutter = CheckpointCutter(
             flight, source, self.enumerator, self.returned_splits, self.orders, self.sizing
@@ -85,11 +87,13 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             CommitCounter(source, self.enumerator, self.returned_splits, threads.journal),
             self.sizing,
         )
-        self.cleaning = self._cleaning(parts, directory, restored.orders, waiting)
+        cleaner = source.create_cleaner()
+        self.cleaning = None if cleaner is None else Cleaning(cleaner, parts, directory)
         self.upkeep = Upkeep(
             parts, directory, flight, self.enumerator, self.returned_splits, self.cleaning
         )
         self._lock = threads.lock
+        self._check_still_ours = directory.check_still_ours
         self.heartbeat = Heartbeat(self.store, flight.epoch, parts.clock)
         self._may_cut_ahead = True
         self._was_idle = False
@@ -98,19 +102,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     def _announce(self, reader: int) -> None:
         self.enumerator.add_reader(reader)
 
-    def _cleaning(
-        self,
-        parts: CoordinatorParts[SplitT, StateT],
-        directory: StateDirectory,
-        contained: int,
-        waiting: Sequence[Order],
-    ) -> Cleaning[SplitT] | None:
-        cleaner = self.source.create_cleaner()
-        if cleaner is None:
-            return None
-        earlier = map(Orders(self.store).read, range(1, contained + 1))
-        return Cleaning(cleaner, parts, directory, [*earlier, *waiting])
-
     def send_again(self, reader: int, events: Sequence[Any]) -> None:
         """Events that were sent before a restart, or to a reader of a savepoint. Under the lock."""
         if self.readers.may_have(reader):
@@ -118,10 +109,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                 self.flight.send(reader, CustomEvent(event))
         else:
             self.enumerator.add_events_back(events, reader)
-
-    def adopt(self, savepoint: StartingState) -> None:
-        """Count what readers of another directory have said of a savepoint. Under the lock."""
-        Adoption(savepoint, self.acknowledgements.counter, self.send_again).run()
 
     def release(self, checkpoints: Sequence[Checkpoint]) -> None:
         """Spark is about to read these: what they continue of earlier ones has to be decided."""
@@ -155,7 +142,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         if ahead and not unlimited:
             return self._hand_out_ahead(ahead[0])
         if is_news:
-            self._check_not_fenced()
+            self._check_still_ours()
         self.acknowledgements.finish()
         with self._lock:
             self.orders.apply()
@@ -311,7 +298,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         published: Checkpoint | None = None
         try:
             written = self.history.publish(checkpoint)
-            self._check_not_fenced()
+            self._check_still_ours()
             published = written
         finally:
             with self._lock:
@@ -339,7 +326,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def background(self) -> None:
         """One round: fencing, acknowledgements, planning, and the checkpoints that are decided."""
-        self._check_not_fenced()
+        self._check_still_ours()
         self.heartbeat.beat()
         self.acknowledgements.look()
         with self._lock:
@@ -375,10 +362,3 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self._may_cut_ahead = False
         elif error is not None:
             self.threads.fail(error)
-
-    def _check_not_fenced(self) -> None:
-        try:
-            check_not_fenced(self.store, self.flight.epoch)
-        except FencedError as error:
-            self.threads.fail(error)
-            raise

@@ -10,17 +10,16 @@ Not here: removing (`cleaner_api.py`), letting old state go (`upkeep.py`).
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic
+from typing import Any, Generic
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
-from ...checkpoint_meta.documents.orders import Order
+from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.documents.reader_assignment import part_of, readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...errors import StateMissingError
@@ -28,8 +27,6 @@ from ..api import SplitT
 from ..cleaner_api import SourceCleaner
 from .applied_orders import order_splits
 from .components import CoordinatorParts, StateDirectory
-
-LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
 
 _PER_MARK = 10
 """Checkpoints after which a mark is written, if there is more to do."""
@@ -57,10 +54,9 @@ class Cleaning(Generic[SplitT]):
         cleaner: SourceCleaner[SplitT],
         parts: CoordinatorParts[SplitT, Any],
         directory: StateDirectory,
-        orders: Sequence[Order] = (),
     ) -> None:
-        """`orders` are all of the directory: what they want read again is not cleaned up before."""
-        self._orders = [order for order in orders if order.reads_again]
+        # What they want read again is not cleaned up before.
+        self._orders = [order for order in Orders(directory.store).after(0) if order.reads_again]
         self._cleaner = cleaner
         self._source = parts.source
         self._history = directory.history
