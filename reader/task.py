@@ -20,6 +20,8 @@ import pyarrow as pa
 
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.continuation import Continuation
+from ..checkpoint_meta.documents.epochs import check_not_fenced
+from ..checkpoint_meta.documents.layout import EPOCHS
 from ..checkpoint_meta.documents.reader_assignment import undecided
 from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
@@ -46,6 +48,9 @@ class Assignment(Generic[SplitT]):
 
     lineage: str = ""
     """Lineage of the query that the task belongs to."""
+
+    claim: int = 0
+    """Epoch that must still be the newest once the commit is published; 0 if that is not asked."""
 
     @property
     def place(self) -> str:
@@ -104,6 +109,7 @@ class ReaderTask(Generic[SplitT]):
         Raises:
             SplitReadError: a split cannot be read.
             ReplayError: an earlier attempt acknowledged what this one cannot repeat.
+            FencedError: another query has begun over the same state.
         """
         earlier = self.commits.find(assignment.ref, assignment.reader)
         if earlier is not None and earlier.abandoned:
@@ -115,8 +121,10 @@ class ReaderTask(Generic[SplitT]):
         run = _Run(self, assignment, attempt, replay, recording)
         if self.lander is None:
             yield from run.read()
+            self._check_claim(assignment)
             return
         counted = earlier or run.land(self.lander.begin(assignment), self.lander.schema)
+        self._check_claim(assignment)
         yield from rows_about(
             counted.landed or (),
             assignment.ref,
@@ -124,6 +132,11 @@ class ReaderTask(Generic[SplitT]):
             self.lander.rows,
             assignment.lineage,
         )
+
+    def _check_claim(self, assignment: Assignment[SplitT]) -> None:
+        if assignment.claim:
+            self.commits.store.refresh(EPOCHS)
+            check_not_fenced(self.commits.store, assignment.claim)
 
 
 @dataclass(frozen=True)

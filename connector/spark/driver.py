@@ -99,8 +99,13 @@ class StreamDriver:
         """One partition for each reader with splits in the range."""
         between = self._offsets.ref(start), self._offsets.ref(end)
         checkpoints = self.coordinator.assignments(*between)
-        waived = self.coordinator.waived
-        return partitions_of(checkpoints, self._store.location, self._query_id, waived)
+        return partitions_of(
+            checkpoints,
+            self._store.location,
+            self._query_id,
+            self.coordinator.waived,
+            self.coordinator.claim_to_check,
+        )
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """See `Coordinator.commit`."""

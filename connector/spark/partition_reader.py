@@ -80,6 +80,7 @@ def read_partition(
             part.continuations,
             part.waived,
             part.checkpoint.lineage,
+            partition.claim,
         )
         yield from task.read(assignment, attempt)
 

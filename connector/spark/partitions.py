@@ -62,6 +62,7 @@ class SluicePartition(InputPartition):
         state: str = "",
         cut_places: Mapping[str, bytes] | None = None,
         query_id: str = "",
+        claim: int = 0,
     ) -> None:
         super().__init__(reader)
         self.reader = reader
@@ -72,6 +73,8 @@ class SluicePartition(InputPartition):
         """Where compressed files are entered, if there is no state that says it."""
         self.query_id = query_id
         """Id of the query whose checkpoint is at checkpointLocation; empty if unknown."""
+        self.claim = claim
+        """See `Coordinator.claim_to_check`."""
 
 
 def partitions_of(
@@ -79,6 +82,7 @@ def partitions_of(
     state: str,
     query_id: str = "",
     waived: Callable[[CheckpointRef], frozenset[str]] = lambda _: frozenset(),
+    claim: int = 0,
 ) -> list[SluicePartition]:
     """One partition for each reader that got splits: a pure function of the checkpoints.
 
@@ -87,6 +91,7 @@ def partitions_of(
         state: where they are, absolute.
         query_id: of the query that they are read for, where it is known.
         waived: ids of splits of a checkpoint that an order has given up.
+        claim: see `Coordinator.claim_to_check`.
     """
     by_reader: dict[int, list[AssignedPart]] = {}
     for checkpoint in checkpoints:
@@ -103,6 +108,6 @@ def partitions_of(
             )
             by_reader.setdefault(reader, []).append(part)
     return [
-        SluicePartition(reader, by_reader[reader], state, query_id=query_id)
+        SluicePartition(reader, by_reader[reader], state, query_id=query_id, claim=claim)
         for reader in sorted(by_reader)
     ]

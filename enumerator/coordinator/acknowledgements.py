@@ -162,8 +162,9 @@ class Acknowledgements(Generic[SplitT]):
         self._sizing = sizing
         self._lock = parts.threads.lock
         self._journal = parts.threads.journal
-        self.sink_is_proven = parts.settings.first_batch_may_be_unread
-        """True once a reader is known to have run for this query: its sink takes the batches."""
+        self._may_be_unread = parts.settings.first_batch_may_be_unread
+        self.has_finished_any = False
+        """True once a batch that gave readers anything is counted in full."""
 
     def look(self) -> None:
         """Count what a listing shows, and all of what Spark has completed."""
@@ -195,6 +196,7 @@ class Acknowledgements(Generic[SplitT]):
         for reader in missing:
             self._count(record, self._commits.publish(self._abandonment(record, reader)))
         with self._lock:
+            self.has_finished_any |= bool(record.readers)
             if not self._flight.remove(ref):
                 return  # The other thread was faster.
             self.counter.enumerator.notify_checkpoint_complete(ref.checkpoint)
@@ -223,13 +225,17 @@ class Acknowledgements(Generic[SplitT]):
                 break
         return missing
 
+    @property
+    def sink_is_proven(self) -> bool:
+        """True if nothing has to be known of the first batch before the next is handed out."""
+        return self.has_finished_any or self._may_be_unread
+
     def _check_sink(self, record: CheckpointRecord, missing: Sequence[int]) -> None:
         if self.sink_is_proven or not record.readers:
             return
         nobody_ran = len(missing) == len(record.readers) and not self._commits.abandoned(record.ref)
         if nobody_ran and self._is_first(record.checkpoint.header.parent):
             raise _unread(self._commits.store.location, record.ref)
-        self.sink_is_proven = True
 
     def _is_first(self, parent: CheckpointRef) -> bool:
         # A seed, and what only says that old files count as seen, gave nothing to anybody.

@@ -139,6 +139,17 @@ class Coordinator(Generic[SplitT, StateT]):
         """
         return self._waived if ref == self._replayed else frozenset()
 
+    @property
+    def claim_to_check(self) -> int:
+        """The epoch that readers of a first batch find to be the newest; 0 for later batches.
+
+        A query that begins claims the state, and then looks for reader commits. A reader publishes
+        its commit, and then looks for a newer claim. So of two queries that begin at the same
+        instant, one finds the other. Asked after `assignments`.
+        """
+        opened = self._opened
+        return 0 if opened is None or opened.acknowledgements.has_finished_any else self.epoch
+
     def commit(self, end: CheckpointRef) -> None:
         """Spark will never ask for `end` or before again: old objects may go, in the background.
 

@@ -12,7 +12,7 @@ from typing import Final
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.epochs import newest_epoch, purpose_of
-from ...checkpoint_meta.documents.layout import SEED
+from ...checkpoint_meta.documents.layout import READERS, SEED
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
@@ -114,6 +114,7 @@ def check_fresh_start(store: StateStore) -> None:
     Raises:
         StateError: names the newest checkpoint that was read, and the options that permit it.
     """
+    store.refresh(READERS)
     newest = ReaderCommits(store).newest_acknowledged()
     if newest is None:
         return

@@ -1,0 +1,88 @@
+"""Two queries begin on one state at the same instant: no row is delivered by both."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.enumerator.coordinator import coordinator as coordinators
+from pyspark_sluice.errors import FencedError, StateError
+from pyspark_sluice.tests.connector.stream import Stream
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """A query over the same files and the same state at each call."""
+    queries = []
+
+    def made():
+        queries.append(Stream(tmp_path, {"parallelism": "1"}))
+        return queries[-1]
+
+    yield made
+    for query in queries:
+        query.reader.stop()
+
+
+def rows(query, partitions):
+    return [
+        row
+        for partition in partitions
+        for batch in query.reader.read(partition)
+        for row in batch.column("id").to_pylist()
+    ]
+
+
+@pytest.fixture
+def older(begin):
+    query = begin()
+    query.land("a.json")
+    return query
+
+
+def test_the_older_one_s_tasks_fail_where_the_newer_one_has_planned_the_same_rows(begin, older):
+    _, first = older.plan()
+    newer = begin()
+    _, second = newer.plan()
+    for _ in range(2):
+        with pytest.raises(FencedError, match="another query has taken over"):
+            rows(older, first)
+    assert rows(newer, second) == [0]
+
+
+def test_the_newer_one_is_refused_where_a_reader_of_the_older_one_has_committed(begin, older):
+    _, first = older.plan()
+    assert rows(older, first) == [0]
+    with pytest.raises(StateError, match="everything would be ingested again"):
+        begin().plan()
+
+
+@pytest.mark.parametrize("claims_first", [True, False])
+def test_a_commit_and_a_claim_at_the_same_instant_see_one_another(
+    begin, older, claims_first, monkeypatch
+):
+    _, first = older.plan()
+    claim = coordinators.claim_epoch
+    delivered = []
+
+    def meanwhile(store):
+        if not claims_first:
+            delivered.extend(rows(older, first))
+        epoch = claim(store)
+        if claims_first:
+            with pytest.raises(FencedError):
+                rows(older, first)
+        return epoch
+
+    monkeypatch.setattr(coordinators, "claim_epoch", meanwhile)
+    with pytest.raises(StateError, match="everything would be ingested again"):
+        begin().plan()
+    assert delivered == ([] if claims_first else [0])
+
+
+def test_later_batches_do_not_look_for_claims(older):
+    older.batch()
+    older.land("b.json")
+    partitions = []
+    while not partitions:
+        _, partitions = older.plan()
+    assert [partition.claim for partition in partitions] == [0]
