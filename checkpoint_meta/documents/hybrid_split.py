@@ -100,8 +100,3 @@ def rows_by_part(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBat
         structs = batch.column(part_name(part)).slice(start, end - start)
         own = pa.record_batch(structs.flatten(), schema=pa.schema(list(structs.type)))
         yield part, version, own
-
-
-def own_split(split: Any) -> Any:
-    """The part's own split, of one that is wrapped; any other as it is."""
-    return split.split if isinstance(split, HybridSplit) else split

@@ -22,7 +22,6 @@ from ..documents.file_columns import FILES, numbers_array, words_in
 from .fingerprints import Names, SeenKeys, Words
 
 KEYS = "keys.arrow"
-FILE_ROWS = "files.arrows"
 
 _KEYS = pa.schema(
     [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -144,6 +144,3 @@ def formatted(value: Any, name: str = "") -> str:
     if isinstance(value, int | float):
         return f"{value:,}"
     return _escaped(str(value))
-
-
-Render = Callable[[], None]

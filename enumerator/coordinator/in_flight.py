@@ -124,13 +124,13 @@ class CheckpointRecord:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """Its content. Not of the open record, like `ref`."""
+        """The content that it was cut with. The open record has none, and no `ref`."""
         assert self.content is not None
         return self.content
 
     @property
     def ref(self) -> CheckpointRef:
-        """Its name."""
+        """The name that it was cut under."""
         return self.checkpoint.ref
 
     @property
