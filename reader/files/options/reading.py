@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from ....checkpoint_meta.storage.units import ByteSize
 from .schema_options import SchemaOptions
 from .values import (
+    ENTRY_POINTS,
     AmericanEnglish,
     Compression,
     Encoding,
@@ -55,9 +56,9 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
     file_format: FormatName = Field(
         FileFormatName.JSON.value,
         description=(
-            "Format of the files: json, csv, xml, parquet, orc, avro, text, binaryFile, arrow "
+            f"Format of the files: {', '.join(FileFormatName)} "
             "(also called feather or ipc); or package.module:Class of your own format, or the name "
-            "of an entry point in the group pyspark_sluice.formats."
+            f"of an entry point in the group {ENTRY_POINTS}."
         ),
         json_schema_extra={"common": True},
     )
