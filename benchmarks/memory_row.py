@@ -37,8 +37,8 @@ LONGEST_MB = 60
 SIZE_MB = int(os.environ.get("SLUICE_BENCH_MB", "2000"))
 _CHUNK = 100_000
 
-_READ = """
-import json, sys
+_PREPARED = """
+import json, sys, tempfile
 import pyarrow as pa
 from pathlib import Path
 from pyspark_sluice.reader.files.formats.orc.child_process import ChildDecoder
@@ -63,21 +63,35 @@ def peak():
     return int(status["VmHWM"].split()[0]) * 1024
 
 rows, began = 0, peak()
-for item in FileSplitReader(schema, ReaderOptions(**options), CONTEXT).read([whole(path)]):
-    rows += item.num_rows if isinstance(item, pa.RecordBatch) else 0
+items = FileSplitReader(schema, ReaderOptions(**options), CONTEXT).read([whole(path)])
+batches = (item for item in items if isinstance(item, pa.RecordBatch))
+"""
+_READ = f"""{_PREPARED}
+rows = sum(batch.num_rows for batch in batches)
+print(json.dumps([rows, peak(), peak() - began]))
+"""
+_LAND = f"""{_PREPARED}
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
+from pyspark_sluice.reader.landing.file_writer import DataFileWriter
+from pyspark_sluice.reader.landing.landing_options import LandingOptions
+from pyspark_sluice.reader.landing.place import LocalPlace
+
+name = FileName("0" * 16, CheckpointRef(1, 1), 0, "0" * 12)
+with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
+    writer = DataFileWriter(LocalPlace(Path(folder)), name, schema, LandingOptions())
+    for batch in batches:
+        writer.write(batch)
+    rows = sum(file.rows for file in writer.finish())
 print(json.dumps([rows, peak(), peak() - began]))
 """
 
 
 def memory(bench: Bench) -> Iterator[Result]:
     """Peak resident size of a reader by format, over a file of 2 GB and one of a tenth."""
-    for name, (write, options) in _KINDS.items():
-        small, _ = _peak(_file(bench, name, write, SIZE_MB // 10), options)
-        path = _file(bench, name, write, SIZE_MB)
-        large, _ = _peak(path, options)
-        note = f"{path.stat().st_size / 1e6:,.0f} MB; {large / small:.2f} times the smaller's"
-        of_tenth = f"a file of {SIZE_MB // 10} MB"
-        yield Result(f"memory, {name}", large / 2**20, small / 2**20, "MiB", of_tenth, note)
+    for name in _KINDS:
+        yield _flat(bench, name, _READ, name)
+    yield from landing_memory(bench)
     for name, (write, options) in _LONGEST.items():
         path = _file(bench, f"longest_{name}", write, LONGEST_MB)
         _, grown = _peak(path, options, *(_PARTS if options["file_format"] == "json" else ()))
@@ -87,10 +101,28 @@ def memory(bench: Bench) -> Iterator[Result]:
         yield Result(work, grown / 2**20, bound / 2**20, "MiB", "the bound", note)
 
 
-def _peak(path: Path, options: dict[str, Any], *more: str) -> tuple[float, float]:
+def landing_memory(bench: Bench) -> Iterator[Result]:
+    """The same for a reader whose rows go into data files."""
+    for name in _LANDED:
+        yield _flat(bench, name, _LAND, f"{name}, landed")
+
+
+def _flat(bench: Bench, name: str, program: str, work: str) -> Result:
+    write, options = _KINDS[name]
+    small, _ = _peak(_file(bench, name, write, SIZE_MB // 10), options, program=program)
+    path = _file(bench, name, write, SIZE_MB)
+    large, _ = _peak(path, options, program=program)
+    note = f"{path.stat().st_size / 1e6:,.0f} MB; {large / small:.2f} times the smaller's"
+    of_tenth = f"a file of {SIZE_MB // 10} MB"
+    return Result(f"memory, {work}", large / 2**20, small / 2**20, "MiB", of_tenth, note)
+
+
+def _peak(
+    path: Path, options: dict[str, Any], *more: str, program: str = _READ
+) -> tuple[float, float]:
     """The peak, and by how much it is more than before the file was read."""
     done = subprocess.run(
-        [sys.executable, "-c", _READ, str(path), json.dumps(options), *more],
+        [sys.executable, "-c", program, str(path), json.dumps(options), *more],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     rows, peak, grown = json.loads(done.stdout)
@@ -220,6 +252,9 @@ _KINDS: dict[str, tuple[Callable[[Path, int], None], dict[str, Any]]] = {
     "avro": (_avro, {"file_format": "avro"}),
     "binaryFile": (_zeros, {"file_format": "binaryFile"}),
 }
+
+
+_LANDED = ("json", "csv", "text", "parquet")
 
 
 def _one(before: bytes, after: bytes) -> Callable[[Path, int], None]:
