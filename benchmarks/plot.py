@@ -25,6 +25,17 @@ _CURVES = (
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 260, 150, 60, 40
 
+_STYLE = """<style>
+  text { fill: #1f2328; stroke: #ffffff; stroke-width: 3px; paint-order: stroke; }
+  .panel { fill: #ffffff; } .axis { fill: none; stroke: #57606a; }
+  .line { fill: none; stroke: #1f5fa8; stroke-width: 2; } .dot { fill: #1f5fa8; }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3; stroke: #14181e; } .panel { fill: #14181e; } .axis { stroke: #aab4be; }
+    .line { stroke: #6cb0f5; } .dot { fill: #6cb0f5; }
+  }
+</style>"""
+"""The colours of docs/pictures/checkpoint.svg; labels keep lines away from their letters."""
+
 
 def plot(found: Sequence[Mapping[str, Any]]) -> str:
     """One small drawing for each figure, over the number of files in powers of ten."""
@@ -37,12 +48,16 @@ def plot(found: Sequence[Mapping[str, Any]]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="sans-serif" font-size="11">'
     )
-    back = f'<rect width="{width}" height="{height}" fill="white"/>'
-    return "\n".join([head, back, *panels, "</svg>", ""])
+    back = f'<rect class="panel" width="{width}" height="{height}" rx="8"/>'
+    return "\n".join([head, _STYLE, back, *panels, "</svg>", ""])
 
 
 def _sum(value: Any) -> float:
     return round(float(sum(value.values()) if isinstance(value, dict) else value), 4)
+
+
+def _label(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
 def _panel(index: int, title: str, points: Sequence[tuple[int, float]]) -> str:
@@ -59,16 +74,17 @@ def _panel(index: int, title: str, points: Sequence[tuple[int, float]]) -> str:
 
     line = " ".join(f"{x(files):.1f},{y(value):.1f}" for files, value in points)
     marks = [
-        f'<circle cx="{x(files):.1f}" cy="{y(value):.1f}" r="3" fill="#1f5fa8"/>'
-        f'<text x="{x(files):.1f}" y="{y(value) - 7:.1f}" text-anchor="middle">{value:g}</text>'
+        f'<circle cx="{x(files):.1f}" cy="{y(value):.1f}" r="3" class="dot"/>'
+        f'<text x="{x(files):.1f}" y="{y(value) - 7:.1f}" text-anchor="middle">'
+        f"{_label(value)}</text>"
         f'<text x="{x(files):.1f}" y="{y0 + _HEIGHT + 15}" text-anchor="middle">{files:,}</text>'
         for files, value in points
     ]
     return "\n".join(
         [
             f'<text x="{x0}" y="{y0 - 12}" font-weight="bold">{escape(title)}</text>',
-            f'<path d="M{x0},{y0}V{y0 + _HEIGHT}H{x0 + _WIDTH}" fill="none" stroke="#888"/>',
-            f'<polyline points="{line}" fill="none" stroke="#1f5fa8" stroke-width="2"/>',
+            f'<path d="M{x0},{y0}V{y0 + _HEIGHT}H{x0 + _WIDTH}" class="axis"/>',
+            f'<polyline points="{line}" class="line"/>',
             *marks,
         ]
     )
