@@ -108,6 +108,20 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
     made.close()
 
 
+@pytest.fixture(scope="session")
+def azurite_queues(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    """Azure's Storage Queues on loopback, a process of their own."""
+    from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import Azurite, azurite_command
+
+    try:
+        command = azurite_command("queue")
+    except LookupError as error:
+        pytest.skip(str(error))
+    made = Azurite(command, tmp_path_factory.mktemp("azurite-queues"), "queue")
+    yield made
+    made.close()
+
+
 @pytest.fixture(
     scope="module",
     params=["s3", "google", pytest.param("azure", marks=pytest.mark.slow)],

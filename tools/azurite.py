@@ -1,6 +1,7 @@
 """Prints how Azurite, Microsoft's emulator of Azure's storage, is started; installs it if needed.
 
-Looks for `azurite-blob` on the path and in .versions, in this order; needs Node.js and npm.
+`python tools/azurite.py` is for blobs, `python tools/azurite.py queue` for queues. Looks on
+the path for `azurite-blob` or `azurite-queue`, then in .versions; needs Node.js and npm.
 """
 
 from __future__ import annotations
@@ -17,20 +18,24 @@ VERSION = "3.35.0"
 
 FOLDER = Path(__file__).resolve().parent.parent / ".versions" / f"azurite-{VERSION}"
 
-PROGRAM = FOLDER / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+PROGRAMS = FOLDER / "node_modules" / "azurite" / "dist" / "src"
 
 INSTALL_SECONDS = 300.0
 
 
 def main() -> int:
     """Print the command as a list in JSON, or say in one line why it is missing."""
-    on_path = shutil.which("azurite-blob")
+    service = sys.argv[1] if len(sys.argv) > 1 else "blob"
+    on_path = shutil.which(f"azurite-{service}")
     if on_path:
         print(json.dumps([on_path]))
         return 0
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
-        print("sluice: no Azurite: neither azurite-blob nor node with npm found", file=sys.stderr)
+        print(
+            f"sluice: no Azurite: neither azurite-{service} nor node with npm found",
+            file=sys.stderr,
+        )
         return 1
     FOLDER.mkdir(parents=True, exist_ok=True)
     # Several runs of tests begin at the same time.
@@ -40,7 +45,7 @@ def main() -> int:
     if why:
         print(f"sluice: no Azurite: npm could not install it: {why}", file=sys.stderr)
         return 1
-    print(json.dumps([node, str(PROGRAM)]))
+    print(json.dumps([node, str(PROGRAMS / service / "main.js")]))
     return 0
 
 

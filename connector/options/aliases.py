@@ -205,7 +205,7 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.useNotifications",
         note=(
-            "Set discoveryMode=notifications, and queueUrl to an SQS queue that receives the "
+            "Set discoveryMode=notifications, and queueUrl to a queue that receives the "
             "events of the bucket; Sluice does not create a queue."
         ),
         happens_anyway=("false",),

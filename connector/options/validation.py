@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.client_options import uses_fsspec
 from ...checkpoint_meta.storage.input_paths import loaded_paths
-from ...checkpoint_meta.storage.providers import BY_SCHEME, S3
+from ...checkpoint_meta.storage.providers import AZURE, S3
 from ...checkpoint_meta.storage.urls import absolute, is_below, local_path, scheme_of, storage_url
 from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
@@ -196,21 +196,28 @@ def queue_problems(
         return
     if not options.queue_url:
         yield (
-            "queueUrl: found nothing; discoveryMode=notifications expects the URL of a queue of "
-            "SQS that receives the events of the bucket"
+            "queueUrl: found nothing; discoveryMode=notifications expects the URL of a queue "
+            "(SQS or Azure Storage Queue) that receives the events of the bucket"
         )
     for name, url in queues.items():
         if url and not url.startswith(("https://", "http://")):
-            yield f"{name}: found {url}; expected the URL of a queue of SQS"
+            yield f"{name}: found {url}; expected the URL of a queue of SQS or of Azure Storage"
+        if "?" in url:
+            yield (
+                f"{name}: found {url.partition('?')[0]} with a query after it; expected the URL "
+                "of the queue alone, and a signature as sas_token in storageOptions"
+            )
     try:
         bases = [storage_url(one.base) for one in loaded_paths(path)]
         by_fsspec = uses_fsspec(storage_options)
     except (ValueError, OptionError) as error:
         yield str(error)
         return
-    if by_fsspec or any(BY_SCHEME.get(scheme_of(base)) is not S3 for base in bases):
+    schemes = {scheme_of(base) for base in bases}
+    if by_fsspec or schemes not in ({S3.path_scheme}, {AZURE.path_scheme}):
         yield (
             f"discoveryMode=notifications: found {path}"
             + (' with "client": "fsspec"' if by_fsspec else "")
-            + "; expected paths that begin s3:// and obstore, the default client"
+            + "; expected paths that begin s3://, or paths that begin abfss://, and obstore, the "
+            "default client"
         )

@@ -1,4 +1,4 @@
-"""The command that prints what SQS needs, so that it learns of new objects in a bucket.
+"""The command that prints what a queue needs, so that it learns of new objects in a bucket.
 
 It prints commands and changes nothing: who may create queues is seldom who writes queries. Each
 action in the policy of a query is one that a test has seen a query ask for.
@@ -17,6 +17,7 @@ import typer
 from ....errors import OptionError
 from ..arguments import Json
 from ..output import plainly, print_json
+from .azure_queue import azure_script, azure_setup, is_azure
 
 _RETENTION = str(14 * 24 * 3600)
 """Seconds that a message waits for a query that is down: the most that SQS allows."""
@@ -53,7 +54,10 @@ def queue_setup(
         str,
         typer.Argument(
             metavar="PATH",
-            help="Announce new objects at the path that the query loads: s3://bucket/prefix.",
+            help=(
+                "Announce new objects at the path that the query loads: s3://bucket/prefix or "
+                "abfss://container@account.dfs.core.windows.net/prefix."
+            ),
         ),
     ],
     state: Annotated[
@@ -78,6 +82,13 @@ def queue_setup(
     They create what discoveryMode=notifications needs, policies included. Nothing is changed.
     """
     with plainly():
+        if is_azure(path):
+            found = azure_setup(path, new.queue, new.names["dead letters"])
+            if as_json:
+                print_json(found)
+            else:
+                typer.echo(azure_script(found))
+            return
         data = place_of(path, "PATH")
         at = f"{new.region}:{new.account}"
         host = f"https://sqs.{new.region}.amazonaws.com/{new.account}"
@@ -181,7 +192,7 @@ def place_of(url: str, option: str) -> Place:
             "the place is not a bucket of S3 with a prefix",
             option,
             url,
-            "s3://bucket/prefix without wildcards",
+            "s3://bucket/prefix without wildcards, or abfss://... for a container of Azure",
             "Name the directory that the query loads, up to the first wildcard.",
         )
     return Place(bucket, key.strip("/"))

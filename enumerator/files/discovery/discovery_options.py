@@ -119,7 +119,7 @@ class DiscoveryOptions(BaseModel):
         description=(
             "full looks at all names at each listing; incremental only at names after the "
             "greatest one found before, for names that grow (dates, time stamps); "
-            "notifications reads the files that S3 events in queueUrl announce. The latter two "
+            "notifications reads the files that events in queueUrl announce. The latter two "
             "do a full listing every fullListingInterval."
         ),
         json_schema_extra=named(auto_loader="cloudFiles.useIncrementalListing"),
@@ -127,16 +127,18 @@ class DiscoveryOptions(BaseModel):
     queue_url: str = Field(
         "",
         description=(
-            "discoveryMode=notifications: URL of the SQS queue, which only this source may "
-            "use; events directly from S3, through SNS or through EventBridge. Keys and region "
-            "come from storageOptions."
+            "discoveryMode=notifications: URL of the queue, which only this source may use: SQS "
+            "with events directly from S3, through SNS or through EventBridge, or for paths "
+            "abfss:// an Azure Storage Queue with events of Event Grid. Keys come from "
+            "storageOptions."
         ),
     )
     dead_letter_queue_url: str = Field(
         "",
         description=(
-            "discoveryMode=notifications: URL of the queue for messages that are not S3 "
-            "events; without it they stay in queueUrl for its redrive policy."
+            "discoveryMode=notifications: URL of the queue for messages that are not events; "
+            "without it they stay in queueUrl: with SQS for its redrive policy, with Azure until "
+            "they expire."
         ),
     )
     full_listing_interval: Milliseconds = Field(

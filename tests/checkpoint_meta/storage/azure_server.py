@@ -1,4 +1,4 @@
-"""Azurite, Microsoft's emulator of Azure Blob Storage, behind a server that misbehaves on demand.
+"""Azurite, Microsoft's emulator of Azure Storage, behind a server that misbehaves on demand.
 
 Not here: faults (`faulty_server.py`), and where Azurite comes from (`tools/azurite.py`).
 """
@@ -33,13 +33,14 @@ START_SECONDS = 60.0
 class Azurite:
     """The emulator, in a process of its own, with everything in its memory."""
 
-    def __init__(self, command: list[str], home: Path) -> None:
+    def __init__(self, command: list[str], home: Path, service: str = "blob") -> None:
         for port in random.sample(range(10_000, 32_000), 5):
             self.port = port
             self._process = subprocess.Popen(
                 [
                     *command, "--inMemoryPersistence", "--skipApiVersionCheck", "--silent",
-                    "--disableTelemetry", "--blobHost", "127.0.0.1", "--blobPort", str(port),
+                    "--disableTelemetry", f"--{service}Host", "127.0.0.1",
+                    f"--{service}Port", str(port),
                 ],
                 cwd=home, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -65,14 +66,14 @@ class Azurite:
         self._process.wait()
 
 
-def azurite_command() -> list[str]:
+def azurite_command(service: str = "blob") -> list[str]:
     """How Azurite is started.
 
     Raises:
         LookupError: why it is not here.
     """
     asked = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "azurite.py")],
+        [sys.executable, str(ROOT / "tools" / "azurite.py"), service],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     if asked.returncode:
@@ -164,6 +165,26 @@ class AzureServer(FaultyServer):
             headers.append(("Content-Length", str(len(data))))
         respond(f"{answer.status} {answer.reason}", headers)
         return [data]
+
+
+class AzureQueueServer(AzureServer):
+    """The Storage Queues of the same account; it has no blobs."""
+
+    @staticmethod
+    @override
+    def kind_of(environ: dict[str, Any]) -> str:
+        path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
+        if "/messages" not in path:
+            return str(method)
+        verb = {"GET": "Receive", "POST": "Send", "PUT": "Update", "DELETE": "Delete"}[method]
+        return f"{verb}Message"
+
+    def client(self, queue: str) -> Any:
+        """Microsoft's client of a queue, which is not counted."""
+        from azure.storage.queue import QueueClient
+
+        at = f"http://127.0.0.1:{self._azurite.port}/{ACCOUNT}/{queue}"
+        return QueueClient.from_queue_url(at, {"account_name": ACCOUNT, "account_key": KEY})
 
 
 def _sas() -> str:

@@ -11,7 +11,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.session.error_display import plain_errors
-from pyspark_sluice.enumerator.files.discovery.queue.sqs import Queue
+from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.masking import masked
 from pyspark_sluice.tests.sweeps import sampled
@@ -63,7 +63,7 @@ def opened(server, bucket, monkeypatch):
     }
     found = open_bucket(f"s3://{bucket}/in", options)
     assert found is not None
-    return found[0], Queue(f"{server.url}/1/q", options, 30)
+    return found[0], SqsQueue(f"{server.url}/1/q", options, 30)
 
 
 STATUSES = ["400 Bad Request", "403 Forbidden", "404 Not Found", "500 Internal Server Error"]

@@ -1,1 +1,1 @@
-"""Files that a queue tells of: events of S3, straight, through SNS or through EventBridge."""
+"""Files that a queue announces: SQS with events of S3, Storage Queues with events of Azure."""

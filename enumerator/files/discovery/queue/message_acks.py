@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from ..api import KnownFiles
+from .api import Message
 from .message_receiver import MessageReceiver
-from .sqs import Message
 
 
 @dataclass

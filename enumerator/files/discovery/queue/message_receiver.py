@@ -2,7 +2,7 @@
 
 Two threads, both daemons: one receives with long polls, one keeps what is held and deletes what is
 done. A queue that does not answer is asked again and again, and `take` reports it. Not here:
-requests, and what the messages say (`sqs.py`).
+requests, and what the messages say (`api.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from .....checkpoint_meta.storage.retries import delays, is_final
-from .sqs import LONG_POLL, Message, Queue
+from .api import LONG_POLL, AnnouncedObject, EventQueue, Message
 
 SHORT_POLL = 1
 """Seconds to wait where more may be there; without any wait SQS looks at a part of itself only."""
@@ -51,7 +51,7 @@ class _Health:
 class MessageReceiver:
     """Receives from one queue and hands out each message once, however often it is delivered."""
 
-    def __init__(self, queue: Queue, dead_letters: Queue | None) -> None:
+    def __init__(self, queue: EventQueue, dead_letters: EventQueue | None) -> None:
         self.url = queue.url
         self._queue = queue
         self._dead_letters = dead_letters
@@ -115,6 +115,10 @@ class MessageReceiver:
     @property
     def _failure(self) -> OSError | None:
         return self._broken or self._receiving.failure or self._keeping.failure
+
+    def objects_of(self, message: Message) -> list[AnnouncedObject]:
+        """What it announces; raises MalformedMessage."""
+        return self._queue.objects_of(message.body)
 
     def done(self, messages: Iterable[Message], reason: str = "") -> None:
         """Delete these, when there is time; `reason` is what they count as."""

@@ -19,6 +19,8 @@ import numpy as np
 from typing_extensions import override
 
 from .....checkpoint_meta.storage.input_paths import LoadedPath
+from .....checkpoint_meta.storage.providers import AZURE, S3
+from .....checkpoint_meta.storage.urls import scheme_of, storage_url
 from .....errors import SourceUnavailable
 from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
 from ..object_store.listing_pages import Page
@@ -27,9 +29,11 @@ from ..selection.criteria import FileSelection
 from ..selection.skip_counter import SkipCounter
 from ..tree_discovery import ListingMode, TreeDiscovery
 from ..tree_factory import path_trees
+from .api import EventQueue, MalformedMessage, Message
 from .message_acks import HeldMessage, MessageAcks
 from .message_receiver import MessageReceiver
-from .sqs import MalformedMessage, Message, Queue, objects_of
+from .sqs import SqsQueue
+from .storage_queue import StorageQueue
 
 _WORKERS = 16
 """Objects that are asked for at a time."""
@@ -118,7 +122,7 @@ class NotificationDiscovery(Discovery):
 
     def _read(self, message: Message) -> None:
         try:
-            announced = objects_of(message.body)
+            announced = self._receiver.objects_of(message)
         except MalformedMessage:
             self._malformed.append(message)
             return
@@ -272,6 +276,13 @@ class Queues:
     visibility: int = VISIBILITY
 
 
+QUEUES: Final[Mapping[str, Callable[[str, Mapping[str, Any], int], EventQueue]]] = {
+    S3.path_scheme: SqsQueue,
+    AZURE.path_scheme: StorageQueue,
+}
+"""What paths begin with -> the queues that its events go to."""
+
+
 def notification_discovery(
     whole: TreeDiscovery,
     paths: Sequence[LoadedPath],
@@ -281,8 +292,9 @@ def notification_discovery(
     mode: ListingMode,
 ) -> NotificationDiscovery:
     """Full passes of `whole`, and what the queue tells of; nothing is asked yet."""
+    service = QUEUES[scheme_of(storage_url(paths[0].base))]
     queue, dead = (
-        Queue(url, storage_options, queues.visibility) if url else None
+        service(url, storage_options, queues.visibility) if url else None
         for url in (queues.url, queues.dead_letters)
     )
     assert queue is not None

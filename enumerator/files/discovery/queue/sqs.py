@@ -11,14 +11,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote_plus, urlsplit
+
+from typing_extensions import override
 
 from .....checkpoint_meta.storage.aws import as_os_errors, aws_client
 from .....checkpoint_meta.storage.client_options import client_config
-
-LONG_POLL = 20
-"""Seconds that one request waits for messages, at most."""
+from .api import LONG_POLL, AnnouncedObject, EventQueue, MalformedMessage, Message, announced
 
 _AT_ONCE = 10
 """Messages of one request, as SQS has it."""
@@ -26,19 +26,11 @@ _AT_ONCE = 10
 _REGION = re.compile(r"(?:^|\.)sqs\.([a-z0-9-]+)\.|^([a-z0-9-]+)\.queue\.")
 
 
-class Message(NamedTuple):
-    """One delivery of a message; another one has another receipt."""
-
-    identity: str
-    receipt: str
-    body: str
-
-
-class Queue:
-    """Safe to use from several threads. Errors are OSErrors that name the queue."""
+class SqsQueue(EventQueue):
+    """A queue of SQS."""
 
     def __init__(self, url: str, storage_options: Mapping[str, Any], visibility: int) -> None:
-        """Nothing is asked yet. `visibility` is how long, in seconds, a message is ours."""
+        super().__init__(url, visibility)
         config = client_config("s3", storage_options)
         # The queue's own address says where it is, not the bucket's.
         parts = urlsplit(url)
@@ -47,8 +39,6 @@ class Queue:
         if region is not None:
             config.store["region"] = region.group(1) or region.group(2)
         config.store.setdefault("region", "us-east-1")
-        self.url = url
-        self.visibility = visibility
         self._config = config
         self._client: Any = None
 
@@ -57,8 +47,8 @@ class Queue:
             self._client = aws_client("sqs", self._config, LONG_POLL)
         return self._client
 
+    @override
     def receive(self, wait: int) -> list[Message]:
-        """Some messages; none if none has come for `wait` seconds."""
         with as_os_errors(self.url):
             answer = self._sqs().receive_message(
                 QueueUrl=self.url,
@@ -71,12 +61,12 @@ class Queue:
             for found in answer.get("Messages", ())
         ]
 
+    @override
     def keep(self, messages: Sequence[Message]) -> None:
-        """Ours for another `visibility` seconds; one that no longer is comes to somebody again."""
         self._change(messages, self.visibility)
 
+    @override
     def release(self, messages: Sequence[Message]) -> None:
-        """Anybody's, from now on."""
         self._change(messages, 0)
 
     def _change(self, messages: Sequence[Message], seconds: int) -> None:
@@ -88,8 +78,8 @@ class Queue:
             with as_os_errors(self.url):
                 self._sqs().change_message_visibility_batch(QueueUrl=self.url, Entries=entries)
 
+    @override
     def delete(self, messages: Sequence[Message]) -> int:
-        """Done with these for ever; the number of those that were still ours to delete."""
         deleted = 0
         for part in _parts(messages):
             entries = [{"Id": str(i), "ReceiptHandle": m.receipt} for i, m in enumerate(part)]
@@ -98,48 +88,26 @@ class Queue:
             deleted += len(answer.get("Successful", ()))
         return deleted
 
+    @override
     def send(self, body: str) -> None:
-        """Put a message into this queue."""
         with as_os_errors(self.url):
             self._sqs().send_message(QueueUrl=self.url, MessageBody=body)
+
+    @staticmethod
+    @override
+    def objects_of(body: str) -> list[AnnouncedObject]:
+        try:
+            return list(_objects(json.loads(body)))
+        except MalformedMessage:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise MalformedMessage(f"{type(error).__name__}: {error}") from error
 
 
 def _parts(messages: Sequence[Message]) -> Iterator[list[Message]]:
     rest = iter(messages)
     while part := list(islice(rest, _AT_ONCE)):
         yield part
-
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-
-class AnnouncedObject(NamedTuple):
-    """An object that a message tells of."""
-
-    bucket: str
-    key: str
-
-
-class MalformedMessage(ValueError):
-    """A message that is not an event of S3, or names what cannot be read; says what is wrong."""
-
-
-def objects_of(body: str) -> list[AnnouncedObject]:
-    """The objects that a message tells to be there; none for a test event or a deletion.
-
-    Whether they still are, and as what, only the store knows: events come late, twice, in any
-    order.
-
-    Raises:
-        MalformedMessage: it is not an event of S3 nor an envelope around one, or a key is one that
-            the client cannot ask for.
-    """
-    try:
-        return list(_objects(json.loads(body)))
-    except MalformedMessage:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise MalformedMessage(f"{type(error).__name__}: {error}") from error
 
 
 def _objects(event: Any) -> Iterator[AnnouncedObject]:
@@ -167,12 +135,4 @@ def _record(record: Mapping[str, Any]) -> Iterator[AnnouncedObject]:
 
 
 def _announced(entity: Mapping[str, Any], key: str) -> AnnouncedObject:
-    announced = AnnouncedObject(entity["bucket"]["name"], key)
-    for text in announced:
-        # What the ledger and the client take: text that UTF-8 has, in whole parts.
-        text.encode()
-    if any(part in ("", ".", "..") for part in key.removesuffix("/").split("/")) or _CONTROL.search(
-        key
-    ):
-        raise MalformedMessage(f"the client cannot request the key {key!r}")
-    return announced
+    return announced(entity["bucket"]["name"], key)

@@ -17,7 +17,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents import heartbeat
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.enumerator.files.discovery.queue.sqs import Queue
+from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
 from pyspark_sluice.tests.connector.stream import Stream
 from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import event, record
 from pyspark_sluice.tests.patience import PATIENCE
@@ -86,12 +86,12 @@ def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
     s3, sqs = (marked(server.client(service)) for service in ("s3", "sqs"))
     name = uuid.uuid4().hex[:8]
     urls = [sqs.create_queue(QueueName=of + name)["QueueUrl"] for of in ("events-", "dead-")]
-    opened = Queue.__init__
+    opened = SqsQueue.__init__
 
-    def short(self: Queue, url: str, options: Any, _: int) -> None:
+    def short(self: SqsQueue, url: str, options: Any, _: int) -> None:
         opened(self, url, options, 3)
 
-    monkeypatch.setattr(Queue, "__init__", short)
+    monkeypatch.setattr(SqsQueue, "__init__", short)
     monkeypatch.setattr(server, "longest_poll", 1)
     # The heartbeat before is deleted.
     monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 1.0)

@@ -37,14 +37,14 @@ class Stream:
 
     def __init__(self, server, bucket, queue, path="in", known=(), **options):
         given = {
-            "path": f"s3a://{bucket}/{path}",
+            "path": f"{server.scheme}://{bucket}/{path}",
             "storageOptions": as_json(server.options),
             "discoveryMode": "notifications",
             "queueUrl": queue,
             "failOnMissingPath": "false",
             **options,
         }
-        self.bucket = bucket
+        self.root = f"{server.path_scheme}://{bucket}/"
         self.discovery = make_discovery(parse_options(given, streaming=False))
         self.ledger = Ledger(known)
 
@@ -53,7 +53,7 @@ class Stream:
         files = [f for part in self.discovery.listing(self.ledger) for f in part.versions()]
         self.ledger.paths += [file.path for file in files]
         self.discovery.notify_entered()
-        return [file.path.removeprefix(f"s3://{self.bucket}/") for file in files]
+        return [file.path.removeprefix(self.root) for file in files]
 
     def found_within(self, seconds=PATIENCE, count=1):
         found = []
@@ -116,12 +116,6 @@ class Bench:
         return self.enumerator.backlog().get("listingError", "")
 
 
-def put(server, bucket, *keys):
+def put(service, bucket, *keys):
     for key in keys:
-        server.client().put_object(Bucket=bucket, Key=key, Body=b"abc")
-
-
-def remaining(sqs, queue):
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-    return tuple(int(found[name]) for name in names)
+        service.store.put(bucket, key, b"abc")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 
 import pyarrow as pa
 import pytest
@@ -18,8 +17,7 @@ from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.files import enumerator as enumerators
 from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
 from pyspark_sluice.errors import SluiceError
-from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
-from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import event, record
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.sweeps import sampled
 
@@ -29,20 +27,21 @@ pytestmark = pytest.mark.slow
 class Refused:
     """Answers one request of a kind with 403, which no client repeats."""
 
-    def __init__(self, kind, position):
-        self.kind, self.position = kind, position
+    def __init__(self, service, kind, position):
+        self.service, self.position = service, position
+        self.kind = service.deletion if kind == DELETION else kind
         self.count = 0
         self._lock = threading.Lock()
 
     def __call__(self, environ, respond):
-        if kind_of(environ) != self.kind or self._is_from_the_test(environ):
+        if self.service.kind_of(environ) != self.kind or self._is_from_the_test(environ):
             return None
         with self._lock:
             self.count += 1
             if self.count - 1 != self.position:
                 return None
         respond("403 Forbidden", [("Content-Type", "application/xml")])
-        return [b"<Error><Code>AccessDenied</Code></Error>"]
+        return [b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"]
 
     @staticmethod
     def _is_from_the_test(environ):
@@ -56,14 +55,12 @@ class Refused:
 class Stream:
     """A query over one bucket and queue: its state, and the paths that its batches have named."""
 
-    def __init__(self, server, bucket, sqs, **options):
-        self.server, self.bucket, self.sqs = server, bucket, sqs
-        self.queue, self.dead = (
-            sqs.create_queue(QueueName=f"q-{uuid.uuid4().hex[:12]}")["QueueUrl"] for _ in range(2)
-        )
+    def __init__(self, service, bucket, **options):
+        self.service, self.bucket = service, bucket
+        self.queue, self.dead = service.make_queue(), service.make_queue()
         given = {
-            "path": f"s3a://{bucket}/in",
-            "storageOptions": as_json(server.options),
+            "path": f"{service.store.scheme}://{bucket}/in",
+            "storageOptions": as_json(service.store.options),
             "discoveryMode": "notifications",
             "discoveryInterval": "50",
             "queueUrl": self.queue,
@@ -80,12 +77,12 @@ class Stream:
 
     def put(self, *names, told=()):
         for name in names:
-            self.server.client().put_object(Bucket=self.bucket, Key=f"in/{name}", Body=b"abc")
+            self.service.store.put(self.bucket, f"in/{name}", b"abc")
         for name in told:
-            self.send(event(record(self.bucket, f"in/{name}")))
+            self.send(self.service.event(self.bucket, f"in/{name}"))
 
     def send(self, body):
-        self.sqs.send_message(QueueUrl=self.queue, MessageBody=body)
+        self.service.send(self.queue, body)
 
     def open(self, *, bounded):
         settings = CoordinatorSettings(parallelism=2, background_interval=0.05, commit_patience=0.0)
@@ -140,20 +137,23 @@ NEW = ["new-0", "new-1"]
 
 
 @pytest.fixture
-def make_stream(server, bucket, monkeypatch):
+def make_stream(service, bucket, monkeypatch):
     monkeypatch.setattr(inboxes, "LONG_POLL", 1)
     monkeypatch.setattr(inboxes, "SHORT_POLL", 0)
     monkeypatch.setattr(enumerators, "_BACK_OFF_LIMIT", 0.05)
     # What the listing finds and what the queue brings are handed over together.
     monkeypatch.setattr(enumerators, "_PATIENCE", PATIENCE)
-    yield lambda **options: Stream(server, bucket, server.client("sqs"), **options)
-    server.fault = None
+    yield lambda **options: Stream(service, bucket, **options)
+    service.faulty(None)
 
+
+DELETION = "delete messages"
+"""Each queue has its own name for this request."""
 
 # Kind and position of each request of a run in which nothing fails.
 REQUESTS = [
     *(("LIST", 0), ("HEAD", 0), ("HEAD", 1), ("HEAD", 2)),
-    *(("ReceiveMessage", 0), ("ReceiveMessage", 1), ("SendMessage", 0), ("DeleteMessageBatch", 0)),
+    *(("ReceiveMessage", 0), ("ReceiveMessage", 1), ("SendMessage", 0), (DELETION, 0)),
 ]
 ONE_OF_A_KIND = dict(REQUESTS).items()
 """The last one of each."""
@@ -161,17 +161,18 @@ ONE_OF_A_KIND = dict(REQUESTS).items()
 
 @pytest.mark.parametrize(("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__))
 def test_an_available_now_run_that_ends_without_an_error_has_delivered_everything(
-    server, make_stream, kind, position
+    service, make_stream, kind, position
 ):
     stream = make_stream()
     stream.put(*OLD, told=OLD[:3])
     stream.send("no event")
-    server.fault = Refused(kind, position)
+    fault = Refused(service, kind, position)
+    service.faulty(fault)
     error = stream.available_now()
     if error is None:
         assert sorted(stream.delivered) == OLD
-    assert server.fault.has_happened or kind == "DeleteMessageBatch"
-    server.fault = None
+    assert fault.has_happened or kind == DELETION
+    service.faulty(None)
     stream.put(*NEW, told=NEW)
     assert stream.available_now() is None
     assert sorted(stream.delivered) == sorted(OLD + NEW)
@@ -179,32 +180,34 @@ def test_an_available_now_run_that_ends_without_an_error_has_delivered_everythin
 
 @pytest.mark.parametrize(("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__))
 def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
-    server, make_stream, kind, position
+    service, make_stream, kind, position
 ):
     stream = make_stream()
     stream.put(*OLD, told=OLD[:3])
     stream.send("no event")
-    server.fault = Refused(kind, position)
+    fault = Refused(service, kind, position)
+    service.faulty(fault)
     stream.until(OLD)
     stream.put(*NEW, told=NEW)
     stream.until(OLD + NEW)
-    assert server.fault.has_happened or kind == "DeleteMessageBatch"
-    server.fault = None
+    assert fault.has_happened or kind == DELETION
+    service.faulty(None)
     assert stream.available_now() is None
     assert sorted(stream.delivered) == sorted(OLD + NEW)
 
 
 @pytest.mark.parametrize(("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__))
 def test_what_was_there_at_the_start_is_never_read_as_new_when_any_request_fails(
-    server, make_stream, kind, position
+    service, make_stream, kind, position
 ):
     # Every pass is a full listing.
     stream = make_stream(includeExistingFiles="false", fullListingInterval="1")
     stream.put(*OLD, told=OLD[:3])
     stream.send("no event")
-    server.fault = Refused(kind, position)
+    fault = Refused(service, kind, position)
+    service.faulty(fault)
     stream.available_now()
-    server.fault = None
+    service.faulty(None)
     if stream.start == NO_CHECKPOINT:
         assert stream.available_now() is None
     stream.put(*NEW, told=NEW[:1])

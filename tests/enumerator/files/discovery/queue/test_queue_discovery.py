@@ -9,17 +9,9 @@ import time
 import pytest
 
 from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
-from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
-    TEST_EVENT,
-    event,
-    in_event_bridge,
-    in_sns,
-    record,
-)
 from pyspark_sluice.tests.enumerator.files.discovery.queue.streams import (
     Ledger,
     put,
-    remaining,
 )
 from pyspark_sluice.tests.patience import wait_until
 
@@ -27,18 +19,18 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_was_there_is_listed_and_what_comes_is_announced(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
-    put(server, bucket, "in/old")
+    put(service, bucket, "in/old")
     stream = open_stream(queue)
     assert stream.found() == ["in/old"]
-    put(server, bucket, "in/new", "in/ä b", "in/silent")
+    put(service, bucket, "in/new", "in/ä b", "in/silent")
     for key in ("in/new", "in/ä b"):
-        sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, key)))
-    listed = server.requests.count("LIST")
+        service.send(queue, service.event(bucket, key))
+    listed = service.store.requests.count("LIST")
     assert sorted(stream.found_within(count=2)) == ["in/new", "in/ä b"]
-    assert server.requests.count("LIST") == listed, "a pass between full ones has listed"
+    assert service.store.requests.count("LIST") == listed, "a pass between full ones has listed"
     # The same version that a listing has: nothing is found twice by its version either.
     (one,) = (
         file
@@ -46,27 +38,27 @@ def test_what_was_there_is_listed_and_what_comes_is_announced(
         for file in part.versions()
         if file.path.endswith("in/new")
     )
-    head = server.client().head_object(Bucket=bucket, Key="in/new")
-    assert one.etag == head["ETag"].strip('"')
-    assert one.modified == int(head["LastModified"].timestamp() * 1_000_000)
+    etag, modified = service.version(bucket, "in/new")
+    assert one.etag == etag.strip('"')
+    assert one.modified == int(modified.timestamp() * 1_000_000)
 
 
 def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue)
     stream.ledger.paths.append("elsewhere")
     stream.discovery._whole.full_listing = time.time()
-    put(server, bucket, "in/a", "in/b", "in/c")
+    put(service, bucket, "in/a", "in/b", "in/c")
     stream.discovery.notify_cut(1, stream.ledger)
-    both = event(record(bucket, "in/a"), record(bucket, "in/b"))
-    sqs.send_message(QueueUrl=queue, MessageBody=both)
+    both = service.event(bucket, "in/a", "in/b")
+    service.send(queue, both)
     assert sorted(stream.found_within(count=2)) == ["in/a", "in/b"]
     stream.discovery.notify_checkpoint_complete(1)
     assert stream.figures["held"] == 1, "the first checkpoint was cut before they were found"
     stream.discovery.notify_cut(2, stream.ledger)
-    sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/c")))
+    service.send(queue, service.event(bucket, "in/c"))
     stream.found_within()
     assert stream.figures["held"] == 2
     stream.discovery.notify_aborted(2)
@@ -75,26 +67,26 @@ def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(
     stream.discovery.notify_cut(3, stream.ledger)
     stream.discovery.notify_checkpoint_complete(3)
     stream.until(held=0, deleted=2)
-    assert remaining(sqs, queue) == (0, 0)
+    assert service.left(queue) == (0, 0)
 
 
 def test_after_a_crash_a_message_comes_again_and_its_file_once(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue)
     stream.found()
-    put(server, bucket, "in/safe", "in/lost")
-    sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/safe")))
+    put(service, bucket, "in/safe", "in/lost")
+    service.send(queue, service.event(bucket, "in/safe"))
     stream.found_within()
     stream.checkpoint(1)
-    sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/lost")))
+    service.send(queue, service.event(bucket, "in/lost"))
     stream.found_within()
     stream.discovery.close()
     # What the crash left: the checkpoint knows one of the two, and both messages come again.
     for key in ("in/safe", "in/lost", "in/lost", "in/safe"):
-        sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, key)))
-    again = open_stream(queue, known=[f"s3://{bucket}/in/safe"])
+        service.send(queue, service.event(bucket, key))
+    again = open_stream(queue, known=[f"{stream.root}in/safe"])
     again.discovery.resume(stream.discovery.position())
     assert again.found_within() == ["in/lost"]
     # Those of the file that was safe before are done with at once.
@@ -105,12 +97,12 @@ def test_after_a_crash_a_message_comes_again_and_its_file_once(
 
 
 def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_complete(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue)
-    put(server, bucket, "in/a")
-    sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/a")))
+    put(service, bucket, "in/a")
+    service.send(queue, service.event(bucket, "in/a"))
     passing = stream.discovery.listing(stream.ledger)
     (files,) = [next(passing)]
     stream.ledger.paths += files.paths
@@ -124,40 +116,40 @@ def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_comp
 
 
 def test_what_is_held_is_kept_from_others_for_as_long_as_it_takes(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue)
     stream.found()
     stream.discovery._receiver._queue.visibility = 4
-    put(server, bucket, "in/a")
-    sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/a")))
+    put(service, bucket, "in/a")
+    service.send(queue, service.event(bucket, "in/a"))
     stream.found_within()
     # The server's clock decides: without an extension the message would have come back by now.
     time.sleep(5.0)
-    assert remaining(sqs, queue) == (0, 1), "the message has become visible to others"
+    assert service.left(queue) == (0, 1), "the message has become visible to others"
     assert stream.figures.get("redelivered", 0) == 0
 
 
 def test_messages_that_tell_of_nothing_are_counted_and_done_with(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue, pathGlobFilter="*.json")
     stream.found()
-    put(server, bucket, "in/_hidden.json", "in/x.csv", "out/a.json", "in/deep/a.json")
-    server.client().put_object(Bucket=bucket, Key="in/empty.json", Body=b"")
+    put(service, bucket, "in/_hidden.json", "in/x.csv", "out/a.json", "in/deep/a.json")
+    service.store.put(bucket, "in/empty.json", b"")
     bodies = [
-        TEST_EVENT,
-        event(record(bucket, "in/gone.json")),
-        event(record(bucket, "in/x.json", "ObjectRemoved:Delete")),
-        event(*(record(bucket, f"{key}.json") for key in ("in/_hidden", "out/a"))),
-        event(record(bucket, "in/x.csv"), record("another", "in/a.json")),
-        event(record(bucket, "in/empty.json")),
-        in_sns(in_event_bridge(bucket, "in/deep/a.json")),
+        service.no_object,
+        service.event(bucket, "in/gone.json"),
+        service.event(bucket, "in/x.json", created=False),
+        service.event(bucket, "in/_hidden.json", "out/a.json"),
+        service.event(bucket, "in/x.csv", "out/b.json"),
+        service.event(bucket, "in/empty.json"),
+        service.wrapped(bucket, "in/deep/a.json"),
     ]
     for body in bodies:
-        sqs.send_message(QueueUrl=queue, MessageBody=body)
+        service.send(queue, body)
     assert stream.found_within() == ["in/deep/a.json"]
     stream.until(received=7, goneObjects=1, notChosen=4, deleted=6, held=1)
     assert stream.discovery.skipped.counts["empty"] == 1
@@ -166,13 +158,13 @@ def test_messages_that_tell_of_nothing_are_counted_and_done_with(
 
 
 def test_what_no_message_told_of_is_found_by_the_scheduled_full_pass(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     stream = open_stream(make_queue(), fullListingInterval="3600000")
     now = [time.time()]
     stream.discovery._whole._clock = lambda: now[0]
     assert stream.found() == []
-    put(server, bucket, "in/silent")
+    put(service, bucket, "in/silent")
     now[0] += 3599
     assert stream.found() == []
     now[0] += 2
@@ -180,13 +172,13 @@ def test_what_no_message_told_of_is_found_by_the_scheduled_full_pass(
 
 
 def test_a_restart_lists_only_when_it_is_time_or_when_something_else_is_asked_for(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue)
     stream.found()
     position = json.loads(json.dumps(stream.discovery.position()))
-    put(server, bucket, "in/a", "other/b")
+    put(service, bucket, "in/a", "other/b")
 
     def found(queue, position, **options):
         again = open_stream(queue, **options)
@@ -200,33 +192,33 @@ def test_a_restart_lists_only_when_it_is_time_or_when_something_else_is_asked_fo
     assert found(queue, {**position, "fullListing": position["fullListing"] - 3601}) == ["in/a"]
 
 
-def test_a_file_that_is_not_ready_is_looked_at_again(server, bucket, sqs, make_queue, open_stream):
+def test_a_file_that_is_not_ready_is_looked_at_again(service, bucket, make_queue, open_stream):
     queue = make_queue()
     stream = open_stream(queue, readyMarker="<name>.done")
     stream.found()
-    put(server, bucket, "in/a", "in/b", "in/b.done")
-    told = event(*(record(bucket, f"in/{name}") for name in ("a", "b")))
-    sqs.send_message(QueueUrl=queue, MessageBody=told)
+    put(service, bucket, "in/a", "in/b", "in/b.done")
+    told = service.event(bucket, "in/a", "in/b")
+    service.send(queue, told)
     assert stream.found_within() == ["in/b"]
     stream.checkpoint(1)
     assert stream.figures["held"] == 1
-    put(server, bucket, "in/a.done")
+    put(service, bucket, "in/a.done")
     assert stream.found_within() == ["in/a"]
     stream.checkpoint(2)
     stream.until(held=0, deleted=1)
 
 
 def test_messages_are_not_received_without_end(
-    server, bucket, sqs, make_queue, open_stream, monkeypatch
+    service, bucket, make_queue, open_stream, monkeypatch
 ):
     monkeypatch.setattr(inboxes, "_MOST_HELD", 20)
     queue = make_queue()
     stream = open_stream(queue)
     stream.found()
     keys = [f"in/{i:03}" for i in range(60)]
-    put(server, bucket, *keys)
+    put(service, bucket, *keys)
     for key in keys:
-        sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, key)))
+        service.send(queue, service.event(bucket, key))
     first = stream.found_within(count=20)
     # Nothing would tell that no more comes: time for several more polls, which last no time here.
     time.sleep(0.3)
@@ -243,16 +235,16 @@ def test_messages_are_not_received_without_end(
 
 
 def test_a_message_of_a_file_outside_of_the_bounds_is_done_with_and_the_file_left_out(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue, startAt="2026-01-02", endAt="2026-01-04")
-    put(server, bucket, "in/date=2026-01-01/listed", "in/date=2026-01-02/listed")
+    put(service, bucket, "in/date=2026-01-01/listed", "in/date=2026-01-02/listed")
     assert stream.found() == ["in/date=2026-01-02/listed"]
     keys = [f"in/date=2026-01-0{day}/told" for day in (1, 3, 4)]
-    put(server, bucket, *keys)
+    put(service, bucket, *keys)
     for key in keys:
-        sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, key)))
+        service.send(queue, service.event(bucket, key))
     assert stream.found_within() == ["in/date=2026-01-03/told"]
     stream.receive_all(3)
     stream.found()

@@ -7,16 +7,9 @@ from contextlib import suppress
 import pytest
 
 from pyspark_sluice.errors import SourceUnavailable
-from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import kind_of
-from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
-    TEST_EVENT,
-    event,
-    record,
-)
 from pyspark_sluice.tests.enumerator.files.discovery.queue.streams import (
     Bench,
     put,
-    remaining,
 )
 from pyspark_sluice.tests.patience import wait_until
 
@@ -25,71 +18,70 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.effect_of("deadLetterQueueUrl")
 def test_a_malformed_message_goes_to_the_dead_letters_or_stays(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue, dead, other = make_queue(), make_queue(), make_queue()
     stream = open_stream(queue, deadLetterQueueUrl=dead)
     stream.found()
-    sqs.send_message(QueueUrl=queue, MessageBody="not for us")
+    service.send(queue, "not for us")
     stream.until(malformed=1, deleted=1, held=0)
-    (held,) = sqs.receive_message(QueueUrl=dead)["Messages"]
-    assert held["Body"] == "not for us"
+    assert service.bodies(dead) == ["not for us"]
     left = open_stream(other)
     left.found()
-    sqs.send_message(QueueUrl=other, MessageBody="not for us")
+    service.send(other, "not for us")
     left.until(malformed=1, held=0)
-    assert remaining(sqs, other) == (0, 1), "left to the queue's own redrive"
+    assert service.left(other) == (0, 1), "left to the queue's own redrive"
     assert "deleted" not in left.figures
 
 
-def _refusing(kind, count):
+def _refusing(service, kind, count):
     """403, which no client repeats, to the next `count` requests of a kind."""
     left = [count]
 
     def fault(environ, respond):
-        if kind_of(environ) != kind or not left[0]:
+        if service.kind_of(environ) != kind or not left[0]:
             return None
         left[0] -= 1
         respond("403 Forbidden", [("Content-Type", "application/xml")])
-        return [b"<Error><Code>AccessDenied</Code></Error>"]
+        return [b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"]
 
     return fault
 
 
 def test_a_dead_letter_queue_that_does_not_answer_holds_up_no_other_message(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue, dead = make_queue(), make_queue()
     stream = open_stream(queue, deadLetterQueueUrl=dead)
     stream.found()
-    put(server, bucket, "in/a", "in/b")
-    odd = event(record(bucket, "in//odd"))
-    bodies = (event(record(bucket, "in/a")), odd, "[" * 100_000, event(record(bucket, "in/b")))
+    put(service, bucket, "in/a", "in/b")
+    deep = "[" * service.longest_body
+    odd = service.event(bucket, "in//odd")
+    bodies = (service.event(bucket, "in/a"), odd, deep, service.event(bucket, "in/b"))
     for body in bodies:
-        sqs.send_message(QueueUrl=queue, MessageBody=body)
+        service.send(queue, body)
     stream.receive_all(4)
-    server.fault = _refusing("SendMessage", 1)
+    service.faulty(_refusing(service, "SendMessage", 1))
     context = Bench(discovery=stream.discovery)
     assert sorted(context.discovered()) == ["in/a", "in/b"]
     assert "dead-letter queue does not answer" in context.error
-    server.fault = None
-    stream.ledger.paths += [f"s3://{bucket}/in/{name}" for name in "ab"]
+    service.faulty(None)
+    stream.ledger.paths += [f"{stream.root}in/{name}" for name in "ab"]
     stream.until(malformed=2, deleted=2, held=2)
-    messages = sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=10)["Messages"]
-    assert sorted(held["Body"] for held in messages) == sorted([odd, "[" * 100_000])
+    assert sorted(service.bodies(dead)) == sorted([odd, deep])
 
 
 def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_message(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue, onOverwrite="reprocess")
     stream.found()
-    put(server, bucket, *(f"in/{i}" for i in range(5)))
+    put(service, bucket, *(f"in/{i}" for i in range(5)))
     for i in range(5):
-        sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, f"in/{i}")))
+        service.send(queue, service.event(bucket, f"in/{i}"))
     stream.receive_all(5)
-    server.fault = _refusing("HEAD", 1)
+    service.faulty(_refusing(service, "HEAD", 1))
     bench = Bench(discovery=stream.discovery)
     first = bench.discovered()
     assert len(first) == 4
@@ -98,35 +90,35 @@ def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_mess
     stream.discovery.notify_checkpoint_complete(1)
     stream.until_deleted(4)
     assert stream.figures["held"] == 1
-    server.fault = None
+    service.faulty(None)
     assert sorted(first + bench.discovered()) == [f"in/{i}" for i in range(5)]
     stream.checkpoint(2)
     stream.until_deleted(5)
 
 
 def test_an_unreachable_queue_is_tried_again_and_then_named(
-    server, bucket, sqs, make_queue, open_stream
+    service, bucket, make_queue, open_stream
 ):
     queue = make_queue()
     stream = open_stream(queue)
     stream.found()
 
     def broken(environ, respond):
-        if "sqs" not in environ.get("HTTP_AUTHORIZATION", ""):
+        if not service.is_queue(environ):
             return None
         respond("500 Internal Server Error", [("Content-Type", "application/json")])
         return [b"{}"]
 
     # A poll that is under way ends before the fault can show.
-    sqs.send_message(QueueUrl=queue, MessageBody=TEST_EVENT)
+    service.send(queue, service.no_object)
     stream.until(deleted=1)
-    server.fault = broken
+    service.faulty(broken)
     with pytest.raises(SourceUnavailable, match=r"does not answer: http.*q-.*answered 500"):
         stream.found_within(60)
     assert stream.figures["failedReceives"] >= 4
-    server.fault = None
-    put(server, bucket, "in/after")
-    sqs.send_message(QueueUrl=queue, MessageBody=event(record(bucket, "in/after")))
+    service.faulty(None)
+    put(service, bucket, "in/after")
+    service.send(queue, service.event(bucket, "in/after"))
     found = []
 
     def found_again():
@@ -138,9 +130,9 @@ def test_an_unreachable_queue_is_tried_again_and_then_named(
     assert found == ["in/after"]
 
 
-def test_a_queue_that_is_not_there_is_named_at_once(server, bucket, sqs, make_queue, open_stream):
+def test_a_queue_that_is_not_there_is_named_at_once(service, bucket, make_queue, open_stream):
     queue = make_queue()
-    sqs.delete_queue(QueueUrl=queue)
+    service.delete_queue(queue)
     stream = open_stream(queue)
     with pytest.raises(SourceUnavailable, match="FileNotFoundError"):
         stream.found()

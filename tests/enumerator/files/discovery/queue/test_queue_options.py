@@ -14,6 +14,8 @@ from pyspark_sluice.errors import OptionError
         ({"discoveryMode": "notifications"}, "queueUrl: found nothing"),
         ({"queueUrl": "http://q"}, "queueUrl: found without discoveryMode"),
         ({"discoveryMode": "notifications", "queueUrl": "http://q", "path": "/x"}, "s3://"),
+        ({"discoveryMode": "notifications", "queueUrl": "http://q", "path": "gs://b"}, "abfss://"),
+        ({"discoveryMode": "notifications", "queueUrl": "https://q?sig=abc"}, "sas_token"),
         (
             {
                 "discoveryMode": "notifications",

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyspark_sluice.enumerator.files.discovery.queue.sqs import (
-    AnnouncedObject,
-    MalformedMessage,
-    objects_of,
-)
+from pyspark_sluice.enumerator.files.discovery.queue.api import AnnouncedObject, MalformedMessage
+from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
 from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
     TEST_EVENT,
     event,
@@ -21,6 +18,8 @@ from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
     in_sns,
     record,
 )
+
+objects_of = SqsQueue.objects_of
 
 
 def test_every_form_of_an_event_is_understood():

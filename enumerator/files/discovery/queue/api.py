@@ -1,0 +1,99 @@
+"""What a queue of notifications is: its five calls, its messages, and the objects they announce.
+
+Not here: the services (`sqs.py`, `storage_queue.py`), and when they are called
+(`message_receiver.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LONG_POLL = 20
+"""Seconds that one call of `receive` waits for messages, at most."""
+
+
+class Message(NamedTuple):
+    """One delivery of a message; another one has another receipt."""
+
+    identity: str
+    receipt: str
+    body: str
+
+
+class AnnouncedObject(NamedTuple):
+    """An object that a message announces."""
+
+    bucket: str
+    key: str
+
+
+class MalformedMessage(ValueError):
+    """A message that is not an event of the store, or names what cannot be read; says why."""
+
+
+class EventQueue(ABC):
+    """One queue of one service. Safe to use from several threads; nothing is asked before a call.
+
+    Every call raises an OSError that names the queue: PermissionError and FileNotFoundError where
+    another try does not help. A queue delivers at least once, in any order.
+    """
+
+    def __init__(self, url: str, visibility: int) -> None:
+        """`visibility` is how long, in seconds, a received message is hidden from others."""
+        self.url = url
+        self.visibility = visibility
+
+    @abstractmethod
+    def receive(self, wait: int) -> list[Message]:
+        """Some messages, hidden from now on; none if none has come for `wait` seconds."""
+
+    @abstractmethod
+    def keep(self, messages: Sequence[Message]) -> None:
+        """Hide these for another `visibility` seconds, except those that another receiver got."""
+
+    @abstractmethod
+    def release(self, messages: Sequence[Message]) -> None:
+        """Show these to every receiver, from now on."""
+
+    @abstractmethod
+    def delete(self, messages: Sequence[Message]) -> int:
+        """Delete these; returns how many of them were still hidden for us."""
+
+    @abstractmethod
+    def send(self, body: str) -> None:
+        """Put a message into this queue: into a dead-letter queue, exactly as it was received."""
+
+    @staticmethod
+    @abstractmethod
+    def objects_of(body: str) -> list[AnnouncedObject]:
+        """The objects that a message announces; none for a test event or a deletion.
+
+        Whether they still exist, and as what, only the store knows: events come late, twice, in any
+        order.
+
+        Raises:
+            MalformedMessage: it is not an event of the store, or the client cannot request a key.
+        """
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def announced(bucket: str, key: str) -> AnnouncedObject:
+    """An object whose name the ledger and the client can hold.
+
+    Raises:
+        ValueError: they cannot.
+    """
+    found = AnnouncedObject(bucket, key)
+    for text in found:
+        # What the ledger and the client take: text that UTF-8 has, in whole parts.
+        text.encode()
+    if any(part in ("", ".", "..") for part in key.removesuffix("/").split("/")) or _CONTROL.search(
+        key
+    ):
+        raise MalformedMessage(f"the client cannot request the key {key!r}")
+    return found

@@ -1,0 +1,244 @@
+"""A Storage Queue of Azure, and what Event Grid writes into it for a blob.
+
+The service has no long poll, one message a request, and a new receipt for each time that a message
+is hidden: all three are settled here. Not here: when (`message_receiver.py`).
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+from .....checkpoint_meta.storage.client_options import client_config
+from .....errors import OptionError
+from .....masking import masked
+from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced
+
+_AT_ONCE: Final = 32
+"""Messages of one request, as the service has it."""
+
+_PAUSE: Final = 1.0
+"""Seconds between two requests that wait for messages."""
+
+_WORKERS: Final = 16
+"""Requests at a time that hide or delete."""
+
+_RETENTION: Final = 14 * 24 * 3600
+"""Seconds that a dead letter stays, as long as SQS keeps one at most."""
+
+_NOT_OURS: Final = frozenset(("MessageNotFound", "PopReceiptMismatch"))
+"""What the service answers if a message was deleted, or delivered again."""
+
+
+class StorageQueue(EventQueue):
+    """A Storage Queue."""
+
+    def __init__(self, url: str, storage_options: Mapping[str, Any], visibility: int) -> None:
+        super().__init__(url, visibility)
+        if not _is_installed():
+            raise OptionError(
+                "the client for Storage Queues is not installed",
+                url,
+                "no package azure-storage-queue or azure-identity",
+                "pip install 'pyspark-sluice[azure]' on the driver and the executors",
+            )
+        self._options = storage_options
+        self._client: Any = None
+        self._receipts: dict[str, str] = {}
+        """Message -> its newest receipt, if it was hidden again; the first one is void then."""
+
+    def _queue(self) -> Any:
+        if self._client is None:
+            from azure.storage.queue import QueueClient
+
+            self._client = QueueClient.from_queue_url(
+                self.url,
+                credential=_credential(self.url, self._options),
+                # The caller retries for longer, and counts.
+                retry_total=1,
+                initial_backoff=1,
+                increment_base=1,
+                connection_timeout=10,
+                read_timeout=30,
+            )
+        return self._client
+
+    @override
+    def receive(self, wait: int) -> list[Message]:
+        deadline = time.monotonic() + wait
+        while True:
+            with _as_os_errors(self.url):
+                pages = self._queue().receive_messages(
+                    messages_per_page=_AT_ONCE, visibility_timeout=self.visibility
+                )
+                found = [Message(m.id, m.pop_receipt, m.content) for m in next(pages.by_page(), ())]
+            for message in found:
+                self._receipts.pop(message.identity, None)
+            left = deadline - time.monotonic()
+            if found or left <= 0:
+                return found
+            time.sleep(min(_PAUSE, left))
+
+    @override
+    def keep(self, messages: Sequence[Message]) -> None:
+        self._each(messages, self._hide)
+
+    def _hide(self, message: Message) -> None:
+        hidden = self._queue().update_message(
+            message.identity, self._receipt(message), visibility_timeout=self.visibility
+        )
+        self._receipts[message.identity] = hidden.pop_receipt
+
+    @override
+    def release(self, messages: Sequence[Message]) -> None:
+        self._each(messages, self._show)
+
+    def _show(self, message: Message) -> None:
+        self._queue().update_message(message.identity, self._receipt(message), visibility_timeout=0)
+
+    @override
+    def delete(self, messages: Sequence[Message]) -> int:
+        return self._each(messages, self._delete)
+
+    def _delete(self, message: Message) -> None:
+        self._queue().delete_message(message.identity, self._receipt(message))
+
+    def _receipt(self, message: Message) -> str:
+        return self._receipts.get(message.identity, message.receipt)
+
+    def _each(self, messages: Sequence[Message], call: Callable[[Message], None]) -> int:
+        """How many were still ours."""
+        from azure.core.exceptions import HttpResponseError
+
+        def called(message: Message) -> bool:
+            with _as_os_errors(self.url):
+                try:
+                    call(message)
+                except HttpResponseError as error:
+                    if _code(error) not in _NOT_OURS:
+                        raise
+                    self._receipts.pop(message.identity, None)
+                    return False
+            if call != self._hide:
+                self._receipts.pop(message.identity, None)
+            return True
+
+        if not messages:
+            return 0
+        self._queue()
+        with ThreadPoolExecutor(min(_WORKERS, len(messages))) as pool:
+            return sum(pool.map(called, messages))
+
+    @override
+    def send(self, body: str) -> None:
+        with _as_os_errors(self.url):
+            self._queue().send_message(body, time_to_live=_RETENTION)
+
+    @staticmethod
+    @override
+    def objects_of(body: str) -> list[AnnouncedObject]:
+        try:
+            events = json.loads(_text(body))
+            return [
+                found
+                for event in (events if isinstance(events, list) else [events])
+                for found in _objects(event)
+            ]
+        except MalformedMessage:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise MalformedMessage(f"{type(error).__name__}: {error}") from error
+
+
+def _is_installed() -> bool:
+    try:
+        return bool(find_spec("azure.storage.queue") and find_spec("azure.identity"))
+    except ModuleNotFoundError:
+        return False
+
+
+def _credential(url: str, storage_options: Mapping[str, Any]) -> Any:
+    """A key or a signature from storageOptions; else an identity, as azure-identity finds it."""
+    given = client_config("abfss", storage_options).store
+    host = urlsplit(url).hostname or ""
+    account = given.get("account_name") or host.partition(".")[0]
+    if "account_key" in given:
+        return {"account_name": account, "account_key": given["account_key"]}
+    if "sas_key" in given:
+        return str(given["sas_key"]).removeprefix("?")
+    from azure.identity import ClientSecretCredential, DefaultAzureCredential
+
+    names = ("tenant_id", "client_id", "client_secret")
+    if all(name in given for name in names):
+        return ClientSecretCredential(*(str(given[name]) for name in names))
+    return DefaultAzureCredential()
+
+
+@contextmanager
+def _as_os_errors(where: str) -> Iterator[None]:
+    from azure.core import exceptions
+
+    try:
+        yield
+    except exceptions.HttpResponseError as error:
+        if error.status_code is None:
+            # Of azure-identity: no request was made, since there is no identity.
+            raise PermissionError(errno.EACCES, masked(str(error)), where) from None
+        # The service's own text repeats what was signed.
+        text = f"the service answered {error.status_code} ({_code(error)})"
+        if error.status_code in (401, 403):
+            raise PermissionError(errno.EACCES, text, where) from None
+        if error.status_code == 404:
+            raise FileNotFoundError(errno.ENOENT, text, where) from None
+        raise OSError(errno.EIO, text, where) from None
+    except exceptions.AzureError as error:
+        # A signature is a part of the address.
+        text = re.sub(r"\?\S*", "", masked(str(error)))
+        raise OSError(errno.EIO, text, where) from None
+
+
+def _code(error: Any) -> str:
+    code = getattr(error, "error_code", "") or ""
+    return str(getattr(code, "value", code))
+
+
+def _text(body: str) -> str:
+    """Event Grid encodes its events; a message that somebody sends by hand may be plain."""
+    if body.lstrip()[:1] in ("{", "["):
+        return body
+    return base64.b64decode(body, validate=True).decode()
+
+
+_SUBJECT: Final = re.compile(r"/blobServices/default/containers/([^/]+)/blobs/(.*)", re.DOTALL)
+
+_CREATED: Final = frozenset(("Microsoft.Storage.BlobCreated", "Microsoft.Storage.BlobRenamed"))
+
+_UNFINISHED: Final = frozenset(("CreateFile", "SftpCreate"))
+"""Calls that make an empty blob, which others fill: another event follows (FlushWithClose)."""
+
+
+def _objects(event: Any) -> Iterator[AnnouncedObject]:
+    """The blob that one event announces; knows Event Grid's own schema and CloudEvents."""
+    if not isinstance(event, Mapping):
+        raise MalformedMessage(f"JSON of type {type(event).__name__}, not an object")
+    kind = event.get("eventType") or event.get("type")
+    if not isinstance(kind, str) or not kind.startswith("Microsoft.Storage."):
+        raise MalformedMessage(f"no event of Azure Storage: {sorted(map(str, event))[:5]}")
+    if kind not in _CREATED or event["data"].get("api") in _UNFINISHED:
+        return
+    # Its name as it is; the URL in the data is escaped.
+    subject = _SUBJECT.fullmatch(event["subject"])
+    if subject is None:
+        raise MalformedMessage(f"the subject names no blob: {event['subject']!r}")
+    yield announced(*subject.groups())

@@ -1,0 +1,198 @@
+"""A store and the queue that its events go to, on loopback: S3 with SQS, Azure with Storage Queues.
+
+The store does not write its events here, since no emulator has Event Grid: the tests do.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from abc import ABC, abstractmethod
+from urllib.parse import quote
+
+from pyspark_sluice.tests.enumerator.files.discovery.queue import s3_events
+
+
+class Service(ABC):
+    """What the tests do behind the back of the code under test."""
+
+    longest_body = 100_000
+
+    def __init__(self, store, queues):
+        self.store, self.queues = store, queues
+
+    def faulty(self, fault):
+        """What both answer from now on; None for nothing but the truth."""
+        self.store.fault = self.queues.fault = fault
+
+    def is_queue(self, environ):
+        """True if a request is for a queue."""
+        raise NotImplementedError
+
+    def kind_of(self, environ):
+        """What a request is; the queues' ones by their action."""
+        server = self.queues if self.is_queue(environ) else self.store
+        return server.kind_of(environ)
+
+    @abstractmethod
+    def version(self, bucket, key):
+        """ETag and time of an object, as the store's own client has them."""
+
+    @abstractmethod
+    def make_queue(self, visibility=30): ...
+    @abstractmethod
+    def delete_queue(self, queue): ...
+    @abstractmethod
+    def send(self, queue, body): ...
+
+    @abstractmethod
+    def left(self, queue):
+        """How many messages anybody may receive, and how many are hidden."""
+
+    @abstractmethod
+    def bodies(self, queue): ...
+
+    @abstractmethod
+    def event(self, bucket, *keys, created=True):
+        """One message about these."""
+
+    @abstractmethod
+    def wrapped(self, bucket, key):
+        """An event in another of the forms that the service has."""
+
+    deletion: str
+    """The kind of a request that deletes messages."""
+
+    no_object: str
+    """An event that is about no object."""
+
+
+class Sqs(Service):
+    deletion = "DeleteMessageBatch"
+    no_object = s3_events.TEST_EVENT
+
+    def is_queue(self, environ):
+        return "sqs" in environ.get("HTTP_AUTHORIZATION", "")
+
+    def version(self, bucket, key):
+        head = self.store.client().head_object(Bucket=bucket, Key=key)
+        return head["ETag"], head["LastModified"]
+
+    @property
+    def _client(self):
+        return self.store.client("sqs")
+
+    def make_queue(self, visibility=30):
+        attributes = {"VisibilityTimeout": str(visibility)}
+        made = self._client.create_queue(
+            QueueName=f"q-{uuid.uuid4().hex[:12]}", Attributes=attributes
+        )
+        return made["QueueUrl"]
+
+    def delete_queue(self, queue):
+        self._client.delete_queue(QueueUrl=queue)
+
+    def send(self, queue, body):
+        self._client.send_message(QueueUrl=queue, MessageBody=body)
+
+    def left(self, queue):
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        found = self._client.get_queue_attributes(QueueUrl=queue, AttributeNames=names)
+        return tuple(int(found["Attributes"][name]) for name in names)
+
+    def bodies(self, queue):
+        found = self._client.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
+        return [message["Body"] for message in found["Messages"]]
+
+    def event(self, bucket, *keys, created=True):
+        name = "ObjectCreated:Put" if created else "ObjectRemoved:Delete"
+        return s3_events.event(*(s3_events.record(bucket, key, name) for key in keys))
+
+    def wrapped(self, bucket, key):
+        return s3_events.in_sns(s3_events.in_event_bridge(bucket, key))
+
+
+def blob_event(container, key, kind="BlobCreated", api="PutBlob"):
+    """In the schema of Event Grid, as Microsoft documents it."""
+    return {
+        "topic": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/a",
+        "subject": f"/blobServices/default/containers/{container}/blobs/{key}",
+        "eventType": f"Microsoft.Storage.{kind}",
+        "eventTime": "2026-06-26T18:41:00.9584103Z",
+        "id": "831e1650-001e-001b-66ab-eeb76e069631",
+        "data": {
+            "api": api,
+            "clientRequestId": "6d79dbfb-0e37-4fc4-981f-442c9ca65760",
+            "requestId": "831e1650-001e-001b-66ab-eeb76e000000",
+            "eTag": "0x8D4BCC2E4835CD0",
+            "contentType": "text/plain",
+            "contentLength": 524288,
+            "blobType": "BlockBlob",
+            "url": f"https://a.blob.core.windows.net/{container}/{quote(key, errors='replace')}",
+            "sequencer": "00000000000004420000000000028963",
+            "storageDiagnostics": {"batchId": "b68529f3-68cd-4744-baa4-3c0498ec19f0"},
+        },
+        "dataVersion": "",
+        "metadataVersion": "1",
+    }
+
+
+def as_cloud_event(event):
+    """The same in version 1.0 of CloudEvents."""
+    return {
+        "specversion": "1.0",
+        "source": event["topic"],
+        "type": event["eventType"],
+        "time": event["eventTime"],
+        **{name: event[name] for name in ("id", "subject", "data")},
+    }
+
+
+def in_base64(event):
+    """As Event Grid puts it into a queue."""
+    return base64.b64encode(json.dumps(event).encode()).decode()
+
+
+class StorageQueues(Service):
+    deletion = "DeleteMessage"
+    longest_body = 40_000
+    no_object = in_base64(blob_event("c", "in/a", "BlobTierChanged", "SetBlobTier"))
+
+    def version(self, bucket, key):
+        with self.store._service() as service:
+            found = service.get_blob_client(bucket, key).get_blob_properties()
+        return found.etag, found.last_modified
+
+    def is_queue(self, environ):
+        return environ["SERVER_PORT"] == str(self.queues.port)
+
+    def make_queue(self, visibility=30):
+        name = f"q-{uuid.uuid4().hex[:12]}"
+        self._client(name).create_queue()
+        return f"{self.queues.url}/devstoreaccount1/{name}"
+
+    def _client(self, queue):
+        return self.queues.client(queue.rpartition("/")[2])
+
+    def delete_queue(self, queue):
+        self._client(queue).delete_queue()
+
+    def send(self, queue, body):
+        self._client(queue).send_message(body)
+
+    def left(self, queue):
+        client = self._client(queue)
+        shown = len(client.peek_messages(max_messages=32))
+        return shown, client.get_queue_properties().approximate_message_count - shown
+
+    def bodies(self, queue):
+        return [message.content for message in self._client(queue).receive_messages()]
+
+    def event(self, bucket, *keys, created=True):
+        kind = "BlobCreated" if created else "BlobDeleted"
+        events = [blob_event(bucket, key, kind) for key in keys]
+        return in_base64(events[0] if len(events) == 1 else events)
+
+    def wrapped(self, bucket, key):
+        return json.dumps(as_cloud_event(blob_event(bucket, key)))
