@@ -120,7 +120,9 @@ def _shown(
     lines = Table.grid(padding=(0, 2))
     problems = _problems(status)
     for name, value in status_lines(status, owner):
-        lines.add_row(Text(name, style="bold"), Text(value, style=problems.get(name, "")))
+        # A path has no spaces to break at, and its end says which state it is.
+        shown = Text(value, style=problems.get(name, ""), overflow="fold")
+        lines.add_row(Text(name, style="bold"), shown)
     pending = status["pending"]
     if pending is None:
         return Group(lines)

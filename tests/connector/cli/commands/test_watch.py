@@ -18,10 +18,10 @@ from pyspark_sluice.errors import StateMissingError
 from pyspark_sluice.tests.connector.queries import Query
 
 
-def shown(query, trend=None, at=0.0):
+def shown(query, trend=None, at=0.0, width=150):
     """As a terminal with colours gets it."""
     store = query.store
-    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=150)
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=width)
     looked = watch._shown(
         at, status_of(store), str(owner_of(store)), watch.Backlog(), trend or watch.Trend()
     )
@@ -88,6 +88,10 @@ def test_problems_are_coloured(behind):
     assert red in next(line for line in lines if "does not run" in line)
     assert yellow in next(line for line in lines if "oldest" in line)
     assert red not in next(line for line in lines if "quarantined" in line)
+
+
+def test_a_narrow_terminal_breaks_a_long_path_and_cuts_nothing(behind):
+    assert "…" not in shown(behind, width=40)
 
 
 def test_the_trend_says_whether_the_backlog_grows():
