@@ -18,6 +18,13 @@ def test_the_model_is_sound_with_one_crash_anywhere():
     assert found.states > 50_000
 
 
+@pytest.mark.parametrize("variant", prove.VARIANTS)
+def test_a_variant_is_sound_within_small_bounds(variant):
+    found = prove.search(variant, *prove.SMALL)
+    assert found.error == ""
+    assert found.states > 50_000
+
+
 def test_a_witness_is_reached():
     assert prove.is_reached(prove.search("TWO_HELD"))
 
@@ -30,6 +37,12 @@ def test_a_planted_bug_ends_with_its_own_error(name):
     assert prove.meaning(prove.search(name)) == prove.BUGS[name].found
 
 
+@pytest.mark.parametrize("name", [name for name, bug in prove.BUGS.items() if bug.variant])
+def test_a_bug_of_a_variant_is_found_within_small_bounds(name):
+    bug = prove.BUGS[name]
+    assert prove.meaning(prove.search(name, bug.variant, *prove.SMALL)) == bug.found
+
+
 def test_an_error_that_no_bug_is_expected_to_end_with_is_no_success():
     other = prove.Searched(1, 0.0, 0.0, "assertion violated (planned==0)")
     assert prove.meaning(other) not in prove.ERRORS.values()
@@ -40,5 +53,5 @@ def test_an_error_that_no_bug_is_expected_to_end_with_is_no_success():
 
 def test_each_name_of_a_witness_or_bug_is_in_the_model():
     text = prove.MODEL.read_text()
-    for name in [*prove.WITNESSES, *prove.BUGS]:
+    for name in [*prove.WITNESSES, *prove.VARIANTS, *prove.BUGS]:
         assert f"ifdef {name}" in text or f"ifndef {name}" in text, name

@@ -15,12 +15,20 @@
 #define AHEAD 2         /* checkpointsAhead: 1 or 2 */
 #endif
 #define SLOTS 9
-#define ROWS 3          /* of U */
+#ifndef ROWS
+#define ROWS 3          /* of U; at most 3 */
+#endif
 #define NONE 255
 
 /* Parts of a checkpoint. */
 #define A 1
 #define B 2
+#define R 32            /* the rest of B: its second row, after the first was read */
+#ifdef PARTS
+#define BOUNDED_ROWS(part) ((part) | (((part) & B) -> R : 0))
+#else
+#define BOUNDED_ROWS(part) (part)
+#endif
 #define U 4             /* U from a position that the cut knows */
 #define C 8             /* U continued: from where reader 0's commit for `from` ends */
 #define IS_U 12
@@ -29,6 +37,7 @@
 #define READ 1          /* all of it was read; of U one row, if there is one */
 #define BACK 2          /* B is sent back, all else was read */
 #define LEFT 3          /* written by the driver: Spark went on without this reader */
+#define PART 4          /* of B only the first row was read, all else was read */
 
 /* A checkpoint object. Its number is its place in the chain: the parent of c is c - 1. That of one
  * which nobody can refer to any more (an orphan, or taken back) is used again, unlike its name. */
@@ -54,13 +63,37 @@ byte done, logged;
 byte accepted[2];       /* the verdict whose rows Spark has taken; NONE: it wants none of this reader */
 bit in_sink;            /* the sink has the batch under way, by its number */
 bit delivered;          /* and has said so to the Spark of this incarnation */
-byte sunk[5];           /* how often A, B and U's rows were delivered */
+#ifdef PARTS
+#define ALL_ROWS 6
+#else
+#define ALL_ROWS 5
+#endif
+byte sunk[ALL_ROWS];    /* how often A, B, U's rows and B's second row were delivered */
 byte unwanted;          /* rows that nobody wanted, a bit each */
 byte shortened;         /* the checkpoint of which Spark wanted only a part, */
 bit is_left;            /* and whether that was counted */
 byte attempt[3];        /* one of reader 0 and two of reader 1: 0 none, else what it will say */
 byte zombie[2], haunts; /* attempts that survived a crash, and the checkpoint they read */
 byte planned;           /* what `partitions` has said of U in the batch under way, plus 1 */
+
+/* Faults of the store, one of each kind. SOON: it will happen to the next create. */
+#define SOON 1
+#define OVER NONE
+#ifdef LOST_ANSWERS
+byte lost;              /* the author of a create learns nothing; it may have succeeded or not */
+byte unsure;            /* in memory: the checkpoint of which the coordinator does not know it */
+#else
+#define lost 0
+#define unsure 0
+#endif
+#ifdef LATE_OBJECTS
+byte late;              /* an object that can not be created again, and is not shown to all yet */
+#else
+#define late 0
+#endif
+#define commit_name(c, r) (2 + 2 * (c) + (r))
+#define checkpoint_name(c) (32 + (c))
+#define is_late(c, r) (late == commit_name(c, r))
 
 /* The coordinator's memory: gone with a crash. */
 bit alive;
@@ -75,6 +108,10 @@ byte early[SLOTS];      /* for broken gateways: where a continuation was release
 #ifdef RESTORE_FORGETS_HELD
 byte restored;          /* the checkpoint whose continuations a restart has forgotten */
 #endif
+#ifdef LOST_NAME_IS_FREE
+Checkpoint stored;      /* what was created under a name that is used again, */
+byte stored_as;         /* and its number; 0 none */
+#endif
 #ifdef ORPHAN_FOR_PARENT
 Checkpoint orphan;      /* of a dead incarnation, durable, */
 byte orphan_of;         /* and its number; 0 none */
@@ -82,7 +119,7 @@ byte orphan_of;         /* and its number; 0 none */
 
 byte old;               /* what a superseded coordinator believes is the newest that is complete */
 byte crashes, sent_back, cut_short, onces;
-hidden byte start, rows, k, n, verdict, flag;
+hidden byte start, rows, k, n, verdict, flag, created, told;
 
 #define key(c, r) (1 << (2 * (c) + (r)))
 #define is_counted(c, r) (counted & key(c, r))
@@ -101,8 +138,21 @@ inline resolve(c) {
     fi
 }
 
+/* What the store does to a create, in addition to it. */
+#ifdef LOST_ANSWERS
+#define answers if :: lost == SOON -> lost = OVER; told = 0 :: else fi
+#else
+#define answers skip
+#endif
+#ifdef LATE_OBJECTS
+#define appears(name) if :: late == SOON -> late = name :: else fi
+#else
+#define appears(name) skip
+#endif
+
 /* A reader, or the driver in its place, writes create-only; `verdict` is what counts. */
 inline say(c, r, v) {
+    created = 0; told = 1;
     if
 #ifdef LAST_COMMIT_WINS
     :: true ->
@@ -110,6 +160,8 @@ inline say(c, r, v) {
     :: commit[2 * c + r] == 0 ->
 #endif
         commit[2 * c + r] = v;
+        created = 1;
+        appears(commit_name(c, r));
         if
         :: r == 0 && (ck[c].part0 & IS_U) ->
             resolve(c);
@@ -124,6 +176,7 @@ inline say(c, r, v) {
     :: else
     fi;
     verdict = commit[2 * c + r];
+    answers;
     /* Others could only find that. */
     if :: c == haunts -> zombie[r] = 0 :: else fi;
     if :: !zombie[0] && !zombie[1] -> haunts = 0 :: else fi;
@@ -136,6 +189,14 @@ inline count(c, r) {
     counted = counted | key(c, r);
     if
     :: r == 1 && commit[2 * c + 1] == BACK -> pending = pending | B
+    :: r == 1 && commit[2 * c + 1] == PART ->
+#ifdef REST_RETURNS_WHOLE
+        pending = pending | B
+#else
+#ifndef REST_IS_DROPPED
+        pending = pending | R
+#endif
+#endif
     :: r == 0 && (ck[c].part0 & IS_U) ->
         /* The remainder belongs to the continuation of it, where one was sent, else to the enumerator. */
         flag = (next1 && (ck[next1].part0 & C) && ck[next1].from == c) ||
@@ -174,7 +235,7 @@ inline count(c, r) {
 inline send() {
     if
     :: may_send1 && (pending & A) -> open1 = A; pending = pending & ~A
-    :: may_send1 && !(pending & A) -> open1 = B; pending = 0
+    :: may_send1 && !(pending & A) -> open1 = pending; pending = 0
     :: else
     fi;
     if
@@ -230,6 +291,22 @@ inline cut() {
 #endif
 }
 
+/* A checkpoint object is created. */
+inline publish(c) {
+    ck[c].durable = 1;
+    told = 1;
+#ifdef LOST_NAME_IS_FREE
+    if :: c == stored_as -> copy(ck[c], stored); stored_as = 0 :: else fi;
+#endif
+    appears(checkpoint_name(c));
+    answers;
+#ifdef LOST_ANSWERS
+    if :: !told -> unsure = c :: else fi
+#else
+    skip
+#endif
+}
+
 /* What waits is taken back, newest first, and all of it is sent again. What goes on with a part that
  * comes back is dropped. */
 inline take_back() {
@@ -258,6 +335,9 @@ inline take_back() {
     forget(next1);
     made = handed + 1;
     next1 = 0; next2 = 0;
+#ifdef LOST_ANSWERS
+    unsure = 0;
+#endif
     newest_u(handed)
 }
 
@@ -287,10 +367,15 @@ inline haunt() {
 inline forget(c) {
     ck[c].part0 = 0; ck[c].part1 = 0; ck[c].from = 0; ck[c].least = 0; ck[c].most = 0;
     ck[c].pending = 0; ck[c].at = 0; ck[c].counted = 0; commit[2 * c] = 0; commit[2 * c + 1] = 0;
-    rest[c] = 0; early[c] = 0; ck[c].durable = 0
+    rest[c] = 0; early[c] = 0; ck[c].durable = 0;
+#ifdef LATE_OBJECTS
+    if :: is_late(c, 0) || is_late(c, 1) || late == checkpoint_name(c) -> late = OVER :: else fi
+#else
+    skip
+#endif
 }
 
-#ifdef ORPHAN_FOR_PARENT
+#if defined(ORPHAN_FOR_PARENT) || defined(LOST_NAME_IS_FREE)
 inline copy(target, found) {
     target.part0 = found.part0; target.part1 = found.part1; target.from = found.from;
     target.least = found.least; target.most = found.most; target.pending = found.pending;
@@ -317,16 +402,20 @@ inline restore() {
 #endif
     assert(handed == 0 || ck[handed].durable);
     assert(handed == 0 || !ck[handed].gone);
+    n = handed;
+#ifdef LATE_IS_ABSENT
+    if :: late == checkpoint_name(handed) -> n = done :: else fi;
+#endif
     if
-    :: handed == 0 -> pending = A | B; at = 0; most = 0; counted = 0
+    :: n == 0 -> pending = A | B; at = 0; most = 0; counted = 0
     :: else ->
-        pending = ck[handed].pending; at = ck[handed].at; most = ck[handed].most;
-        counted = ck[handed].counted;
+        pending = ck[n].pending; at = ck[n].at; most = ck[n].most;
+        counted = ck[n].counted;
 #ifdef RESTORE_FORGETS
         counted = counted | key(complete, 0) | key(complete, 1) | key(handed, 0) | key(handed, 1);
 #endif
     fi;
-    newest_u(handed)
+    newest_u(n)
 }
 
 /* Everything that Spark has completed is counted. */
@@ -335,7 +424,13 @@ inline restore() {
 #define all_settled (settled(1) && settled(2) && settled(3) && settled(4) && settled(5) && settled(6) && settled(7) && settled(8))
 
 #define there(row) (sunk[row] || (unwanted & (1 << row)))
-#define all_delivered (there(0) && there(1) && there(2) && there(3) && there(4))
+#ifdef PARTS
+#define rest_delivered there(5)
+#else
+#define rest_delivered true
+#endif
+#define all_delivered (there(0) && there(1) && rest_delivered && there(2) && \
+    (ROWS < 2 || there(3)) && (ROWS < 3 || there(4)))
 
 #ifdef TWO_HELD
 #define WITNESS assert(!(next2 && (ck[next1].part0 & C) && (ck[next2].part0 & C) && !commit[2 * handed]))
@@ -377,9 +472,24 @@ init {
     /* Trigger.Once takes all there is, so what waits is taken back. */
     :: d_step { alive && onces < 1 && handed == complete && next1 -> onces++; take_back() }
 
-    /* Writes arrive in any order; one whose answer is lost is made again, and finds itself there. */
-    :: d_step { alive && next1 && !ck[next1].durable -> ck[next1].durable = 1 }
-    :: d_step { alive && next2 && !ck[next2].durable -> ck[next2].durable = 1; WITNESS }
+    /* Writes arrive in any order. */
+    :: d_step { alive && next1 && !ck[next1].durable -> publish(next1) }
+    :: d_step { alive && next2 && !ck[next2].durable -> publish(next2); WITNESS }
+#ifdef LOST_ANSWERS
+    :: d_step { !lost -> lost = SOON }
+    /* The create is repeated, refused, and what is there is read: it is the author's own. */
+#ifdef LOST_NAME_IS_FREE
+    :: d_step { alive && unsure && unsure == next1 ->
+        copy(stored, ck[next1]); stored_as = next1; unsure = 0; take_back() }
+    :: d_step { alive && unsure && unsure != next1 -> unsure = 0 }
+#else
+    :: d_step { alive && unsure -> unsure = 0 }
+#endif
+#endif
+#ifdef LATE_OBJECTS
+    :: d_step { !late -> late = SOON }
+    :: d_step { late > SOON && late != OVER -> late = OVER }
+#endif
     /* Commits are seen one by one, in any order, now or later. */
 #ifdef COUNTED_TWICE
 #define counts(c, r) (is_counted(c, r) && !(r == 1 && c == complete && c != handed))
@@ -393,13 +503,29 @@ init {
         !counts(c, 1) -> count(c, 1); WITNESS }
     COUNT(1) COUNT(2) COUNT(3) COUNT(4) COUNT(5) COUNT(6) COUNT(7) COUNT(8)
 
+#ifdef LOST_IS_SUCCESS
+#define BELIEVES_ITSELF(c, r) (!told)
+#else
+#ifdef LATE_IS_OWN
+#define BELIEVES_ITSELF(c, r) (!created && is_late(c, r))
+#else
+#define BELIEVES_ITSELF(c, r) 0
+#endif
+#endif
     /* Spark went on without a reader. That is written under the commit's name before it is counted;
      * a commit that is there, and was not visible yet, counts instead. */
-#ifdef ABANDONED_IN_MEMORY
-#define LEAVE(c, r) counted = counted | key(c, r); is_left = is_left || (r == 0 && c == shortened); \
+#define FORGO(c, r) counted = counted | key(c, r); \
     if :: r == 0 && last_u == c -> resolve(c); at = start :: else fi
+#ifdef ABANDONED_IN_MEMORY
+#define LEAVE(c, r) is_left = is_left || (r == 0 && c == shortened); FORGO(c, r)
 #else
-#define LEAVE(c, r) say(c, r, LEFT); is_left = is_left || (r == 0 && c == shortened); count(c, r)
+/* If the answer is lost, what is there is read, now or later. */
+#define LEAVE(c, r) say(c, r, LEFT); is_left = is_left || (r == 0 && c == shortened); \
+    if \
+    :: BELIEVES_ITSELF(c, r) -> FORGO(c, r) \
+    :: !BELIEVES_ITSELF(c, r) && told -> count(c, r) \
+    :: else \
+    fi
 #endif
 #define ABANDON(c) \
     :: d_step { alive && c <= complete && !ck[c].gone && ck[c].part0 && !is_counted(c, 0) \
@@ -432,7 +558,7 @@ init {
 #ifdef OFFSET_BEFORE_PUBLISH
         alive && handed == complete && logged == done && next1 ->
 #else
-        alive && handed == complete && logged == done && next1 && ck[next1].durable ->
+        alive && handed == complete && logged == done && next1 && ck[next1].durable && next1 != unsure ->
 #endif
         handed = next1; logged = next1; next1 = next2; next2 = 0
        }
@@ -449,21 +575,35 @@ init {
     fi
 /* Before a continuation is planned, what it resumes from is known: the driver sees to that. */
 #define is_released(c) (early[c] || !(ck[c].part0 & C) || commit[2 * ck[c].from])
+#define is_unbound(c) (!commit[2 * (c) + 1] || is_late(c, 1))
 #define runs(r) (alive && logged != done && handed == logged && !delivered && accepted[r] == 0)
     :: d_step { runs(0) && ck[logged].part0 && !attempt[0] && is_released(logged) -> PLAN(0);
         attempt[0] = (commit[2 * logged] -> commit[2 * logged] : READ) }
     :: d_step { runs(1) && ck[logged].part1 && !attempt[1] -> PLAN(1);
         attempt[1] = (commit[2 * logged + 1] -> commit[2 * logged + 1] : READ) }
+#ifdef LATE_OBJECTS
+    /* The commit is there, and this executor does not see it yet. */
+    :: d_step { runs(1) && is_late(logged, 1) && !attempt[1] -> PLAN(1); attempt[1] = READ }
+#endif
     /* Another one next to it, or alone, that cannot read B. (A second one of reader 0 says the same.) */
-    :: d_step { runs(1) && (ck[logged].part1 & B) && !attempt[2] && !commit[2 * logged + 1] &&
+    :: d_step { runs(1) && (ck[logged].part1 & B) && !attempt[2] && is_unbound(logged) &&
         sent_back < 1 -> PLAN(1); sent_back++; attempt[2] = BACK }
+#ifdef PARTS
+    /* Or one whose byte limit ends within B. */
+    :: d_step { runs(1) && (ck[logged].part1 & B) && !attempt[2] && is_unbound(logged) &&
+        sent_back < 1 -> PLAN(1); sent_back++; attempt[2] = PART }
+#endif
 
     /* An attempt ends: it acknowledges. Spark takes the rows of the first that agrees with what
      * counts; one that does not agree fails, and is started again. */
 #define END(r, i) \
     :: d_step { runs(r) && attempt[i] -> \
         say(logged, r, attempt[i]); \
-        if :: verdict == attempt[i] -> accepted[r] = verdict :: else fi; \
+        if \
+        :: (told && verdict == attempt[i]) || BELIEVES_ITSELF(logged, r) -> \
+            accepted[r] = attempt[i] \
+        :: else \
+        fi; \
         attempt[i] = 0 }
     END(0, 0) END(1, 1) END(1, 2)
 
@@ -489,9 +629,11 @@ init {
         :: else
         fi;
         if
-        :: accepted[1] == READ -> rows = rows | ck[logged].part1
+        :: accepted[1] == READ -> rows = rows | BOUNDED_ROWS(ck[logged].part1)
         :: accepted[1] == BACK -> rows = rows | (ck[logged].part1 & A)
-        :: accepted[1] == NONE || accepted[1] == LEFT -> unwanted = unwanted | ck[logged].part1
+        :: accepted[1] == PART -> rows = rows | ck[logged].part1
+        :: accepted[1] == NONE || accepted[1] == LEFT ->
+            unwanted = unwanted | BOUNDED_ROWS(ck[logged].part1)
         :: else
         fi;
         if
@@ -499,7 +641,7 @@ init {
             in_sink = 1;
             k = 0;
             do
-            :: k < 5 ->
+            :: k < ALL_ROWS ->
                 if :: rows & (1 << k) -> assert(sunk[k] == 0); sunk[k] = 1 :: else fi;
                 k++
             :: else -> break
@@ -551,7 +693,14 @@ init {
         attempt[0] = 0; attempt[1] = 0; attempt[2] = 0;
         accepted[0] = 0; accepted[1] = 0; delivered = 0;
         handed = 0; complete = 0; next1 = 0; next2 = 0;
-        pending = 0; at = 0; most = 0; open0 = 0; open1 = 0; from = 0; last_u = 0; counted = 0; floor = 0
+        pending = 0; at = 0; most = 0; open0 = 0; open1 = 0; from = 0; last_u = 0; counted = 0; floor = 0;
+#ifdef LOST_ANSWERS
+        unsure = 0;
+#endif
+#ifdef LOST_NAME_IS_FREE
+        stored_as = 0;
+#endif
+        skip
        }
 
     /* The only end that is one. */
