@@ -183,5 +183,5 @@ def of_system(error: OSError) -> SluiceError:
         "" if error.filename is None else str(error.filename),
         reason,
         "",
-        "Name a path that exists and that this user may use.",
+        "Pass a path that exists and that this user can access.",
     )

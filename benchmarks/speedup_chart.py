@@ -23,7 +23,7 @@ class Bars(NamedTuple):
 
 LEFT, TOP, ROW, WIDTH = 250, 62, 26, 560
 
-HEAD = "Speedup over Spark's file source (higher is better, 1 is equal)"
+HEAD = "Speedup over Spark's file source (higher is better, 1 is equal; logarithmic scale)"
 STYLE = """
   text { font: 12px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328; }
   .panel { fill: #ffffff; } .table { fill: #2b6cb0; } .rows { fill: #d18616; }

@@ -98,7 +98,7 @@ class CheckpointHistory:
         checkpoint = Checkpoint.from_bytes(data, where)
         if checkpoint.ref != ref:
             raise StateCorruptError(
-                "a checkpoint has the name of another one",
+                "a checkpoint is stored under the name of another checkpoint",
                 where,
                 str(checkpoint.ref),
                 str(ref),
@@ -158,7 +158,7 @@ class CheckpointHistory:
             return
         is_other = identity.lineage != expected.lineage
         raise StateCorruptError(
-            f"{expected.ref} is not the one that is meant: it is of "
+            f"{expected.ref} is not the expected checkpoint: it is from "
             + ("another query" if is_other else "another copy of the state"),
             self._store.location,
             f"lineage {identity.lineage}, checksum {identity.checksum}",
@@ -214,7 +214,7 @@ class CheckpointHistory:
 
     def _skip(self, name: str, error: StateError) -> None:
         if name not in self._unreadable:
-            LOG.warning("a base is skipped for the checkpoints below it: %s", error)
+            LOG.warning("skipping a base, reading the checkpoints below it: %s", error)
         self._unreadable = self._unreadable | {name}
 
     @property

@@ -332,7 +332,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
 def _knows_no_orders(enumerator: object, method: str) -> ProtocolError:
     return ProtocolError(
-        "an order exists, and the source does not support orders",
+        "an order is pending, but the source does not support orders",
         type(enumerator).__qualname__,
         f"no method {method}",
         "a source that supports it",

@@ -52,7 +52,7 @@ class Outcome:
         """
         if event.type not in types:
             raise ProtocolError(
-                "the reader sent an event of a type that is not registered",
+                "the reader sent an event of an unregistered type",
                 "",
                 repr(event.type),
                 f"one of {sorted(types)}",

@@ -99,7 +99,7 @@ class ReaderTask(Generic[SplitT]):
     def read(self, assignment: Assignment[SplitT], attempt: Attempt) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the assignment in order, then publish the reader commit.
 
-        Abandoned half-way it acknowledges nothing, since Spark did not want the rest, and leaves
+        Abandoned half-way it acknowledges nothing, since Spark does not read the rest, and leaves
         a record of that where it still can.
 
         Rows that are landed are written into data files first, then the commit that lists them is
@@ -307,7 +307,7 @@ class _Run(Generic[SplitT]):
             return
         if report.split_id not in open_ids:
             raise ProtocolError(
-                "the reader reported twice on a split, or on one it was not given",
+                "the reader reported a split twice, or a split that it was not assigned",
                 "",
                 report.split_id,
                 "one report for each split of the assignment",

@@ -119,7 +119,7 @@ class DeltaSink(TableSink):
                 str(error),
                 "columns of the same types; new ones are added",
                 "Land with the table's types (landSchema, schemaHints), or into another table. "
-                "delta-rs, which this sink uses, makes no column wider (type widening).",
+                "delta-rs, which this sink uses, cannot widen the type of a column.",
             ) from error
         return Schema.from_json(json.dumps(whole))
 

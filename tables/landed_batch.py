@@ -55,10 +55,10 @@ class LandedBatch:
         missing = set(LandedFile.model_fields) - set(frame.columns)
         if missing:
             raise TableError(
-                "a sink of landed files received other rows",
+                "the table sink received rows that do not come from landAt",
                 "",
                 f"columns {frame.columns}",
-                "the rows of a stream with landAt, as they are",
+                "the unchanged rows of a stream with landAt",
             )
         rows = frame.collect()
         files = [LandedFile(**{n: row[n] for n in LandedFile.model_fields}) for row in rows]
@@ -92,7 +92,7 @@ class LandedBatch:
         lineages = {lineage for lineage, _ in owners}
         if len(owners) < len(files) or len(lineages) != 1:
             raise TableError(
-                "the files of a batch are not those of one query",
+                "a batch has files of several queries",
                 files[0].path,
                 f"{len(lineages)} queries, {len(files) - len(owners)} names of others",
                 "a stream with one source, whose rows are not joined with others",
@@ -157,7 +157,7 @@ class LandedBatch:
         for file in self.files:
             if not file.path.startswith(root):
                 raise TableError(
-                    "a data file is not below its table",
+                    "a data file is outside the directory of its table",
                     file.path,
                     f"the table {table}",
                     "landAt that is the table's directory, or below it",
@@ -181,7 +181,7 @@ def _version(file: LandedFile) -> FileVersion:
 def not_next(batch: LandedBatch, table: str, found: str) -> TableError:
     """The error for a batch that the table has otherwise, or has gone beyond."""
     return TableError(
-        "the table does not end where this batch starts",
+        "the last batch in the table is not the one before this batch",
         table,
         found,
         f"checkpoint {batch.checkpoint} of query {batch.lineage} to be new, or there with the "

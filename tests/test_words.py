@@ -51,6 +51,18 @@ WORDS = {
     r"message alone|not the way it took": "the error message without the traceback",
     r"(hold|holds|held|hang|hangs) together": "both limits apply",
     r"a mixture|a way|a half|(?-i:halves)": "say what it is",
+    r"is no (date|hour|time ?zone|timestamp|object|event|number)": "is not a",
+    r"between which there is": "is not before",
+    r"places? apart|keep [a-z ]+ apart": "a separate directory; exclude",
+    r"did not want": "did not read",
+    r"too late for (?:its|their) place": "too late for its event time",
+    r"to go on with|goes on with version": "to continue with",
+    r"(?:can|cannot) be read on": "resume reading",
+    r"give (?:it|them) (?:one|another)(?= ?[:.])": "set its ...",
+    r"(?:it|which|that) does not know it": "does not support it",
+    r"sign of life": "heartbeat",
+    r"(?:the one that|what) is meant": "the expected one",
+    r"it (?:does|do) not exist here": "Sluice does not have it",
 }
 """Idiom -> what to write. A pattern is matched as whole words, in any case, across line ends."""
 

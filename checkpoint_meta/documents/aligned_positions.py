@@ -119,9 +119,9 @@ class AlignedPositions:
         raise StateError(
             "the position of an aligned source cannot be read",
             f"{self._store.location}/{self._folder}",
-            f"objects that are listed and were not there, {_TRIES} times in a row: {newest}",
-            "a listing of what is there",
-            "Check the directory that the state is in, then restart: nothing is lost.",
+            f"objects that were listed but missing, {_TRIES} times in a row: {newest}",
+            "a listing that matches the stored objects",
+            "Check the state directory, then restart. Nothing is lost.",
         )
 
     def _peer(self, name: str, leaf: str) -> Peer:

@@ -128,7 +128,7 @@ def _check_exclusive(store: StateStore, epoch: int) -> None:
     except FileExistsError:
         return
     raise StateError(
-        "the state store let an object be created twice",
+        "the state store allowed an object to be created twice",
         f"{store.location}/{epoch_object(epoch)}",
         "no error at the second creation of an epoch",
         "a create that fails if the object exists (If-None-Match: * on S3)",

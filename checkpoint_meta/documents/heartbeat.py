@@ -128,7 +128,7 @@ def look_at(store: StateStore, claim: Mapping[str, Any], now: float | None = Non
 
 
 def _seen(pid: int, started: str) -> Sign:
-    runs, gone = Sign("running", "it runs"), Sign("gone", "it does not run any more")
+    runs, gone = Sign("running", "it runs"), Sign("gone", "it is no longer running")
     if started:
         return runs if _started(pid) == started else gone
     try:
@@ -141,14 +141,14 @@ def _seen(pid: int, started: str) -> Sign:
 
 
 def _heard(store: StateStore, claim: Mapping[str, Any], now: float) -> Sign:
-    where = "where its process cannot be seen from here"
+    where = "whose processes are not visible from here"
     if claim["location"] != store.location:
-        where = f"of the state at {claim['location']}, of which this may be a copy"
+        where = f"of the state at {claim['location']}, and this may be a copy of it"
     own = f"{int(claim['epoch']):010d}-"
     beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(own)]
     try:
         age = now - float(without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))["beat"])
     except (FileNotFoundError, LookupError, TypeError, ValueError):
-        return Sign("unknown", f"{where}; it has given no sign of life")
-    evidence = f"{where}; its last sign of life was {age:.0f} s ago"
+        return Sign("unknown", f"{where}; no heartbeat was found")
+    evidence = f"{where}; its last heartbeat was {age:.0f} s ago"
     return Sign("unknown" if age < ALIVE_SECONDS else "gone", evidence)

@@ -133,10 +133,10 @@ class Orders:
             data = self._store.read(name)
         except FileNotFoundError as error:
             raise StateMissingError(
-                "an order is gone",
+                "an order is missing",
                 where,
                 "no such object",
-                "orders that are numbered one by one",
+                "orders numbered consecutively",
                 _REMEDY,
             ) from error
         order = parsed(Order, data, where, "an order", _REMEDY)

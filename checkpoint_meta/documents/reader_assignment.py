@@ -47,10 +47,10 @@ def splits_of(
 def undecided(origin: CheckpointRef, reader: int) -> ProtocolError:
     """The error where a continuation is read before its reader has committed `origin`."""
     return ProtocolError(
-        "a continuation is read before its reader has committed what it continues",
+        "the continuation of a split is read before its reader has committed the part before it",
         f"{origin}, reader {reader}",
         "no reader commit",
-        "that commit, which is published before a completed checkpoint is continued",
+        "that commit: it is published before the continuation is read",
     )
 
 

@@ -214,9 +214,10 @@ class ReaderCommits:
                 raise StateNotSharedError(
                     "the commit of an earlier attempt cannot be read",
                     where=f"{self.store.location}/{name}",
-                    found="the store says that the object exists, and does not show it",
-                    expected="a store that shows an object which it refuses to create again",
-                    remedy="Start the query again. If it recurs, put the state into another store.",
+                    found="the store reports that the object exists, but does not return it",
+                    expected="a store that returns every object that it reports as existing",
+                    remedy="Start the query again. If this happens again, move the state to "
+                    "another store.",
                 ) from found
             return first
         return commit

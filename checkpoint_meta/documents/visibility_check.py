@@ -78,4 +78,4 @@ class VisibilityCheck:
             there = store.read_part(self.name, self.position, len(self.checksum))
         except FileNotFoundError:
             return "no such object"
-        return "" if there == self.checksum.encode() else "another object of that name"
+        return "" if there == self.checksum.encode() else "another object with that name"

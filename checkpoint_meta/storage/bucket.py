@@ -348,7 +348,7 @@ def _opened(scheme: str, name: str, options: str, _process: int) -> Bucket:
         return Bucket(scheme, name, client_config(scheme, json.loads(options)))
     except (BaseError, ValueError, TypeError) as error:
         raise OptionError(
-            f"storageOptions: the client of {scheme}:// cannot be made with them",
+            f"storageOptions: they do not configure a client for {scheme}://",
             f"{scheme}://{name}",
             " ".join(str(error).partition("\n\nDebug source")[0].split()),
             "keys, key files and endpoints in the form that the client reads",

@@ -32,7 +32,7 @@ def uses_fsspec(storage_options: Mapping[str, Any]) -> bool:
     client = storage_options.get(CLIENT, "obstore")
     if client not in ("obstore", "fsspec"):
         raise OptionError(
-            f"storageOptions: {CLIENT} names no client", "", repr(client), "obstore or fsspec"
+            f"storageOptions: {CLIENT} is not a known client", "", repr(client), "obstore or fsspec"
         )
     return bool(client == "fsspec")
 
@@ -86,7 +86,7 @@ def client_config(scheme: str, storage_options: Mapping[str, Any]) -> ClientConf
             "",
             ", ".join(sorted(unknown)),
             ", ".join(sorted({*store.options.split(), *store.renamed, *_GROUPS})),
-            f'Leave them out, or set "{CLIENT}": "fsspec" to hand all of it to fsspec.',
+            f'Leave them out, or set "{CLIENT}": "fsspec" to pass all of them to fsspec.',
         )
     _finish(store, made)
     return made

@@ -32,7 +32,7 @@ def rename_exclusively(source: Path, target: Path) -> None:
     """
     rename = _system_call()
     if rename is None:
-        raise _refused(target, "the system has no exclusive rename")
+        raise _refused(target, "the operating system has no exclusive rename")
     if rename(os.fsencode(source), os.fsencode(target)) == 0:
         return
     number = ctypes.get_errno()
@@ -54,10 +54,10 @@ def _system_call() -> Callable[[bytes, bytes], int] | None:
 
 def _refused(target: Path, found: str) -> StateError:
     return StateError(
-        "the file system cannot create a file only if it is absent",
+        "the file system cannot create a file only if it does not exist",
         str(target.parent),
         f"no hard links, and {found}",
-        "hard links, or a rename that does not replace",
+        "hard links, or a rename that does not overwrite",
         "Point stateLocation at another file system, or at an object store by its URL rather "
         "than through a mount.",
     )

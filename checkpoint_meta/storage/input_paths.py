@@ -109,7 +109,9 @@ def _parsed(path: str) -> LoadedPath:
     first = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
     base, rest = "/".join(parts[:first]), [part for part in parts[first:] if part not in ("", ".")]
     if rest and scheme not in ("", "file", "local") and first < len(["s3:", "", "bucket"]):
-        raise ValueError(f"{path!r} has a wildcard where only a name can be: {parts[first]!r}")
+        raise ValueError(
+            f"{path!r} has a wildcard where a literal name is required: {parts[first]!r}"
+        )
     if ".." in rest:
         raise ValueError(f"{path!r} has .. after a wildcard")
     fixed = _ESCAPED.sub(r"\1", base) or ("/" if path.startswith("/") else ".")

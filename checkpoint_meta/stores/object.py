@@ -119,7 +119,7 @@ class ObjectStateStore(StateStore):
                 self._fs.pipe_file(self._path(name), data, mode="create")
         except (TypeError, NotImplementedError) as error:
             raise StateError(
-                "the file system cannot create an object only if it is absent",
+                "the file system cannot create an object only if it does not exist",
                 self._url,
                 f"{type(self._fs).__name__}: {error}",
                 "support for pipe_file(path, data, mode='create')",

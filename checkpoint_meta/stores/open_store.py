@@ -69,7 +69,7 @@ class RetryingStateStore(StateStore):
                 f"the state store failed to {verb}{times}",
                 f"{self.location}/{name}",
                 _told(error),
-                "a store that answers",
+                "a store that responds",
                 "Repair access to the state directory, then restart: nothing is lost.",
             ) from error
 

@@ -20,8 +20,8 @@ State = Annotated[
     str,
     typer.Argument(
         metavar="STATE",
-        help="Use the state in this directory, which may also be the checkpointLocation or "
-        "stateLocation of the query: a local path, or a URL such as s3://bucket/checkpoints/flights.",
+        help="Use the state in this directory. The checkpointLocation or stateLocation of the "
+        "query works too: a local path, or a URL such as s3://bucket/checkpoints/flights.",
     ),
 ]
 SourceName = Annotated[

@@ -23,10 +23,10 @@ def refuse_if_held(store: StateStore, *, force: bool) -> None:
     owner = owner_of(store)
     if owner.runs == "running":
         raise FencedError(
-            "a query holds this state",
+            "a query is using this state",
             store.location,
             str(owner),
-            "a query that is stopped",
+            "a stopped query",
             "Stop the query, then repeat the command.",
         )
     if owner.runs == "unknown" and not force:
@@ -34,9 +34,9 @@ def refuse_if_held(store: StateStore, *, force: bool) -> None:
             "a query may own this state",
             store.location,
             str(owner),
-            "a query that is certainly stopped",
-            "Run the command where the query runs, wait until its last sign of life is three "
-            "minutes old, or make sure that the query is stopped and add --force.",
+            "a query that is known to be stopped",
+            "Run the command where the query runs, wait until its last heartbeat is three minutes "
+            "old, or make sure that the query is stopped and add --force.",
         )
 
 

@@ -63,7 +63,7 @@ def find_state(place: str, source_name: str, storage_options: str) -> StateStore
         if _is_state(open_store(join(root, "sluice", leaf), options))
     ]
     hint = (
-        f"Say --source-name, one of: {', '.join(others)}."
+        f"Pass --source-name with one of: {', '.join(others)}."
         if others
         else ("Pass the state directory, or the checkpointLocation of the query.")
     )

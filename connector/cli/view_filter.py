@@ -103,5 +103,5 @@ def _column(table: pa.Table, name: str, view: str, option: str) -> pa.ChunkedArr
     if name in table.schema.names:
         return table.column(name)
     raise OptionError(
-        f"{option} has no meaning for this view", "", view, f"a view with the column {name}"
+        f"{option} does not apply to this view", "", view, f"a view with the column {name}"
     )

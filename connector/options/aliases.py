@@ -42,13 +42,13 @@ _TUNING = "It tunes Spark's own reader: leave the option out."
 _AVRO_SCHEMA = (
     "Avro files bring their own schema: choose columns and types with .schema(...) or schemaHints."
 )
-_CASE = "Columns are found exactly, or else without regard to case if that is unambiguous."
+_CASE = "Columns are matched exactly, then ignoring case if that is unambiguous."
 _OWN_QUEUE = (
-    "It belongs to a service of Databricks: leave it out. Files are found by listing, or with "
+    "It belongs to a Databricks service: leave it out. Files are found by listing, or with "
     "discoveryMode=notifications by the events of your own queue."
 )
 _CREDENTIALS = (
-    "Credentials and places of services go into storageOptions, under the names in "
+    "Put credentials and service endpoints into storageOptions, under the names in "
     "docs/object-stores.md."
 )
 
@@ -115,7 +115,7 @@ SPARK: tuple[KnownName, ...] = (
     ),
     KnownName(
         "ignoreExtension",
-        note="Names of files do not matter; pathGlobFilter=*.avro chooses.",
+        note="File names do not matter; select files with pathGlobFilter=*.avro.",
         happens_anyway=("true",),
     ),
     KnownName("recursiveFieldMaxDepth", note="Recursive types of Avro are refused: leave it out."),
@@ -139,7 +139,10 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.maxFileAge",
         "maxFileAge",
-        ("By the modification time of a file. Known files are read, however old they become."),
+        (
+            "Based on a file's modification time. Files that were found are read, however old they "
+            "become."
+        ),
     ),
     KnownName("cloudFiles.pathGlobFilter", "pathGlobFilter"),
     KnownName("fileNamePattern", "pathGlobFilter"),
@@ -271,11 +274,11 @@ def _take(whose: str, known: KnownName, text: str, ours: dict[str, str]) -> Iter
         return
     if not known.here:
         found = f" found {text!r};" if known.happens_anyway else ""
-        yield f"{known.name}: {whose} has it, it does not exist here;{found} {known.note}"
+        yield f"{known.name}: an option of {whose} that Sluice does not have;{found} {known.note}"
     elif known.values and value not in known.values:
         listed = ", ".join(known.values)
         yield f"{known.name}: found {text!r}; expected one of {listed}. {known.note}".rstrip()
     elif any(name.lower() == known.here.lower() for name in ours):
-        yield f"{known.name}: {known.here} is given as well, and means the same; give one of them"
+        yield f"{known.name}: {known.here} is set as well and means the same; set only one of them"
     else:
         ours[known.here] = known.values[value] if known.values else text

@@ -43,9 +43,7 @@ def checked(given: Mapping[str, object]) -> dict[str, str]:
         name = written if field is None else str(field.alias)
         text = _text(name, value)
         if name.lower() in map(str.lower, texts):
-            problems.append(
-                f"{written}: {name} is given as well, and means the same; pass only one"
-            )
+            problems.append(f"{written}: {name} is set as well and means the same; pass only one")
         elif text is None:
             kind = type(value).__name__
             problems.append(

@@ -147,8 +147,8 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     allow_unread_first_batch: bool = Field(
         False,
         description=(
-            "Permit that no reader runs in the first batch of a query, for queries that should "
-            "read nothing. Otherwise that is an error: the sink already has that batch number "
+            "Allow a first batch in which no reader runs, for queries that should read nothing. "
+            "Otherwise that is an error: the sink already has that batch number "
             "and skipped it."
         ),
     )
@@ -214,7 +214,7 @@ def parse_options(
             of_format[own[name.lower()]] = value
         else:
             hint = near_name(name, {**names, **own})
-            problems.append(f"{name}: there is no such option{hint}")
+            problems.append(f"{name}: unknown option{hint}")
     if of_format:
         with contextlib.suppress(ValueError):  # The model will say what is wrong with it.
             of_format = {**_json_object(known.get("formatOptions") or "{}"), **of_format}
@@ -246,7 +246,7 @@ def parse_options(
 def listed(problems: Iterable[str]) -> str:
     """The text of the one error that has all of them."""
     lines = "".join(f"\n  - {problem}" for problem in problems)
-    return f'the options of format("sluice") do not fit:{lines}\n'
+    return f'format("sluice") has invalid options:{lines}\n'
 
 
 def _with_one_path(options: SluiceOptions) -> SluiceOptions:

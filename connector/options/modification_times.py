@@ -30,7 +30,7 @@ def instant(text: str, time_zone: str) -> int | None:
         raise ValueError(message) from error
     if not time_zone and found != elsewhere:
         message = (
-            f"found {text!r}, which names no zone; expected one at its end (2026-01-31T12:00:00Z) "
+            f"found {text!r}, without a time zone; expected one at its end (2026-01-31T12:00:00Z) "
             "or in the option timeZone: Spark does not tell a Python source its session's"
         )
         raise ValueError(message)

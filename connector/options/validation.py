@@ -86,8 +86,8 @@ def event_time_problems(
             yield f"{name}: {error}, or a name after {PATH_PREFIX}"
     if len(bounds) == len(("startAt", "endAt")) and _is_empty(*bounds):
         yield (
-            f"startAt: found {options.start_at} with endAt={options.end_at}, between which there "
-            "is nothing; expected an earlier start"
+            f"startAt: found {options.start_at} with endAt={options.end_at}, which is not after "
+            f"it; expected an earlier start"
         )
     yield from _order_problems(options, file_format)
     asks_time = any(isinstance(bound, int) for bound in bounds) or (
@@ -95,7 +95,7 @@ def event_time_problems(
     )
     if options.event_time_pattern and not asks_time:
         yield (
-            "eventTimePattern: found, but nothing asks for a time in paths; expected "
+            "eventTimePattern: found, but no option uses times in paths; expected "
             "fileOrder=eventTime without eventTimeColumn, or startAt or endAt with a time"
         )
 
@@ -176,8 +176,8 @@ def not_apart(option: str, place: str, loaded: str) -> Iterator[str]:
     for path in paths:
         if is_below(place, path.base) or is_below(path.base, place):
             yield (
-                f"{option}: found {place!r}, and files are read from {path.given!r}; "
-                "expected places apart, since data files would be read as input"
+                f"{option}: found {place!r}, which overlaps the input path {path.given!r}; "
+                "expected a separate directory, since data files would be read as input"
             )
 
 

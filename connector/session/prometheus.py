@@ -251,7 +251,7 @@ class PrometheusListener(StreamingQueryListener):
             from prometheus_client import REGISTRY
         except ImportError as error:
             raise OptionError(
-                "the figures cannot be handed to Prometheus",
+                "metrics cannot be exported to Prometheus",
                 "PrometheusListener",
                 "no package prometheus-client",
                 "the client library of Prometheus",

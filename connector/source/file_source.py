@@ -142,7 +142,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
 
         if not self._boundaries.may_cut_anywhere(FileVersion(path, size, -1)):
             raise FileChangedError(
-                "a file is not made of lines, and cannot be read on",
+                "cannot resume reading a file that is not line-based",
                 path,
                 "records that do not end where a line does",
                 "onOverwrite=appendTail for plain lines only, not compressed",

@@ -90,7 +90,10 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
     odd = [field.name for field in schema if _holds_variant(field.type)]
     if odd:
         raise OptionError(
-            "landAt: variants cannot be landed", "", ", ".join(odd), "strings, or structs"
+            "landAt: variant columns cannot be written to data files",
+            "",
+            ", ".join(odd),
+            "strings, or structs",
         )
 
     def land(assignment: Assignment[Any]) -> Landing:

@@ -111,7 +111,7 @@ def evolved(
         seen.where,
         shown,
         f"the {len(schema)} columns that the query was started with",
-        f"Load the stream and start the query again: it goes on with version {version} of the "
+        f"Load the stream and start the query again: it continues with version {version} of the "
         "schema, and nothing is lost. pyspark_sluice.run_with_evolution does that by itself.",
     )
 

@@ -83,7 +83,7 @@ def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
     mode = options.schema_evolution_mode or EvolutionMode.NONE
     if mode.adds:
         raise OptionError(
-            "schemaEvolutionMode: a schema that you pass does not grow",
+            "schemaEvolutionMode: a schema that you pass cannot evolve",
             "",
             f"{mode} and .schema(...)",
             "one of the two",
@@ -95,7 +95,7 @@ def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
         rescued = options.rescued_data_column or RESCUED
         if rescued not in names:
             raise OptionError(
-                "schemaEvolutionMode: rescue needs a column to rescue to",
+                "schemaEvolutionMode: rescue needs a rescued data column",
                 "",
                 f"no column {rescued} in the schema",
                 f"{rescued} string",

@@ -81,7 +81,7 @@ def spark_query_id(options: SluiceOptions) -> str:
         raise OptionError(
             "checkpointLocation: Spark's checkpoint is missing",
             f"the option given to readStream is {options.checkpoint_location}",
-            f"no {where}, which Spark has written where writeStream's option says",
+            f"no {where}; Spark writes it to the checkpointLocation of writeStream",
             "the path given to writeStream as checkpointLocation",
             (
                 "Pass the same path to readStream as to writeStream, and start again: no row "

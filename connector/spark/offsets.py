@@ -67,7 +67,7 @@ def from_offset(offset: Any) -> CheckpointIdentity:
         if identity == NO_IDENTITY or (checkpoint and epoch and lineage and checksum):
             return identity
     raise StateCorruptError(
-        "Spark's offset log holds an offset that is not of this source",
+        "Spark's offset log has an offset of another source",
         "",
         json.dumps(offset, default=repr)[:200],
         json.dumps(to_offset(CheckpointIdentity(CheckpointRef(1, 1), "0" * 16, "0" * 16))),

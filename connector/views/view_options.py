@@ -51,7 +51,7 @@ def view_options(given: Mapping[str, str]) -> SluiceOptions:
         if name.lower() in spellings:
             known[spellings[name.lower()]] = value
         elif name.lower() != VIEW:
-            problems.append(f"{name}: a view has no such option{near_name(name, spellings)}")
+            problems.append(f"{name}: unknown option of a view{near_name(name, spellings)}")
     if not (known.get("checkpointLocation") or known.get("stateLocation")):
         problems.append(
             "checkpointLocation: found nothing; expected that of the query, or its stateLocation"
@@ -62,5 +62,5 @@ def view_options(given: Mapping[str, str]) -> SluiceOptions:
         problems += map(problem_of, error.errors())
     if problems:
         listed = "".join(f"\n  - {problem}" for problem in problems)
-        raise OptionError(f"the options of the view do not fit:{listed}\n")
+        raise OptionError(f"the view has invalid options:{listed}\n")
     return options

@@ -115,7 +115,8 @@ class CommitCounter(Generic[SplitT]):
         self.abandoned_splits += splits
         self._journal.warning(
             "reader", (
-                "reader %d has abandoned its %d splits of %s: Spark did not want its rows"
+                "reader %d abandoned its %d splits of %s: Spark stopped reading its rows (a limit "
+                "downstream)"
             ),
             reader, splits, ref,
         )  # fmt: skip
@@ -124,7 +125,7 @@ class CommitCounter(Generic[SplitT]):
         known = self.source.reader_event_types
         if event_type not in known:
             raise ProtocolError(
-                f"reader {commit.reader} sent an event of a type that is not registered",
+                f"reader {commit.reader} sent an event of an unregistered type",
                 str(commit.ref),
                 repr(event_type),
                 f"one of {sorted(known)}",
@@ -321,7 +322,7 @@ def _unread(where: str, first: CheckpointRef) -> StateError:
         "no reader ran in the first batch of this query, although Spark has completed it",
         where,
         f"no reader commit of {first}",
-        "a sink that takes the batch",
+        "a sink that processes the batch",
         "The sink probably has a batch of this number already, from another query, and skipped it. "
         "Nothing was read. Start with a new checkpointLocation, and either write into another "
         "table or continue the old query: prepare that checkpointLocation with `sluice "

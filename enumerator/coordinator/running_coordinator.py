@@ -156,8 +156,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                 raise WaitTimeoutError(
                     "timed out publishing a checkpoint",
                     self.store.location,
-                    f"no end after {seconds:.0f} s",
-                    "a store that answers",
+                    f"not finished after {seconds:.0f} s",
+                    "a store that responds",
                     "Repair access to the state directory, then restart: nothing is lost.",
                 )
             self.threads.raise_failure()
@@ -206,8 +206,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                 raise WaitTimeoutError(
                     "timed out waiting for the first listing",
                     self.source.name,
-                    f"no end after {seconds:.0f} s",
-                    "a listing that ends",
+                    f"not finished after {seconds:.0f} s",
+                    "a listing that finishes in time",
                     ("Raise discoveryTimeout, or point the source at fewer files."),
                 )
 

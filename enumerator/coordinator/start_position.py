@@ -81,7 +81,7 @@ def start_position(
         raise StateError(
             "this query could start from two states",
             store.location,
-            f"startingState, and what `sluice {seed.purpose}` has prepared here",
+            f"startingState, and the state that `sluice {seed.purpose}` prepared here",
             "one of the two",
             "Leave startingState out, or give the query another checkpointLocation.",
         )

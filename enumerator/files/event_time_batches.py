@@ -162,7 +162,7 @@ class EventTimeBatches(BatchPace):
         self._late += len(late)
         self._late_names.extend(split.file.path for split in late)
         self._context.journal.warning(
-            "discovery", "%d files came too late for their place: %s",
+            "discovery", "%d files arrived too late for their event time: %s",
             len(late), "; ".join(map(self._described, late[:_NAMED])),
         )  # fmt: skip
         if self._policy.on_late is OnLateFile.FAIL:
@@ -207,7 +207,7 @@ class EventTimeBatches(BatchPace):
     def _too_late(self, split: FileSplit) -> SourceUnavailable:
         assert self._reached is not None
         return SourceUnavailable(
-            "a file came too late for its place in the order of event time",
+            "a file arrived too late for its event time",
             split.file.path,
             f"a file of {shown_time(self._time(split))}",
             f"none before {shown_time(self._reached - self._policy.skew)}: files of "

@@ -61,7 +61,7 @@ class EventTimeOptions(BaseModel):
     on_missing_event_time: OnMissingTime = Field(
         OnMissingTime.FAIL,
         description="fileOrder=eventTime: what happens to a file whose path (or, with "
-        "eventTimeColumn, whose statistics) says no event time: fail, or order it by its "
+        "eventTimeColumn, whose statistics) does not give an event time: fail, or order it by its "
         "modification time (mtime). Such files are counted and named in the progress.",
     )
     max_event_time_skew: Milliseconds = Field(
@@ -87,8 +87,8 @@ class EventTimeOptions(BaseModel):
     alignment_idle_timeout: Milliseconds = Field(
         300_000,
         gt=0,
-        description="With alignmentGroup: a source that has nothing to read holds the others back "
-        "for so long. In an AvailableNow run it does not hold them back.",
+        description="With alignmentGroup: how long a source that has nothing to read holds the "
+        "others back. In an AvailableNow run it does not hold them back.",
         json_schema_extra={"unit": "milliseconds"},
     )
     start_at: str = Field(
@@ -147,7 +147,7 @@ class LedgerOptions(BaseModel):
         OnOverwrite.IGNORE,
         description=(
             "What happens when a known file has another size, time or etag: ignore it, "
-            "reprocess it whole, fail, or appendTail: read on from where it ended, for local "
+            "reprocess it whole, fail, or appendTail: resume where it ended, for local "
             "files of a line format that only grow."
         ),
         json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),

@@ -235,7 +235,7 @@ def value_of(text: str, kind: pa.DataType, zone: str) -> pa.Scalar:
     for is_kind, convert in _CONVERTERS.items():
         if is_kind(kind):
             return convert(text, kind)
-    raise ValueError(f"paths hold no values of type {kind}")
+    raise ValueError(f"a path cannot hold a value of type {kind}")
 
 
 _CONVERTERS: dict[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], pa.Scalar]] = {

@@ -61,7 +61,7 @@ __all__ = ["FileSplitReader"]
 
 Item: TypeAlias = pa.RecordBatch | Report
 
-_REPLACED = "replaced before it was read; the version that is there now is read by itself"
+_REPLACED = "replaced before it was read; the current version is read separately"
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ def test_the_life_of_a_checkpoint_can_be_followed_with_its_state_and_epoch(lines
         (
             "reader",
             (
-                "[memory epoch 1 checkpoint 1] reader 1 has abandoned its 1 splits of "
-                f"{first}: Spark did not want its rows"
+                "[memory epoch 1 checkpoint 1] reader 1 abandoned its 1 splits of "
+                f"{first}: Spark stopped reading its rows (a limit downstream)"
             ),
         ),
     ]

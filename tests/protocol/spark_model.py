@@ -97,7 +97,7 @@ class Attempt:
 
 @dataclass
 class Batch:
-    """A batch that has finished: what the sink took, what Spark did not want, what is given up."""
+    """A batch that has finished: what the sink took, what Spark left unread, what is given up."""
 
     ref: CheckpointRef
     taken: list[Row]

@@ -107,7 +107,7 @@ def test_a_query_over_files_doubles_rows_that_are_counted_before_a_cut_and_after
         told(type("Planted", (FilesOnly,), {"make_coordinator": CountedBeforeTheCutAndAfter}))
 
 
-def test_a_savepoint_has_what_a_continuation_was_to_go_on_with():
+def test_a_savepoint_has_what_a_continuation_resumes_from():
     """Found by the search: the commit it resumes from is counted, and nobody has read it."""
     run = Simulation()
     lanes_grow = ["gt", "gt", "t"]

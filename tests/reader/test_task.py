@@ -231,9 +231,9 @@ class Scripted(SplitReader[FileSplit]):
     ("items", "message"),
     [
         ([SplitFinished(A.split_id, 0)], "no report on 1 of its splits"),
-        ([SplitFinished(A.split_id, 0), SplitReturned(A.split_id, "")], "reported twice"),
-        ([SplitFinished("another", 0)], "or on one it was not given"),
-        ([ReaderEvent("gossip", 1)], "an event of a type that is not registered"),
+        ([SplitFinished(A.split_id, 0), SplitReturned(A.split_id, "")], "reported a split twice"),
+        ([SplitFinished("another", 0)], "or a split that it was not assigned"),
+        ([ReaderEvent("gossip", 1)], "an event of an unregistered type"),
     ],
 )
 def test_a_reader_that_breaks_the_contract_learns_how(executor, items, message):

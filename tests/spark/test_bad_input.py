@@ -166,6 +166,6 @@ def test_options_are_checked_when_load_is_called_and_at_the_start_where_there_is
             call()
         text = str(error.value).split("SQLSTATE")[0].rstrip()
         assert text.lower().endswith(
-            "  - maxfilespertriger: there is no such option; did you mean maxfilespertrigger?"
+            "  - maxfilespertriger: unknown option; did you mean maxfilespertrigger?"
         )
     assert not (lake.checkpoint / "sluice").exists(), "nothing has been claimed"

@@ -40,7 +40,7 @@ def test_sources_that_change_places_are_refused_by_name_and_nothing_is_read(lake
     lake.land("1.json", range(10, 20), folder="b")
     union(lake, "a", "b")
     lake.land("2.json", range(20, 30), folder="a")
-    with pytest.raises(Exception, match="it is of another query"):
+    with pytest.raises(Exception, match="it is from another query"):
         union(lake, "b", "a")
     union(lake, "a", "b")
     lake.check_exactly_once()
@@ -59,7 +59,7 @@ def test_a_source_with_an_orphan_does_not_take_the_offset_of_another_for_its_own
     header = made.header.model_copy(update={"lineage": "f" * 16})
     orphan = type(made)(header, made.split_schema, made.state_schema, (), made.state)
     (of_b / first.name).write_bytes(orphan.to_bytes())
-    with pytest.raises(Exception, match="it is of another query"):
+    with pytest.raises(Exception, match="it is from another query"):
         union(lake, "b", "a")
     lake.land("1.json", range(10, 20), folder="b")
     union(lake, "a", "b")
@@ -113,6 +113,6 @@ def test_a_backup_goes_on_where_it_was_made_and_half_a_backup_is_refused(lake, t
     shutil.rmtree(spark / "sluice")
     shutil.copytree(lake.checkpoint / "sluice", spark / "sluice")
     lake.checkpoint = spark
-    with pytest.raises(Exception, match="it is of another copy of the state"):
+    with pytest.raises(Exception, match="it is from another copy of the state"):
         lake.drain()
     assert lake.ingested() == Counter(range(20))

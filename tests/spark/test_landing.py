@@ -183,10 +183,10 @@ def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path)
     ("options", "expected"),
     [
         ({"landAt": None}, "landSchema: found without landAt"),
-        ({"landAt": "{source}/table"}, "expected places apart"),
+        ({"landAt": "{source}/table"}, "expected a separate directory"),
         ({"landTransform": "a:b"}, "expected both"),
         ({"landAt": "hdfs://host/x"}, "data files cannot be written there"),
-        ({"landSchema": "v variant"}, "variants cannot be landed"),
+        ({"landSchema": "v variant"}, "variant columns cannot be written to data files"),
         ({"landPartitionBy": "nowhere"}, "landPartitionBy"),
         ({"landCopy": "never"}, "found never with fileFormat=json; expected parquet"),
         ({**IN_PLACE, "filter": "id > 1"}, "filter: found with landCopy=never"),

@@ -24,7 +24,7 @@ def order(capsys, lake, command, *arguments, code=0):
     deadline = time.monotonic() + PATIENCE
     said = [command, str(lake.checkpoint), *arguments, "--yes", "--json"]
     while (found := main(said)) == 4 and time.monotonic() < deadline:
-        assert "a query holds this state" in capsys.readouterr().err
+        assert "a query is using this state" in capsys.readouterr().err
         time.sleep(0.1)
     assert found == code
     output = capsys.readouterr()

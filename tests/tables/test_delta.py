@@ -225,5 +225,5 @@ def test_a_batch_that_never_gets_its_turn_is_an_error(tmp_path, monkeypatch):
 
 
 def test_files_next_to_the_table_are_refused(tmp_path):
-    with pytest.raises(TableError, match="not below its table"):
+    with pytest.raises(TableError, match="outside the directory of its table"):
         DeltaSink(str(tmp_path / "table"), {}).add(batch_of(tmp_path / "files", 1, ids(0)))

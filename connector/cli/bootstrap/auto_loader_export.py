@@ -48,7 +48,7 @@ def auto_loader_log(
         quoted_paths: paths are written as in URLs, with %20 for a blank.
 
     Raises:
-        OptionError: it cannot be read, or does not say what was processed.
+        OptionError: it cannot be read, or does not show which files were processed.
     """
     newest: dict[str, dict[str, Any]] = {}
     sources: set[str] = set()
@@ -64,13 +64,13 @@ def auto_loader_log(
             "the export has rows of several sources",
             export,
             ", ".join(sorted(sources)),
-            "those of one",
+            "rows of one source",
             "Name it with --source-id.",
         )
     done = {path for path, row in newest.items() if all_processed or row["commit_time"]}
     if newest and not done:
         raise OptionError(
-            "the export does not say what was processed",
+            "the export does not show which files were processed",
             export,
             f"{len(newest)} files, none with a commit_time",
             ("commit times, which newer runtimes record (16.4 with cloudFiles.cleanSource, 18.2)"),
@@ -173,5 +173,5 @@ def _unreadable(where: str, found: str) -> OptionError:
         "rows of cloud_files_state with their columns, in a file whose name ends in "
         + ", ".join(_ENDINGS)
         + ", or in a directory of such files",
-        "SELECT * FROM cloud_files_state('<checkpoint>') makes them.",
+        "SELECT * FROM cloud_files_state('<checkpoint>') creates them.",
     )

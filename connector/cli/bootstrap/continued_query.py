@@ -64,7 +64,7 @@ class ContinuedQuery:
                 "the old query has continued in the meantime",
                 self.old.location,
                 f"a batch after {self.batch}",
-                "a query that is stopped",
+                "a stopped query",
                 "Stop it, delete what is at the new checkpointLocation, and run this again.",
             )
 
@@ -109,10 +109,10 @@ def continued_query(
         )
     if store.list("state"):
         raise OptionError(
-            "--continue-query: the old query keeps state, which only Spark can take over",
+            "--continue-query: the old query is stateful, and only Spark can restore its state",
             store.location,
             "aggregations, joins or duplicates in state/",
-            "a query without",
+            "a stateless query",
             _WITHOUT,
         )
     nothing_yet = f"{VERSION}\n{batch.header}\n{NO_OFFSET}".encode()

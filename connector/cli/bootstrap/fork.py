@@ -143,7 +143,7 @@ def _copy(old: StateStore, new: StateStore, name: str) -> None:
         raise OptionError(
             "the target directory is not empty",
             f"{new.location}/{name}",
-            "an object that differs from the one of the other state",
+            "an object that differs from the source state's",
             "a directory that is empty or does not exist",
             "Give the new query its own checkpointLocation.",
         ) from None
@@ -264,7 +264,7 @@ def _chosen(
     view: StateView, chain: Sequence[CheckpointView], at: str, at_time: str
 ) -> CheckpointRef:
     if at and at_time:
-        raise OptionError("--at and --at-time", "", "both", "one of them, or none")
+        raise OptionError("--at and --at-time", "", "both", "at most one of them")
     if at:
         ref = checkpoint_named(view, at)
         if ref in view.refs:
@@ -273,10 +273,10 @@ def _chosen(
     if at_time:
         moment = _moment(at_time)
         found = (link.ref for link in chain if link.checkpoint.header.created <= moment)
-        what = f"none that was cut before {at_time}"
+        what = f"no checkpoint cut before {at_time}"
     else:
         found = (link.ref for link in chain if _is_complete(link))
-        what = "none that is complete"
+        what = "no complete checkpoint"
     newest = next(found, None)
     if newest is None:
         raise _none(view, what)

@@ -58,7 +58,7 @@ def _only_source(store: StateStore) -> str:
         f"{store.location}/sources",
         ", ".join(names) or "nothing",
         "the checkpointLocation of a query that reads files with Spark's own source",
-        "Name one with --source." if names else "",
+        "Choose one with --source." if names else "",
     )
 
 

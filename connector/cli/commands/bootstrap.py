@@ -200,7 +200,7 @@ def import_auto_loader(
     quoted_paths: Annotated[
         bool,
         typer.Option(
-            "--quoted-paths", help="Decode the paths of the export as in URLs: %20 is a blank."
+            "--quoted-paths", help="Decode the paths of the export as in URLs: %20 is a space."
         ),
     ] = False,
 ) -> None:

@@ -46,10 +46,10 @@ def _difference(view: StateView, first: str, second: str) -> pa.Table:
         links = view.history.between(older, newer)
     except StateCorruptError as error:
         raise OptionError(
-            "the two checkpoints have no common chain",
+            "the two checkpoints are not on the same chain",
             view.store.location,
             f"{older} and {newer}",
-            "two of which one descends from the other",
+            "two checkpoints, one descended from the other",
             "To list the checkpoints, run: sluice checkpoints",
         ) from error
     tables = [_changes(link) for link in links]

@@ -139,7 +139,7 @@ def _script(found: dict[str, Any], new: NewQueue, bucket: str) -> str:
     at = f"--region {shlex.quote(new.region)}"
     options = "\n".join(f"#   .option({k!r}, {v!r})" for k, v in found["options"].items())
     return f"""\
-# 1. The queue for messages that are no events of S3, and the queue for events.
+# 1. The queue for messages that are not S3 events, and the queue for events.
 aws sqs create-queue {at} --queue-name {dead_letters} \\
   --attributes {_quoted(found["deadLetterQueueAttributes"])}
 aws sqs create-queue {at} --queue-name {queue} \\
@@ -189,7 +189,7 @@ def place_of(url: str, option: str) -> Place:
     bucket, _, key = rest.partition("/")
     if scheme not in ("s3", "s3a", "s3n") or not bucket or any(sign in rest for sign in "*?[{"):
         raise OptionError(
-            "the place is not a bucket of S3 with a prefix",
+            "the path is not an S3 bucket with a prefix",
             option,
             url,
             "s3://bucket/prefix without wildcards, or abfss://... for a container of Azure",

@@ -96,7 +96,10 @@ def rewind(
     to: Annotated[str, typer.Option("--to", help="Go back to this checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
         str,
-        typer.Option("--to-time", help="Go back to the newest one that was cut by then, ISO 8601."),
+        typer.Option(
+            "--to-time",
+            help="Go back to the newest checkpoint that was cut by this time, in ISO 8601.",
+        ),
     ] = "",
     skip_missing: SkipMissing = False,
 ) -> None:

@@ -232,7 +232,7 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
             lines.append(("backlog read in", format_duration(time_left(status))))
     lines.append(("quarantined", counted(status["quarantined"], "split")))
     if status["orders_waiting"]:
-        lines.append(("orders", f"{status['orders_waiting']:,} are done at the next start"))
+        lines.append(("orders", f"{status['orders_waiting']:,} are carried out at the next start"))
     return lines
 
 

@@ -24,7 +24,7 @@ def sweep(
     table: Annotated[
         list[str],
         typer.Option(
-            help="Report files that count and are not part of this table: a Delta table, the "
+            help="Report committed files that this table does not have: a Delta table, the "
             "directory of tables.manifest, or an Iceberg *.metadata.json. Repeat it for more."
         ),
     ] = [],  # noqa: B006 - typer wants a list

@@ -111,7 +111,7 @@ def _print(finding: Finding) -> None:
         if finding.expected:
             typer.echo(f"          expected: {finding.expected}")
         if finding.way_out:
-            typer.echo(f"          way out:  {finding.way_out}")
+            typer.echo(f"          fix:      {finding.way_out}")
 
 
 def options_of(given: list[str]) -> dict[str, str]:
@@ -170,7 +170,7 @@ def _registered(spark: Any) -> Finding:
 
 def _writing(spark: Any, place: str, storage_options: str) -> Finding:
     what = "state from executors"
-    expected = "tasks that see what the driver writes, and of which one creates an object"
+    expected = "tasks that see what the driver writes; exactly one of them creates an object"
     store = open_store(place, parsed_storage_options(storage_options))
     seen, raced = f"doctor-{uuid.uuid4().hex}", f"doctor-{uuid.uuid4().hex}"
     store.publish(seen, b"driver")

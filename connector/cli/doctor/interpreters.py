@@ -132,7 +132,7 @@ def _first_of_the_path(python: str | None) -> Finding:
     )
     if python is None:
         return Finding(what, "warning", "none", expected, way_out)
-    found = _registration(what, python, "where nothing names another")
+    found = _registration(what, python, "used unless another is set")
     if found.verdict == "ok":
         return found
     return Finding(what, "warning", found.found, expected, way_out)

@@ -116,9 +116,7 @@ def raced(store: StateStore) -> str:
         store.delete(name)
     winners = [at for at, won in enumerate(outcomes) if won]
     assert len(winners) == 1, f"{len(winners)} of {_AT_ONCE} learned that they had created it"
-    assert content == b"%d" % winners[0], (
-        "the object has the content of another writer than the winner"
-    )
+    assert content == b"%d" % winners[0], "the object has the content of a writer that did not win"
     return f"1 of {_AT_ONCE} at a time created it"
 
 

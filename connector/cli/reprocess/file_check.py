@@ -61,15 +61,15 @@ def as_present(
             "a part of a file that has changed cannot be read again",
             _some(partly),
             "another version",
-            "the version of which the other parts were read",
-            "Order the whole file with --matching.",
+            "the version from which the other parts were read",
+            "Select the whole file with --matching.",
         )
     if missing and not skip_missing:
         raise MissingPathError(
             "files that should be read again no longer exist",
             _some(missing),
             f"{len(missing)} of {len(wanted)} are missing",
-            ("files that exist: neither cleanSource nor anyone else has removed them"),
+            ("files that still exist"),
             "Put them back (an archive has them), or leave them out with --skip-missing.",
         )
     return Present(made, missing)
@@ -122,7 +122,7 @@ def _present(
                 "cannot check whether the files still exist",
                 first,
                 f"{type(error).__name__}: {error}",
-                "a file system that answers",
+                "a file system that responds",
                 "Repair access; --storage-options are the query's storageOptions.",
             ) from error
     return found

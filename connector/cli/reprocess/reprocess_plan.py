@@ -111,7 +111,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
     """
     if bool(to) == bool(to_time):
         raise OptionError(
-            "rewind: the checkpoint to go back to is not clear",
+            "rewind: pass either --to or --to-time",
             view.store.location,
             "both --to and --to-time" if to else "neither --to nor --to-time",
             "one of them: --to 42, or --to-time 2026-11-21T12:00",

@@ -104,7 +104,7 @@ class Records(Walk):
         for version in range(max(versions, default=-1) + 1):
             name = f"{_SCHEMAS}/{version:010d}.json"
             if version not in versions:
-                self._missing(name, f"versions are stored one by one up to {max(versions)}")
+                self._missing(name, f"versions are stored consecutively up to {max(versions)}")
             else:
                 self._json(name, {"format", "version", "schema", "reason"})
         newest = f"{_SCHEMAS}/{max(versions, default=0):010d}.json"

@@ -75,7 +75,7 @@ class Verification(Records):
     def _format(self) -> None:
         data = self._read(FORMAT)
         if data is None:
-            self._missing(FORMAT, "the directory does not say its version")
+            self._missing(FORMAT, "the directory does not record its version")
         elif data != FORMAT_DOCUMENT:
             self._damaged(FORMAT, f"{data[:40]!r}, which no release writes")
 
@@ -133,7 +133,9 @@ class Verification(Records):
         newest = max(claimed | wrote, default=0)
         for epoch in range(max(1, newest - KEPT + 1), newest + 1):
             if epoch not in claimed:
-                self._missing(epoch_object(epoch), f"epochs are claimed one by one up to {newest}")
+                self._missing(
+                    epoch_object(epoch), f"epochs are claimed consecutively up to {newest}"
+                )
         for epoch in sorted(claimed):
             claim = self._json(epoch_object(epoch), _CLAIM)
             if claim is not None and claim.get("epoch") != epoch:
@@ -155,7 +157,9 @@ class Verification(Records):
                 self._missing(checkpoint_object(parent), f"the parent of {ref}")
             found = self._checkpoints.get(parent)
             if found is not None and found.identity != checkpoint.parent:
-                self._damaged(checkpoint_object(parent), f"not what {ref} was cut after")
+                self._damaged(
+                    checkpoint_object(parent), f"not the checkpoint that {ref} was cut after"
+                )
         read = {r for d in (READERS, ABANDONED) for r in refs_in(self._store.list(d))}
         for ref in sorted(read - listed):
             # Retention lets the checkpoint go first.
@@ -226,7 +230,7 @@ class Verification(Records):
         for number in range(1, max(orders.newest(), done) + 1):
             name = order_object(number)
             if self._read(name) is None:
-                self._missing(name, "orders are numbered one by one")
+                self._missing(name, "orders are numbered consecutively")
             else:
                 self._check(name, partial(orders.read, number))
 

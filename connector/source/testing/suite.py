@@ -267,7 +267,7 @@ class SourceSuite(ABC):
                     break
             else:
                 reached = any(bug.was_reached for bug in bugs)
-                assert not reached, f"{kind.__name__} goes unnoticed"
+                assert not reached, f"{kind.__name__} is not detected"
 
     def _runs(self) -> dict[str, Callable[[Trial, Path], None]]:
         def repeated(trial: Trial, place: Path) -> None:

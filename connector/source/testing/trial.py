@@ -208,7 +208,7 @@ class Trial:
                 return self.coordinator.latest(self._start)
             except WaitTimeoutError:
                 self.calls.run_calls()
-        message = f"the source has not discovered what is there after {_PATIENCE} calls"
+        message = f"the source has not discovered all existing data after {_PATIENCE} calls"
         raise AssertionError(message)
 
     def _tasks_of(self, checkpoint: Checkpoint) -> Iterator[Assignment[Any]]:

@@ -81,6 +81,6 @@ def _path(written: str) -> Path:
 def _finish(source: Path, goal: Path) -> None:
     if not filecmp.cmp(source, goal, shallow=False):
         raise FileExistsError(
-            errno.EEXIST, "another file of that name is in the archive", str(goal)
+            errno.EEXIST, "the archive has another file with that name", str(goal)
         )
     os.unlink(source)

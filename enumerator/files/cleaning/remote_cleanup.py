@@ -66,7 +66,7 @@ class BucketPlace(Place):
                 raise OSError(errno.EIO, "the copy in the archive is incomplete", target)
         elif there.size != file.size or not self._same(bucket, key, goal, file.size):
             raise FileExistsError(
-                errno.EEXIST, "another object of that name is in the archive", target
+                errno.EEXIST, "the archive has another object with that name", target
             )
         self.delete(file)
 
@@ -120,7 +120,7 @@ class FsspecPlace(Place):
                 raise OSError(errno.EIO, "the copy in the archive is incomplete", target)
         elif there.size != file.size or not _same(files, path, goal):
             raise FileExistsError(
-                errno.EEXIST, "another file of that name is in the archive", target
+                errno.EEXIST, "the archive has another file with that name", target
             )
         files.rm_file(path)
 

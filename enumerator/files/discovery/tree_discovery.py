@@ -148,7 +148,7 @@ class TreeDiscovery(Discovery):
                 "the path cannot be listed",
                 str(getattr(error, "filename", None) or given),
                 f"{type(error).__name__}: {error}",
-                "a directory that this process may read",
+                "a directory that this process can read",
                 ("Repair access and restart the query: it resumes from the same point."),
             ) from error
 
@@ -176,7 +176,7 @@ class TreeDiscovery(Discovery):
 def _missing(path: str) -> MissingPathError:
     hint = ""
     if set(path) & set("*?[]{},"):
-        hint = r" A * ? [ ] { } or , that belongs to a name is written with a \ before it."
+        hint = r" A * ? [ ] { } or , in a name must be escaped with a \ before it."
     return MissingPathError(
         "the path does not exist",
         path,

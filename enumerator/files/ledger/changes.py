@@ -77,6 +77,6 @@ def _shrunk(path: str, size: int, end: int) -> FileChangedError:
         path,
         f"{size} bytes",
         f"at least the {end} bytes that were already read",
-        "Rotate by moving the file away and creating a new name; to go on with this one, set "
+        "Rotate by moving the file away and creating a new name; to keep using this file, set "
         "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it).",
     )

@@ -257,7 +257,7 @@ def refuse_same_names(names: list[str]) -> None:
         seen[name.lower()] = name
         if other is not None:
             raise SchemaMismatchError(
-                "two columns have one name for Spark, which is not case-sensitive",
+                "two columns have the same name to Spark, which ignores case",
                 "",
                 f"{other} and {name}",
                 "names that differ",

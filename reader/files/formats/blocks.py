@@ -28,7 +28,7 @@ MAX_ROWS = 65_536
 
 _AT_ONCE = 1 << 20
 
-_REMEDY = "Replace the file by a whole one, or set ignoreCorruptFiles to skip and count it."
+_REMEDY = "Replace the file with a complete one, or set ignoreCorruptFiles to skip and count it."
 
 
 def starting_in(split: FileSplit, blocks: Sequence[Block], count: int) -> range:
@@ -180,7 +180,7 @@ def spark_columns(found: pa.Schema, file: FileVersion) -> pa.DataType:
     """The struct of the columns that `file` says it has, in types of Spark's.
 
     Raises:
-        SchemaMismatchError: a column is of a type that Spark does not have.
+        SchemaMismatchError: a column has a type that Spark does not support.
     """
     fields = []
     for field in found:
@@ -188,11 +188,11 @@ def spark_columns(found: pa.Schema, file: FileVersion) -> pa.DataType:
             fields.append((field.name, fitted(field.type)))
         except TypeError as err:
             raise SchemaMismatchError(
-                f"column {field.name!r} is of a type that Spark does not have",
+                f"column {field.name!r} has a type that Spark does not support",
                 file.path,
                 str(err),
-                "a type of Spark's",
-                f"Give it one: .option('schemaHints', '{quoted(field.name)} string'), or give a "
+                "a type that Spark supports",
+                f"Set its type: .option('schemaHints', '{quoted(field.name)} string'), or give a "
                 "schema.",
             ) from None
     return pa.struct(fields)
@@ -215,8 +215,8 @@ def merged_blocks(one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa
                 f"column {field.name!r} has incompatible types",
                 file.path,
                 str(field.type),
-                f"{before}, as in files before",
-                f"Choose one: .option('schemaHints', '{quoted(field.name)} string'), or give "
+                f"{before}, as in earlier files",
+                f"Choose a type: .option('schemaHints', '{quoted(field.name)} string'), or give "
                 "a schema.",
             )
     raise AssertionError

@@ -1,7 +1,7 @@
-"""Which format of files knows which option of reading.
+"""Which options of reading each format supports.
 
 The one table from which refusals and documentation come: every option is in it, so that none
-can be ignored silently by a format that does not know it. Not here: what an option means.
+can be ignored silently by a format that does not support it. Not here: what an option means.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
 _FORMATS = {name: formats for formats, names in _KNOWN.items() for name in names.split()}
 
 INERT = {
-    "primitives_as_string": "it concerns schema inference only, in Spark too",
-    "prefers_decimal": "it concerns schema inference only",
-    "drop_field_if_all_null": "it concerns schema inference only",
-    "ignore_null_fields": "it concerns writing only",
-    "root_tag": "it concerns writing only",
+    "primitives_as_string": "it affects schema inference only, as in Spark",
+    "prefers_decimal": "it affects schema inference only",
+    "drop_field_if_all_null": "it affects schema inference only",
+    "ignore_null_fields": "it affects writing only",
+    "root_tag": "it affects writing only",
     "locale": "only en-US is supported, and is the default",
     "unescaped_quote_handling": "only the default is supported",
 }
@@ -88,7 +88,7 @@ def refused(options: ReaderOptions) -> Iterator[str]:
         known = ", ".join(known.value for known in _FORMATS[name]) or "of one's own"
         yield (
             f"{field.alias}: found {str(value)!r} with fileFormat={options.file_format}, "
-            f"which does not know it; expected no such option, or one of the formats {known}"
+            f"which does not support it; expected no such option, or one of the formats {known}"
         )
 
 

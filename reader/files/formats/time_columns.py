@@ -67,7 +67,7 @@ class TimeColumn:
     def unusable(self, found: str) -> SchemaMismatchError:
         """The error for statistics that do not say a time."""
         return SchemaMismatchError(
-            "the statistics of a file say no event time",
+            "the statistics of a file contain no event time",
             self.file.path,
             found,
             f"statistics of {self.name}: a timestamp, a date, or an integer with eventTimeUnit, "

@@ -41,7 +41,7 @@ def whole_records(
     """
     if not is_local(path):
         raise FileChangedError(
-            "a file that is not local cannot be read on",
+            "cannot resume reading a file that is not local",
             path,
             "onOverwrite=appendTail",
             "a path of a local or mounted file system: objects are replaced, not appended to",

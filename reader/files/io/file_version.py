@@ -88,7 +88,7 @@ def replaced(path: str, end: int, found: str = "another inode, or other bytes") 
         path,
         found,
         f"the inode, and the bytes before byte {end}, of the file that was read up to there",
-        "Rotate by moving the file away and creating a new name; to go on with this one, set "
+        "Rotate by moving the file away and creating a new name; to keep using this file, set "
         "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it). What a batch was "
         "to read of the old one is given up with `sluice waive STATE`.",
     )
@@ -102,8 +102,8 @@ def changed(file: FileVersion, found: str, expected: str = "") -> FileChangedErr
         found,
         expected or f"{file.size} bytes",
         (
-            "A file that is read in parts, or while it is written, must not change: put the "
-            "version that was discovered back, with its modification time, and restart. If it "
+            "A file that is read in parts, or while it is written, must not change: restore the "
+            "version that was discovered, with its modification time, and restart. If it "
             "is permanently gone, `sluice waive STATE` gives up what its batch cannot read."
         ),
     )

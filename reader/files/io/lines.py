@@ -67,7 +67,7 @@ def separator_of(options: ReaderOptions) -> bytes:
         return options.line_sep.encode(options.encoding) if options.line_sep else b"\n"
     except UnicodeEncodeError as error:
         raise OptionError(
-            "lineSep: it has characters that the encoding lacks",
+            "lineSep: it contains characters that the encoding cannot represent",
             "",
             f"{options.line_sep!r} with encoding {options.encoding}",
             "a separator that can be written in that encoding",

@@ -47,7 +47,7 @@ def too_long(
         f"{path}, {place}",
         found or f"more than {most} bytes",
         f"at most {most} bytes",
-        f"If it should be that long, set maxRecordBytes higher: a reader holds up to {HELD} times "
+        f"If that length is correct, set maxRecordBytes higher: a reader holds up to {HELD} times "
         "as much. If not, check the file and options such as lineSep, quote, multiLine and "
         "compression, or set ignoreCorruptFiles to skip and count the rest of the file.",
     )

@@ -247,7 +247,7 @@ class CsvOptions(JsonOptions):
     skip_rows: int = Field(
         0,
         ge=0,
-        description="CSV: so many lines at the beginning of each file are left out, before the "
+        description="CSV: number of lines to skip at the beginning of each file, before the "
         "header; comments and blank lines count.",
     )
     header: bool = Field(False, description="CSV: the first line of each file contains the names.")
@@ -286,7 +286,7 @@ class XmlOptions(CsvOptions):
         "ROW", min_length=1, description="XML: name of the elements that are records."
     )
     root_tag: str = Field(
-        "ROWS", description="XML: accepted for Spark's sake; it concerns writing only."
+        "ROWS", description="XML: accepted for compatibility with Spark; it affects writing only."
     )
     attribute_prefix: str = Field(
         "_", description="XML: prefix of the names of attributes in the names of fields."

@@ -49,7 +49,7 @@ def parse_hints(
     """Path of names and type of each hint.
 
     Raises:
-        OptionError: not understood; says where.
+        OptionError: it does not parse; says where.
     """
     return _Parser(text, option).hints() if text.strip() else []
 
@@ -156,7 +156,7 @@ class _Parser:
     def _wrong(self, expected: str) -> OptionError:
         rest = self._text[self._at : self._at + 30].strip()
         return OptionError(
-            f"{self._option}: not understood",
+            f"{self._option}: it does not parse",
             f"after {self._text[: self._at]!r}" if self._at else "",
             repr(rest) if rest else "its end",
             expected,

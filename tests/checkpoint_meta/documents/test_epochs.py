@@ -143,7 +143,7 @@ def test_a_store_that_creates_twice_is_refused_at_the_first_claim(store):
         def publish(self, name, data):
             self.objects[name] = data
 
-    with pytest.raises(StateError, match=r"let an object be created twice.*If-None-Match"):
+    with pytest.raises(StateError, match=r"allowed an object to be created twice.*If-None-Match"):
         claim_epoch(Careless())
 
 

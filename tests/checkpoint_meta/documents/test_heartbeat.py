@@ -41,7 +41,7 @@ UNSHARE = ("unshare", "--pid", "--fork", "--kill-child")
 
 @pytest.fixture
 def hold(tmp_path):
-    """Starts a process that claims a state and gives a sign of life."""
+    """Starts a process that claims a state and gives a heartbeat."""
     started = []
 
     def start(*wrapped):
@@ -94,7 +94,7 @@ def test_a_query_in_another_container_of_the_same_host_name_lives_while_its_hear
     store = open_store(str(tmp_path / "state"))
     owner = owner_of(store)
     assert owner.runs == "unknown"
-    assert "its last sign of life was" in str(owner)
+    assert "its last heartbeat was" in str(owner)
     process.kill()
     process.wait(PATIENCE)
     document = json.loads(store.read("epochs/0000000001.json"))

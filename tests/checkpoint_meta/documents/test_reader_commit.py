@@ -107,7 +107,7 @@ def test_a_later_attempt_follows_a_commit_that_the_store_shows_late(refreshes):
 def test_a_commit_that_exists_and_is_never_shown_is_an_error_that_names_it():
     commits = ReaderCommits(_ShowsLate(9))
     commits.publish(commit(attempt=0))
-    with pytest.raises(StateNotSharedError, match="exists, and does not show it") as caught:
+    with pytest.raises(StateNotSharedError, match="exists, but does not return it") as caught:
         commits.publish(commit(attempt=1), sleep=lambda seconds: None)
     assert caught.value.where.endswith(reader_object(REF, 3))
 

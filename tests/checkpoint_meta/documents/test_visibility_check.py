@@ -66,9 +66,9 @@ def test_another_object_of_that_name_is_no_proof():
     visibility = publish(MemoryStateStore(), created=1)
     other = MemoryStateStore()
     publish(other, created=2)
-    assert "found another object of that name" in refused(visibility, other)
+    assert "found another object with that name" in refused(visibility, other)
     other.objects[visibility.name] = b"short"
-    assert "found another object of that name" in refused(visibility, other)
+    assert "found another object with that name" in refused(visibility, other)
 
 
 def test_a_file_system_that_is_a_little_behind_is_waited_for():

@@ -332,7 +332,9 @@ def test_a_mount_that_can_neither_link_nor_rename_exclusively_is_refused(monkeyp
     without_hard_links(monkeypatch)
     monkeypatch.setattr(exclusive_rename, "_system_call", lambda: None)
     store = LocalStateStore(str(tmp_path / "state"))
-    with pytest.raises(StateError, match="no hard links, and the system has no exclusive rename"):
+    with pytest.raises(
+        StateError, match="no hard links, and the operating system has no exclusive rename"
+    ):
         store.publish("d/1", b"first")
     assert os.listdir(tmp_path / "state" / "d") == []
 
@@ -371,5 +373,5 @@ def test_a_file_system_without_conditional_creation_is_refused_by_name(tmp_path)
             raise AssertionError
 
     store._fs = Plain()
-    with pytest.raises(StateError, match="only if it is absent"):
+    with pytest.raises(StateError, match="only if it does not exist"):
         store.publish("d/1", b"")

@@ -70,12 +70,12 @@ def test_a_value_that_has_no_counterpart_is_refused_with_those_that_have():
 
 def test_one_option_under_two_names_is_refused():
     said = refusal(**{"cloudFiles.format": "csv", "fileFormat": "json"})
-    assert "cloudFiles.format: fileFormat is given as well" in said
+    assert "cloudFiles.format: fileFormat is set as well" in said
 
 
 def test_a_tag_of_the_user_s_own_is_known_by_its_beginning():
     said = refusal(**{"cloudFiles.resourceTag.team": "x"})
-    assert "- cloudFiles.resourceTag: Auto Loader has it, it does not exist here" in said
+    assert "- cloudFiles.resourceTag: an option of Auto Loader that Sluice does not have" in said
 
 
 def test_all_problems_are_reported_at_once():

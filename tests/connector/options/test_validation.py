@@ -24,7 +24,7 @@ from pyspark_sluice.errors import OptionError
         ),
         (
             {"fileOrder": "eventTime", "eventTimeColumn": "at", "eventTimePattern": "{yyyy}"},
-            "eventTimePattern: found, but nothing asks for a time in paths",
+            "eventTimePattern: found, but no option uses times in paths",
         ),
         ({"alignmentGroup": "shop"}, "alignmentGroup: found with fileOrder=mtime"),
         ({"alignmentIdleTimeout": "2m"}, "alignmentIdleTimeout: found with fileOrder=mtime"),
@@ -32,13 +32,16 @@ from pyspark_sluice.errors import OptionError
             {"alignmentIdleTimeout": "2m", "fileOrder": "eventTime"},
             "alignmentIdleTimeout: found without alignmentGroup",
         ),
-        ({"eventTimePattern": "{yyyy}"}, "eventTimePattern: found, but nothing asks for a time"),
+        (
+            {"eventTimePattern": "{yyyy}"},
+            "eventTimePattern: found, but no option uses times in paths",
+        ),
         ({"fileOrder": "eventTime", "eventTimePattern": "{MM}"}, "does not name a time"),
         ({"fileOrder": "eventTime", "freshShare": "0.5"}, "no file comes before an earlier one"),
         ({"startAt": "yesterday"}, "startAt: found 'yesterday'; expected a time such as"),
         ({"startAt": "yesterday"}, "or a name after path:"),
-        ({"startAt": "2026-01-02", "endAt": "2026-01-02"}, "between which there is nothing"),
-        ({"startAt": "path:b", "endAt": "path:a"}, "between which there is nothing"),
+        ({"startAt": "2026-01-02", "endAt": "2026-01-02"}, "which is not after it"),
+        ({"startAt": "path:b", "endAt": "path:a"}, "which is not after it"),
     ],
 )
 def test_each_problem_is_reported_with_its_option(options, problem):

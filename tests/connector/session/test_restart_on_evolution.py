@@ -21,7 +21,8 @@ class Stopped:
         if self.column:
             raise StreamingQueryException(
                 "pyspark_sluice.errors.SchemaEvolvedError: the data has new columns: "
-                f"found {self.column} long. It goes on with version {self.version} of the schema. "
+                f"found {self.column} long. It continues with version {self.version} of the "
+                "schema. "
                 "SQLSTATE: 38000"
             )
 

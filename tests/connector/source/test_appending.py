@@ -215,7 +215,7 @@ def test_a_file_found_with_half_a_line_is_read_on_though_a_restart_comes_before_
 
 def test_compressed_files_are_not_read_on(tmp_path):
     (tmp_path / "a.log.gz").write_bytes(b"\x1f\x8b")
-    with pytest.raises(FileChangedError, match=r"not made of lines.*: .*a\.log\.gz"):
+    with pytest.raises(FileChangedError, match=r"not line-based.*: .*a\.log\.gz"):
         Query(tmp_path, fileFormat="text").run()
 
 

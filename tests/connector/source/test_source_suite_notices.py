@@ -82,16 +82,19 @@ SAME_ID = type("SameId", (Ids,), {"split_id": "ids"})
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "a discovery without end": (
         {"enumerator": NoEndOfDiscovery},
-        "has not discovered what is there",
+        "has not discovered all existing data",
     ),
     "a state that forgets": ({"enumerator": ForgetsWhatIsKnown}, "rows doubled"),
     "splits that are lost on their way back": ({"enumerator": LosesIdsThatComeBack}, "rows lost"),
-    "readers that are not there": ({"enumerator": AssignsToReadersOfBefore}, "not registered"),
+    "readers that are not there": ({"enumerator": AssignsToReadersOfBefore}, "unregistered type"),
     "a run without end": ({"enumerator": ReadsNewer}, "does not end"),
     "rows that are not counted": ({"reader": CountsNothing}, "commits count 0 rows of 12"),
     "rows that differ": ({"reader": FewerRowsEveryOtherTime}, "rows lost"),
     "another type": ({"reader": OfAnotherType}, "has the schema"),
-    "one id for all": ({"split": SAME_ID}, "reported twice on a split"),
+    "one id for all": (
+        {"split": SAME_ID},
+        "reported a split twice, or a split that it was not assigned",
+    ),
 }
 
 
@@ -116,7 +119,7 @@ def test_a_planted_bug_that_goes_unnoticed_fails_the_suite(tmp_path):
     class Suite(table_source_test.TestTableSource):
         planted_bugs = (Harmless,)
 
-    notice_of(Suite(), tmp_path, "Harmless goes unnoticed")
+    notice_of(Suite(), tmp_path, "Harmless is not detected")
 
 
 def test_a_schema_that_depends_on_the_value_is_noticed(tmp_path):

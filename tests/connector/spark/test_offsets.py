@@ -68,7 +68,7 @@ def _with(**changes):
     ],
 )
 def test_an_offset_that_is_not_ours_is_refused_and_shown(offset):
-    with pytest.raises(StateCorruptError, match="not of this source") as caught:
+    with pytest.raises(StateCorruptError, match="of another source") as caught:
         from_offset(offset)
     assert f"found {json.dumps(offset)}; expected {{" in str(caught.value)
 
@@ -90,9 +90,9 @@ def test_an_offset_names_one_checkpoint_and_no_other_of_that_name(history):
     ref = CheckpointRef(1, 1)
     offset = Offsets(history).offset(ref)
     assert Offsets(history).ref(offset) == ref
-    with pytest.raises(StateCorruptError, match="it is of another query"):
+    with pytest.raises(StateCorruptError, match="it is from another query"):
         Offsets(history).ref({**offset, "lineage": "ffff"})
-    with pytest.raises(StateCorruptError, match="it is of another copy of the state"):
+    with pytest.raises(StateCorruptError, match="it is from another copy of the state"):
         Offsets(history).ref({**offset, "checksum": "ffff"})
     with pytest.raises(StateMissingError, match="checkpoint 2 of epoch 1 is not in the state"):
         Offsets(history).ref({**offset, "checkpoint": 2})

@@ -298,7 +298,7 @@ def test_options_that_a_view_does_not_take_are_refused_all_at_once():
     with pytest.raises(OptionError) as caught:
         view_options(given)
     text = str(caught.value)
-    assert "maxFilesPerTrigger: a view has no such option" in text
-    assert "sourcname: a view has no such option; did you mean sourceName?" in text
+    assert "maxFilesPerTrigger: unknown option of a view" in text
+    assert "sourcname: unknown option of a view; did you mean sourceName?" in text
     assert "checkpointLocation: found nothing" in text
     assert "sourceName: found '../x'" in text

@@ -148,7 +148,7 @@ def test_a_person_orders_a_late_file_out_of_quarantine():
 def test_a_late_file_fails_the_query_on_demand_and_is_found_again():
     bench = begun(on_late=OnLateFile.FAIL)
     bench.files.append(hourly(8))
-    with pytest.raises(SourceUnavailable, match="too late for its place") as failed:
+    with pytest.raises(SourceUnavailable, match="too late for its event time") as failed:
         until_listed(bench)
     assert failed.value.where == hourly(8).path
     assert not bench.enumerator.ledger.seen.are_known([hourly(8).path]).any()

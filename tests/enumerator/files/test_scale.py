@@ -55,7 +55,7 @@ def test_what_a_checkpoint_costs_does_not_follow_what_has_been_seen():
     many = grown(ledger, attachments, 10_000, 200_000)
     gc.collect()
     assert len(ledger.seen) == 200_000
-    # A file that is not in the next batch is no object.
+    # A file that is not in the next batch is not an object.
     assert len(gc.get_objects()) - objects < 5_000
     assert sum(run.keys.names.high.nbytes for run in ledger.seen.runs) <= 8 * 200_000
     assert len(ledger.seen.runs) <= 12

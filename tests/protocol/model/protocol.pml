@@ -166,7 +166,7 @@ inline say(c, r, v) {
         :: r == 0 && (ck[c].part0 & IS_U) ->
             resolve(c);
             rest[c] = ((v == LEFT || start >= ROWS) -> start : start + 1);
-            /* Acknowledged by an attempt whose rows Spark did not want, before it was given up. */
+            /* Acknowledged by an attempt whose rows Spark left unread, before it was given up. */
             if
             :: c == shortened && v == READ && !is_left && start < ROWS -> unwanted = unwanted | (4 << start)
             :: else

@@ -104,7 +104,7 @@ def _unknown_options(spark, folder):
     (folder / "1.json").write_bytes(b'{"a":1}\n')
     assert _values(spark.read.schema("a int").option("sep", ";").json(str(folder))) == [1]
     options = {"fileFormat": "json", "sep": ";"}
-    _fails(lambda: _by_sluice(spark, folder, "a int", **options).collect(), "does not know it")
+    _fails(lambda: _by_sluice(spark, folder, "a int", **options).collect(), "does not support it")
 
 
 @row("a `text` schema with other columns than the text")

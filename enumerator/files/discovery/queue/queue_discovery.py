@@ -195,7 +195,7 @@ class NotificationDiscovery(Discovery):
                 "cannot check an object that a notification names",
                 name,
                 f"{type(error).__name__}: {error.strerror or error}",
-                "a bucket that this process may read",
+                "a bucket that this process can read",
                 ("Repair access and restart the query: it resumes from the same point."),
             )
             failure.__cause__ = error
@@ -245,10 +245,10 @@ class NotificationDiscovery(Discovery):
 
 def _unanswered(what: str, option: str, error: OSError) -> SourceUnavailable:
     return SourceUnavailable(
-        f"the {what} does not answer",
+        f"the {what} does not respond",
         str(error.filename or ""),
         f"{type(error).__name__}: {error.strerror or error}",
-        "a queue that this process may receive from, send to and delete from",
+        "a queue that this process can receive from, send to and delete from",
         f"Repair access to {option}: no message is lost meanwhile.",
     )
 

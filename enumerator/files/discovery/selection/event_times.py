@@ -69,7 +69,7 @@ def pattern_expression(pattern: str) -> re.Pattern[str]:
             continue
         if name not in _DIGITS or name in seen:
             known = ", ".join(f"{{{field}}}" for field in _DIGITS)
-            problem = "is there twice" if name in seen else f"is not one of {known}"
+            problem = "occurs twice" if name in seen else f"is not one of {known}"
             message = f"a pattern in which {{{name}}} {problem}; expected each field once at most"
             raise ValueError(message)
         seen.append(name)

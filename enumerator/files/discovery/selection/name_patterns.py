@@ -171,7 +171,9 @@ def _escaped(glob: str, at: int | None) -> str:
         raise ValueError(f"nothing after the last backslash in {glob!r}")
     if glob[at].isalnum():
         # To Hadoop \d is a digit and \b a border: nobody means that, and nothing else may be meant.
-        raise ValueError(f"a backslash before {glob[at]!r} in {glob!r}; only marks are escaped")
+        raise ValueError(
+            f"a backslash before {glob[at]!r} in {glob!r}; only special characters can be escaped"
+        )
     return "\\" + glob[at]
 
 

@@ -227,7 +227,7 @@ def _final(schema: AvroSchema, name: str) -> pa.DataType:
             f"column {name!r} cannot be read from Avro",
             "",
             str(err),
-            "a type that Arrow and Spark have",
+            "a type that Arrow and Spark support",
             "Give a schema without it.",
         ) from err
 

@@ -43,7 +43,7 @@ _LOGICAL = {
 }
 _NAMED = ("record", "error", "enum", "fixed")
 _WIDER = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
-_EXPECTED = "a type that Arrow and Spark have"
+_EXPECTED = "a type that Arrow and Spark support"
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,5 +82,5 @@ def _too_long(file: FileVersion) -> SplitReadError:
         file.path,
         f"{file.size} bytes",
         f"at most {MAX_LENGTH} bytes",
-        "Leave the column content out of the schema, or keep such files apart.",
+        "Leave the column content out of the schema, or exclude such files.",
     )

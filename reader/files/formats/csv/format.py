@@ -105,7 +105,7 @@ class CsvFormat(FastThenExactFormat):
                 raise malformed(
                     where,
                     "the first record",
-                    f"one within {KNOWN} bytes of a compressed file, behind header and skipRows",
+                    f"one within {KNOWN} bytes of a compressed file, after the header and skipRows",
                 )
             left = 0 if block.since else begin - block.position
             skipped = min(max(0, left), len(block.data))

@@ -69,7 +69,9 @@ class Header:
         if not self._context.schema_is_inferred:
             folded = {name.lower() for name in names}
             if missing := [name for name in self.columns if name.lower() not in folded]:
-                raise header_misfit(file, names, self.columns, f"it lacks {', '.join(missing)}")
+                raise header_misfit(
+                    file, names, self.columns, f"it is missing {', '.join(missing)}"
+                )
         elif self._options.mode_of_evolution.stops:
             known = {name.lower() for name in self._context.columns} | set(given)
             if any(name.lower() not in known for name in names):
@@ -106,7 +108,7 @@ def differs(
     file: FileVersion, names: Sequence[str], expected: Sequence[str]
 ) -> SchemaMismatchError:
     """The error that makes packed files with unlike headers be read singly."""
-    return header_misfit(file, names, expected, "it differs from the file before")
+    return header_misfit(file, names, expected, "it differs from the previous file")
 
 
 class SkippedRows:

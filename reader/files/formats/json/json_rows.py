@@ -82,12 +82,12 @@ class JsonRows(Rows):
 
         Raises:
             Partial: with the row, of which a value does not fit.
-            ValueError: it is no object, or none by itself.
+            ValueError: it is not an object, or none by itself.
             NewColumnsSeen: as for a record.
         """
         self.unknown_fields.look(element, where)
         if element.lstrip()[:1] != b"{":
-            raise MalformedText("an element that is no object")
+            raise MalformedText("an element that is not an object")
         with suppress(*stdlib_parser.REFUSALS):
             return self._plain(element)[0]
         stream = TokenStream(element, self._options)

@@ -52,7 +52,7 @@ class Literals(Characters):
             ends = [p for p in (self.data.find(c, self.at) for c in (b"\n", b"\r")) if p >= 0]
             self.at = min(ends, default=len(self.data) - 1) + 1
         else:
-            self.fail("a slash that begins no comment")
+            self.fail("a slash that does not begin a comment")
 
     def colon(self) -> int:
         """The first byte of the value after a colon."""

@@ -215,7 +215,7 @@ class TokenStream(Literals):
     def _close(self, char: str) -> None:
         self._start = self.at - 1
         if self._contexts[-1].kind != {"]": "[", "}": "{"}[char]:
-            self.fail(f"{char!r} that closes nothing")
+            self.fail(f"{char!r} without an opening bracket")
         self._contexts.pop()
         self.found = char
 

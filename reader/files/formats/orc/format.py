@@ -116,7 +116,7 @@ def _stripes(
     reader = orc.ORCFile(source)
     rows = sum(stripe.rows for stripe in tail.stripes)
     if (len(tail.stripes), rows) != (reader.nstripes, reader.nrows):
-        counted = f"stripes of other than the {reader.nrows} rows of the file"
+        counted = f"stripes whose rows do not add up to the {reader.nrows} rows of the file"
         raise malformed(split.file, OrcFormat.what, counted)
     found = _named(reader.schema, tail, fitter.schema, path)
     # The types are those of any zone, also where there is no stripe to have one.
@@ -183,7 +183,7 @@ def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[Path], path: str)
                 f"column {'.'.join(at)!r} cannot be read without loss",
                 path,
                 "a decimal without precision and scale, as Hive 0.11 wrote it",
-                "a decimal that says how many digits it has",
+                "a decimal with precision and scale",
                 "Write the file again with a newer Hive or with Spark, or leave the column out.",
             )
 

@@ -81,7 +81,7 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
         raise ValueError(reason) from err
     # Some writers leave the file's own count at 0; no reader but this one looks at it.
     if footer.get(3) not in (0, sum(group.rows for group in groups)):
-        _fail(f"row groups of other than the {footer.get(3)} rows of the file")
+        _fail(f"row groups whose rows do not add up to the {footer.get(3)} rows of the file")
     return groups
 
 

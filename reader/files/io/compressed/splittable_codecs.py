@@ -139,11 +139,11 @@ class _Places:
         kept = self._kept.keep_boundary(self._file, byte, position)
         if kept < position:
             raise SplitReadError(
-                "another reader has cut this compressed file meanwhile",
+                "another reader has split this compressed file in the meantime",
                 f"{self._file.path}, byte {byte}",
                 f"{position} bytes of content before it",
                 f"{kept} bytes",
-                "Read it again, as Spark does by itself: the next attempt reads up to there.",
+                "Retry the task, as Spark does automatically: the next attempt reads up to there.",
             )
         yield from _taken(stream, kept - position)
 
@@ -160,7 +160,7 @@ class _Places:
                 self._file.path,
                 f"none at byte {byte}",
                 "the points that the driver found, in the state",
-                "Put the folder points of the state back as it was, and restart.",
+                "Restore the folder points of the state, then restart.",
             )
         return kept
 

@@ -31,7 +31,7 @@ def day_of(text: str) -> int:
     """
     match = _DATE.match(text.strip(_BLANKS))
     if not match:
-        raise ValueError(f"{text!r} is no date")
+        raise ValueError(f"{text!r} is not a date")
     return checked(days_of(_signed(match), int(match[3] or 1), int(match[4] or 1)), 32)
 
 
@@ -46,7 +46,7 @@ def local_of(text: str) -> tuple[int, Zone | None]:
     """
     match = _TIME.match(text.strip(_BLANKS))
     if not match:
-        raise ValueError(f"{text!r} is no timestamp")
+        raise ValueError(f"{text!r} is not a timestamp")
     day = days_of(_signed(match), int(match[3] or 1), int(match[4] or 1))
     hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
     micros = int((match[8] or "").ljust(6, "0")[:6])

@@ -122,7 +122,7 @@ class JavaPattern:
     def _letter(self, letter: str, count: int) -> str:
         letter = {"L": "M"}.get(letter, letter)
         if letter in self._names:
-            raise ValueError(f"pattern {self.pattern!r} asks for {letter} twice")
+            raise ValueError(f"pattern {self.pattern!r} contains {letter} twice")
         self._names.append(letter)
         if letter == "S" and count <= 9:
             return rf"(\d{{1,{count}}})"
@@ -185,5 +185,5 @@ def _clock(found: dict[str, str]) -> int:
 def _in(text: str, least: int, most: int) -> int:
     number = int(text)
     if not least <= number <= most:
-        raise ValueError(f"{text} is no hour from {least} to {most}")
+        raise ValueError(f"{text} is not an hour from {least} to {most}")
     return number

@@ -166,11 +166,11 @@ def zone_of(name: str) -> Zone:
     if offset:
         return Zone(_offset(name, offset))
     if not _REGION.match(text) or _NOT_JAVAS.match(text):
-        raise ValueError(f"{name!r} is no time zone")
+        raise ValueError(f"{name!r} is not a time zone")
     try:
         return Zone(ZoneInfo(text))
     except (KeyError, OSError, ValueError):
-        raise ValueError(f"{name!r} is no time zone") from None
+        raise ValueError(f"{name!r} is not a time zone") from None
 
 
 def zone_in_any_case(name: str) -> Zone:
@@ -191,5 +191,5 @@ def _offset(name: str, match: re.Match[str]) -> int:
     hours, minutes, seconds = (int(digits[at : at + 2] or 0) for at in (0, 2, 4))
     total = hours * 3600 + minutes * 60 + seconds
     if minutes > 59 or seconds > 59 or total > 18 * 3600:
-        raise ValueError(f"{name!r} is no time zone: offsets go up to 18:00")
+        raise ValueError(f"{name!r} is not a time zone: offsets go up to 18:00")
     return -total if match[1] == "-" else total

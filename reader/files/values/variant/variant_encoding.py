@@ -181,7 +181,7 @@ def fields_of(value: bytes, old: list[str], at: int = 0) -> Iterator[tuple[str, 
     """Names and positions of the fields of an object.
 
     Raises:
-        ValueError: the value is no object.
+        ValueError: the value is not an object.
     """
     if not value or value[at] & 3 != _OBJECT:
         reason = "a variant that is not an object next to shredded fields"

@@ -38,7 +38,7 @@ def test_an_export_without_times_of_commit_is_refused_unless_all_was_processed(t
     paths = landed(tmp_path, ["a.json", "b.json"])
     export = written(tmp_path, rows_of(paths, []), ".csv")
     said = from_auto_loader(tmp_path, capsys, export, "--yes", code=2)
-    assert "does not say what was processed" in said
+    assert "does not show which files were processed" in said
     told, new = from_auto_loader(tmp_path, capsys, export, "--all-processed", "--yes")
     assert told["counts"]["matched"] == 2
     assert drained(new) == []

@@ -269,7 +269,7 @@ def test_a_continued_query_has_the_old_one_s_id_and_batch(tmp_path, capsys, ende
     [
         (lambda log: log.write("offsets/2", [{}, {}]), 2, "not ended with a committed batch"),
         (lambda log: log.write("offsets/1", [{}, {"logOffset": 1}, {}]), 2, "several"),
-        (lambda log: log.write("state/0/0/1.delta", [{}]), 2, "keeps state"),
+        (lambda log: log.write("state/0/0/1.delta", [{}]), 2, "is stateful"),
         (lambda log: (log.root / "metadata").unlink(), 3, "metadata"),
         (lambda log: log.write("metadata", [{}]), 3, "metadata"),
         (lambda log: [path.unlink() for path in (log.root / "commits").iterdir()], 2, "none in"),

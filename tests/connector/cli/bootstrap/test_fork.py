@@ -84,7 +84,7 @@ def test_a_time_names_the_newest_checkpoint_that_was_cut_by_then(query, capsys):
     assert told["checkpoint"] == 2
     new = str(query.data.parent / "new")
     assert main(["fork", str(query.location), new, "--at-time", "2001-01-01"]) == 2
-    assert "none that was cut before 2001-01-01" in capsys.readouterr().err
+    assert "no checkpoint cut before 2001-01-01" in capsys.readouterr().err
     assert main(["fork", str(query.location), new, "--at-time", "noon"]) == 2
 
 

@@ -176,7 +176,7 @@ def test_without_yes_nothing_is_written_and_while_a_query_runs_it_is_refused(tmp
     assert "add --yes" in capsys.readouterr().out
     # This process holds the epoch, and runs.
     assert main(["compact", place, "--yes"]) == 4
-    assert "a query holds this state" in capsys.readouterr().err
+    assert "a query is using this state" in capsys.readouterr().err
     assert query.store.list("bases") == []
     query.coordinator.close()
     newest = without_checksum(query.store.read("epochs/0000000002.json"))

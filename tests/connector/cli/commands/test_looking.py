@@ -84,7 +84,7 @@ def test_files_are_filtered_by_state_and_pattern(query, capsys):
     assert len(documents(capsys, "files", query.state, "--limit", "2")) == 2
     assert "c.json" in told(capsys, "files", query.state, "--view", "splits").out
     error = told(capsys, "files", query.state, "--view", "schemas", "--in-state", "x", code=2).err
-    assert "--in-state has no meaning for this view; found schemas" in error
+    assert "--in-state does not apply to this view; found schemas" in error
 
 
 def test_a_pattern_means_what_the_shell_means_by_it():
@@ -146,7 +146,7 @@ def test_several_sources_are_distinguished_by_name(query, tmp_path, capsys):
     other.batch()
     other.coordinator.close()
     error = told(capsys, "status", str(tmp_path / "ck"), code=3).err
-    assert "Say --source-name, one of: flights" in error
+    assert "Pass --source-name with one of: flights" in error
     found = documents(capsys, "status", str(tmp_path / "ck"), "--source-name", "flights")
     assert found["files_seen"] == 1
 

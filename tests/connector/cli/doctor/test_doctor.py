@@ -95,7 +95,7 @@ def test_places_that_are_ill_are_named_with_the_way_out(tmp_path, capsys):
     empty.mkdir()
     assert looked(capsys, "--path", str(empty))["files of the path"]["verdict"] == "warning"
     assert main(["doctor", str(tmp_path / "file")]) == 1
-    assert "way out:" in capsys.readouterr().out
+    assert "fix:" in capsys.readouterr().out
     assert main(["doctor", "--option", "nonsense"]) == 2
     assert "NAME=VALUE" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Files that come too late for their place in the order of event time, through a whole query."""
+"""Files that come too late for their event time, through a whole query."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_late_file_fails_the_query_until_the_user_says_where_it_goes(ordered):
     ordered.options |= {"onLateFile": "fail", "discoveryAttempts": "1"}
     ordered.restart()
     land(ordered, h08=8)
-    with pytest.raises(SourceUnavailable, match="too late for its place"):
+    with pytest.raises(SourceUnavailable, match="too late for its event time"):
         ordered.batch()
     ordered.options["onLateFile"] = "read"
     ordered.restart()

@@ -78,7 +78,7 @@ def test_a_query_that_runs_is_not_interfered_with(tmp_path, capsys):
     # It may be looked at.
     assert run(capsys, *again)["files"] == 1
     assert main([*again, "--yes", "--force"]) == 4
-    assert "FencedError: a query holds this state" in capsys.readouterr().err
+    assert "FencedError: a query is using this state" in capsys.readouterr().err
     (leaf,) = query.store.list("epochs")
     claim = without_checksum(query.store.read(f"epochs/{leaf}"))
     query.store.delete(f"epochs/{leaf}")

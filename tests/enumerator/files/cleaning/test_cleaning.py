@@ -111,7 +111,7 @@ def test_an_archive_keeps_names_below_the_loaded_path_and_replaces_nothing(tmp_p
     assert keeping.archived() == ["day=1/a", "day=1/same", "day=1/taken", "plain"]
     assert keeping.archive.joinpath("day=1/taken").read_text() == "somebody else's"
     assert cleaning.figures()["failing"] == 1
-    assert "another file of that name is in the archive" in cleaning.figures()["lastError"]
+    assert "the archive has another file with that name" in cleaning.figures()["lastError"]
     # Once it is out of the way the next start makes good for it.
     keeping.archive.joinpath("day=1/taken").unlink()
     assert keeping.run().figures()["failing"] == 0

@@ -227,7 +227,7 @@ def test_a_hint_takes_nothing_back_of_a_schema_that_has_grown():
     "text", ["id", "id lang", "id long more", "a.b", "m map<string>", "d decimal(99)"]
 )
 def test_hints_that_are_not_understood_are_refused_with_their_place(text):
-    with pytest.raises(OptionError, match="schemaHints: not understood"):
+    with pytest.raises(OptionError, match="schemaHints: it does not parse"):
         parse_hints(text)
 
 

@@ -64,7 +64,7 @@ def test_a_dead_letter_queue_that_does_not_answer_holds_up_no_other_message(
     service.faulty(_refusing(service, "SendMessage", 1))
     context = Bench(discovery=stream.discovery)
     assert sorted(context.discovered()) == ["in/a", "in/b"]
-    assert "dead-letter queue does not answer" in context.error
+    assert "dead-letter queue does not respond" in context.error
     service.faulty(None)
     stream.ledger.paths += [f"{stream.root}in/{name}" for name in "ab"]
     stream.until(malformed=2, deleted=2, held=2)
@@ -113,7 +113,7 @@ def test_an_unreachable_queue_is_tried_again_and_then_named(
     service.send(queue, service.no_object)
     stream.until(deleted=1)
     service.faulty(broken)
-    with pytest.raises(SourceUnavailable, match=r"does not answer: http.*q-.*answered 500"):
+    with pytest.raises(SourceUnavailable, match=r"does not respond: http.*q-.*answered 500"):
         stream.found_within(60)
     assert stream.figures["failedReceives"] >= 4
     service.faulty(None)

@@ -40,7 +40,7 @@ def test_every_form_of_an_event_is_understood():
     ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Records": 1}', '{"Type": "Notification"}',
      '{"Type": "Notification", "Message": "x"}', '{"source": "aws.s3", "detail": {}}'],
 )  # fmt: skip
-def test_what_is_no_event_is_malformed(body):
+def test_a_message_that_is_not_an_event_is_malformed(body):
     with pytest.raises(MalformedMessage):
         objects_of(body)
 

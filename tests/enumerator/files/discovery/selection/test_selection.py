@@ -108,7 +108,7 @@ def test_of_several_paths_each_has_to_be_there(tree):
     with pytest.raises(MissingPathError, match="/out"):
         found(tree, "in out")
     assert found(tree, "in out", fail_on_missing_path=False) == (["in/a"], {})
-    with pytest.raises(MissingPathError, match=r"/out/\*.*belongs to a name is written with"):
+    with pytest.raises(MissingPathError, match=r"/out/\*.*in a name must be escaped with"):
         found(tree, "out/*")
 
 

@@ -162,7 +162,7 @@ def test_a_reader_that_was_not_the_first_at_a_border_gives_the_same_rows(root, c
     cut_places = Late(content)
     first, *_ = _splits(root / "a.json.deflate", cut_places)
     if again:
-        with pytest.raises(SplitReadError, match="another reader has cut"):
+        with pytest.raises(SplitReadError, match="another reader has split"):
             _ids(first, cut_places)
     ids = _ids(first, cut_places)
     assert ids == list(range(_lines()[:content].count(b"\n") + 1))
