@@ -51,7 +51,7 @@ WORDS = {
     r"message alone|not the way it took": "the error message without the traceback",
     r"(hold|holds|held|hang|hangs) together": "both limits apply",
     r"a mixture|a way|a half|(?-i:halves)": "say what it is",
-    r"is no (date|hour|time ?zone|timestamp|object|event|number)": "is not a",
+    r"(?<!there[ ])is no (date|hour|time ?zone|timestamp|object|event|number)": "is not a",
     r"between which there is": "is not before",
     r"places? apart|keep [a-z ]+ apart": "a separate directory; exclude",
     r"did not want": "did not read",

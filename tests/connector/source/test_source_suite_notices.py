@@ -86,7 +86,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a state that forgets": ({"enumerator": ForgetsWhatIsKnown}, "rows doubled"),
     "splits that are lost on their way back": ({"enumerator": LosesIdsThatComeBack}, "rows lost"),
-    "readers that are not there": ({"enumerator": AssignsToReadersOfBefore}, "unregistered type"),
+    "readers that are not there": ({"enumerator": AssignsToReadersOfBefore}, "not registered"),
     "a run without end": ({"enumerator": ReadsNewer}, "does not end"),
     "rows that are not counted": ({"reader": CountsNothing}, "commits count 0 rows of 12"),
     "rows that differ": ({"reader": FewerRowsEveryOtherTime}, "rows lost"),
