@@ -19,17 +19,17 @@ exists, call `register(spark)`. `landing`, `checkpoint` and `table` are paths he
 
 Public names:
 
-    options             checks options and returns the dictionary for `.options(**...)`
+    options             checks options and returns a dictionary for `.options(**...)`
     register            makes `format("sluice")` known to a session that already exists
-    run_with_evolution  starts a query again each time new columns have stopped it
+    run_with_evolution  runs a query and restarts it whenever new columns stop it
     HybridSource        reads one source to its end and then another
-    DefaultSource       the class that Spark finds by itself and registers as "sluice"
+    DefaultSource       the class that Spark finds and registers as "sluice"
     tables              sinks that add landed files to Delta and Iceberg tables, or list them
-    errors              every exception that a query raises, all below `errors.SluiceError`
+    errors              the exceptions that a query raises, subclasses of `errors.SluiceError`
     __version__         the version of the installed package
 
-A source of your own: `pyspark_sluice.connector.source.api.Source`, with the contracts
-`enumerator.api.SplitEnumerator` and `reader.api.SplitReader`. A format of your own:
+To write a source, implement `pyspark_sluice.connector.source.api.Source` and the contracts
+`enumerator.api.SplitEnumerator` and `reader.api.SplitReader`. To write a format, implement
 `reader.files.formats.api.FileFormat`. All other modules are internal.
 """
 

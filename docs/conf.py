@@ -1,4 +1,4 @@
-"""How `make docs` makes the site: by Sphinx, out of the Markdown as it stands.
+"""How `make docs` makes the site: Sphinx renders the Markdown files unchanged.
 
 The source folder is the root of the repository, so that links between documents are those that
 also work where the Markdown is read as it is.

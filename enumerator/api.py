@@ -1,11 +1,11 @@
-"""The FLIP-27 contract of an enumerator, in the form that micro-batches need.
+"""The contract of an enumerator: FLIP-27, adapted to micro-batches.
 
-Roles: a `SplitEnumerator` finds work and decides which reader gets it; the coordinator runs it,
-owns the gateways to the readers and takes the checkpoints; the `SplitEnumeratorContext` is the
-enumerator's only access to the coordinator.
+A `SplitEnumerator` discovers splits and assigns them to readers. The coordinator runs the
+enumerator, sends its assignments to the readers and takes the checkpoints. The enumerator accesses
+the coordinator only through a `SplitEnumeratorContext`.
 
-All methods of an enumerator run one at a time, under the coordinator's lock, and must not block:
-input and output go through `SplitEnumeratorContext.call_async`.
+The coordinator calls the methods of an enumerator one at a time, under its lock, except where a
+method says otherwise. They must not block: use `SplitEnumeratorContext.call_async` for I/O.
 
 Not here: the coordinator (`coordinator/coordinator.py`) and the enumerator of files
 (`files/enumerator.py`).
@@ -33,24 +33,24 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class SplitFigures(Generic[SplitT]):
-    """What a reader has measured of a split that it read to its end."""
+    """Measurements of a reader for a split that it read to its end."""
 
     split: SplitT
     rows: int
     bytes: int
     seconds: float
-    """Wall time spent on reading it."""
+    """Wall time spent reading it."""
 
 
 class SplitEnumeratorContext(ABC, Generic[SplitT]):
-    """What an enumerator can ask of its coordinator."""
+    """The interface of the coordinator for its enumerator."""
 
     @property
     @abstractmethod
     def bounded(self) -> bool:
-        """True for a run that ends with what exists now (Trigger.AvailableNow).
+        """True if the run ends when everything that exists now is read (Trigger.AvailableNow).
 
-        The enumerator then discovers once, at `start`, and offers nothing newer.
+        The enumerator then discovers once, at `start`, and assigns nothing newer.
         """
 
     @property
@@ -60,7 +60,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @property
     def store(self) -> StateStore | None:
-        """The state of the query, for objects of the source's own; None without such."""
+        """The store of the query's state, for objects of this source; None without a store."""
         return None
 
     @property
@@ -72,26 +72,26 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
     def awaits_readers(self) -> bool:
         """True while a split that was assigned may still come back through `add_splits_back`.
 
-        False once a reader commit, or an abandonment, is counted for each of them.
+        False when every assigned split has been covered by a reader commit or abandoned.
         """
         raise NotImplementedError
 
     @abstractmethod
     def request_parallelism(self, readers: int) -> int:
-        """Ask for `readers` readers for the batch being planned; returns how many it may use.
+        """Request readers for the batch being planned; returns how many the enumerator may use.
 
-        They are 0 to that number - 1, all registered; new ones are announced by `add_reader`.
-        Those of a larger batch before stay registered and simply get nothing. With a fixed
-        `parallelism` the answer is always that number.
+        These have the indexes 0 to that number - 1 and are registered; `add_reader` announces new
+        ones. Readers of earlier, larger batches stay registered and get no splits. If the option
+        `parallelism` is set, this always returns its value.
         """
 
     @abstractmethod
     def assign_splits(self, assignment: Mapping[int, Sequence[SplitT]]) -> None:
         """Give splits to readers: all of them, or none if any reader is not registered.
 
-        They join the reader's stream in the order of sending, and reach it once it has committed
-        every earlier checkpoint that has something for it. The splits are frozen here: the reader
-        does not see later changes.
+        A reader gets its splits in the order in which they were sent, after it has committed every
+        earlier checkpoint with work for it. This copies the splits: the reader does not see later
+        changes.
 
         Raises:
             ProtocolError: a reader is not registered, or was promised no more splits.
@@ -108,21 +108,21 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
     ) -> bool:
         """Let `reader` continue a split that it is still reading, in the next checkpoint.
 
-        Where that starts is decided by the reader's own commit: what it leaves unfinished. If it
-        leaves nothing, this assigns nothing. The remainder then belongs to this continuation and
-        does not come back through `add_splits_back`.
+        The continuation starts where the reader's commit says that it stopped. If the reader
+        finishes the split, nothing is assigned. Otherwise the remainder belongs to the continuation
+        and does not come back through `add_splits_back`.
 
         Args:
-            reader: the one that reads the split in a checkpoint that it has not committed.
-            split_id: of the split as it was assigned, also for a continuation of a continuation.
-            max_bytes: at most so many bytes; taken from the budget by the caller.
-            max_rows: at most so many rows; taken from the budget by the caller.
+            reader: index of the reader that is reading the split.
+            split_id: id of the split as it was assigned, even if it was continued before.
+            max_bytes: most bytes to read. The caller takes them from the budget.
+            max_rows: most rows to read. The caller takes them from the budget.
             stop: any JSON value that tells the source's reader where to stop.
 
         Returns:
-            False, and nothing is sent, unless the reader reads the split in a checkpoint that it
-            has not committed, and does not continue it later already. After the commit the
-            remainder comes back through `add_splits_back`.
+            True if the continuation is sent. False if the reader is not reading the split in an
+            uncommitted checkpoint, or if its next continuation has already been sent. After the
+            commit, the remainder comes back through `add_splits_back`.
 
         Raises:
             ProtocolError: the reader is not registered, or was promised no more splits.
@@ -133,23 +133,24 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
     def send_event(self, reader: int, event: Any) -> None:
         """Send any JSON value to a reader; it arrives with that reader's next splits.
 
-        Order within the reader's stream is the order of sending. An event alone causes no batch.
+        A reader gets events and splits in the order in which they were sent. An event alone does
+        not start a batch.
         """
 
     def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
-        """Put splits that were never assigned into quarantine: they are not read until ordered.
+        """Put splits that were never assigned into quarantine: read only if a user requests it.
 
-        Durable with the next checkpoint, which is cut for it though it be empty. From the same
-        checkpoint on they must not be pending.
+        This becomes durable with the next checkpoint, which is taken even if it is otherwise empty.
+        The splits must not be pending in the snapshot of that checkpoint.
 
         Args:
-            reasons: split id -> why, for people.
+            reasons: split id -> the reason, in words.
         """
         raise NotImplementedError
 
     @abstractmethod
     def signal_no_more_splits(self, reader: int) -> None:
-        """Promise that `reader` gets no more splits in this run."""
+        """Declare that `reader` gets no more splits in this run."""
 
     @abstractmethod
     def call_async(
@@ -166,7 +167,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @abstractmethod
     def request_planning(self) -> None:
-        """Say that there is new work; `plan_batch` follows soon."""
+        """Announce new work; the coordinator then calls `plan_batch`."""
 
 
 class SplitEnumerator(ABC, Generic[SplitT, StateT]):
@@ -174,26 +175,26 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
     @abstractmethod
     def start(self) -> None:
-        """Begin discovery. Called once, after construction or restore, before anything else."""
+        """Begin discovery. Called once, after construction or restore."""
 
     @abstractmethod
     def plan_batch(self, budget: BatchBudget) -> None:
-        """Assign splits to the next checkpoint until `budget` is full or there is no more.
+        """Assign splits to the next checkpoint until `budget` is full or none is left.
 
-        The micro-batch form of Flink's handle_split_request: all readers ask at once. Called
-        in the background whenever the next checkpoint may take more: after each cut, after
-        `request_planning`, and again directly before a cut.
+        This replaces Flink's `handleSplitRequest`: all readers request splits at once. Called in
+        the background whenever the next checkpoint has room: after each checkpoint is taken, after
+        `request_planning`, and directly before the next checkpoint is taken.
         """
 
     @abstractmethod
     def add_splits_back(self, splits: Sequence[SplitT], reader: int) -> None:
-        """Take back splits that `reader` could not read or did not reach, or what it left."""
+        """Take back splits that `reader` did not read, and remainders of those it read in part."""
 
     def requeue_splits(self, splits: Sequence[SplitT]) -> None:
-        """A user orders these to be read again: they become pending, each byte of them once.
+        """Make these splits pending because a user wants them read again, each byte once.
 
-        What is already pending of them does not change. Called before anything is planned; after a
-        crash it is called again, on the state from before.
+        Parts that are already pending stay as they are. Called before the first `plan_batch`; after
+        a crash it is called again, on the state without the first call.
 
         Raises:
             ProtocolError: this source does not know how (the default).
@@ -201,9 +202,9 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         raise _knows_no_orders(self, "requeue_splits")
 
     def forget_splits(self, splits: Sequence[SplitT]) -> None:
-        """A user orders these to be discarded: what is pending of them is no longer pending.
+        """Discard these splits because a user requests it: they are seen, and no longer pending.
 
-        They count as seen. See `requeue_splits` for when it is called.
+        Called at the same time as `requeue_splits`.
 
         Raises:
             ProtocolError: this source does not know how (the default).
@@ -212,16 +213,17 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> StateT:
-        """The state at the cut: it contains earlier assignments and no later ones.
+        """The state for this checkpoint, including all assignments made so far.
 
-        Either the whole state or, if the source says `snapshots_are_changes`, what changed since
-        the previous snapshot. Must not alias what the enumerator changes later.
+        Either the whole state or, if the source's `snapshots_are_changes` is true, the changes
+        since the previous snapshot. Must not share mutable objects with the enumerator.
         """
 
     def freeze_state(self) -> FrozenState | None:
-        """The whole state as of the snapshot just taken, for a base; cheap. See `large_state.py`.
+        """The whole state as of the latest snapshot, for a base. Must be fast (`large_state.py`).
 
-        None lets the coordinator fold the chain. Also called right after a restore.
+        If it is None, the coordinator builds the base from the chain of snapshots. Also called
+        right after a restore.
         """
         return None
 
@@ -231,9 +233,10 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         return False
 
     def improve_state(self, attachments: Attachments) -> bool:
-        """One bounded step of merging objects next to the bases; True if there was work to do.
+        """Merge some of the objects next to the bases; True if there was work to do.
 
-        Called on a worker thread, without the lock, as long as it returns True.
+        Called repeatedly, on a worker thread and without the lock, until it returns False. Each
+        call should be short.
         """
         return False
 
@@ -246,26 +249,26 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         return
 
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
-        """An event of a reader, exactly once: with its commit, in the checkpoint after it."""
+        """Handle an event of a reader. Delivered exactly once, with the reader's commit."""
         return
 
     @property
     def wants_figures(self) -> bool:
-        """True to have `handle_figures` called, which costs a look at every split."""
+        """True if `handle_figures` is to be called, which costs time for each split."""
         return False
 
     def handle_figures(self, figures: Sequence[SplitFigures[SplitT]]) -> None:
-        """What one reader's commit says of the splits that it read to their end.
+        """Measurements, from one reader commit, of the splits that were read to their end.
 
-        Called before `notify_checkpoint_complete` for their checkpoint. To learn what splits cost:
-        see `BatchBudget.take`.
+        Called before `notify_checkpoint_complete` for their checkpoint. Use it to estimate the work
+        of later splits; see `BatchBudget.take`.
         """
         return
 
     def completed_work(self) -> float | None:
-        """The work of the checkpoint that was completed last, by what is known since.
+        """A better estimate of the work in the checkpoint that was completed last.
 
-        As in `BatchBudget.take`. None, the default: what was taken for it is as right as ever.
+        In the unit of `BatchBudget.take`. None, the default, keeps the first estimate.
         """
         return None
 
@@ -273,7 +276,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """Take back events for a reader that no longer exists, after `parallelism` was reduced.
 
         Raises:
-            ProtocolError: this source sends events and does not know what to do (the default).
+            ProtocolError: the source sends events but does not implement this (the default).
         """
         raise ProtocolError(
             "events wait for a reader that no longer exists",
@@ -284,11 +287,11 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Spark has completed the checkpoint. Late or missing calls must do no harm."""
+        """Spark has completed the checkpoint. The call can come late or not at all."""
         return
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint was taken back before Spark knew it; a later one assigns its splits."""
+        """The checkpoint was undone before Spark knew it; a later one assigns its splits."""
         return
 
     @property
@@ -298,31 +301,31 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
     @property
     def wants_checkpoint(self) -> bool:
-        """True to request a checkpoint even if no split is assigned: an empty batch."""
+        """True to request a checkpoint even if no split is assigned, as an empty batch."""
         return False
 
     def is_decided(self, budget: BatchBudget) -> bool:
-        """True if nothing that may still be found would join the batch that `budget` measures.
+        """True if no split discovered later would be assigned to the batch that `budget` measures.
 
-        Called after `plan_batch`. The checkpoint is then made durable while the previous one is
-        still being read; later splits go into the next checkpoint.
+        Called after `plan_batch`. If it is true, the checkpoint is made durable while the previous
+        one is still being read, and later splits go into the checkpoint after it.
         """
         return budget.is_full
 
     def backlog(self) -> Mapping[str, Any]:
-        """What is found but not yet in a checkpoint, as JSON values for Spark's progress."""
+        """What is found but not yet in a checkpoint, as JSON values for Spark's progress events."""
         return {}
 
     def cursors(self) -> Mapping[str, Any]:
-        """Where to resume looking for work, as JSON values: whole, and no newer than the snapshot.
+        """The positions from which to resume discovery, as JSON values, no newer than the snapshot.
 
-        Called at each cut, after `snapshot_state`. Only saves time: without them an enumerator
-        lists everything.
+        Called for each checkpoint, after `snapshot_state`; returns all cursors, not the changes.
+        They only save time: without them the enumerator lists everything.
         """
         return {}
 
     def resume_from(self, cursors: Mapping[str, Any]) -> None:
-        """What `cursors` gave at the checkpoint that was restored. Called before `start`."""
+        """Resume discovery from the `cursors` of the restored checkpoint. Called before `start`."""
         return
 
     def close(self) -> None:

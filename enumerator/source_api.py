@@ -1,4 +1,4 @@
-"""What the coordinator knows of a source: how its enumerator and serializers are made.
+"""The part of a source that the coordinator uses: its enumerator and serializers.
 
 Not here: what an enumerator does (`api.py`), and the reader's half (`connector/source/api.py`).
 """
@@ -21,17 +21,17 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
 
     @property
     def name(self) -> str:
-        """Is in every checkpoint; a restore by a source of another name is refused."""
+        """Stored in every checkpoint; a source with another name cannot restore it."""
         return f"{type(self).__module__}:{type(self).__qualname__}"
 
     @abstractmethod
     def create_enumerator(
         self, context: SplitEnumeratorContext[SplitT], state: StateT | None
     ) -> SplitEnumerator[SplitT, StateT]:
-        """A fresh enumerator (`state` None) or one that resumes from a checkpoint. No I/O."""
+        """Create an enumerator; it resumes from `state` unless that is None. Must not do I/O."""
 
     def create_cleaner(self) -> SourceCleaner[SplitT] | None:
-        """What takes read splits out of the way, for sources that want that. No I/O."""
+        """Create the cleaner that removes splits after they were read, if any. Must not do I/O."""
         return None
 
     @property
@@ -46,23 +46,23 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
 
     @property
     def reader_event_types(self) -> frozenset[str]:
-        """Types of the events that this source's readers send; any other is a protocol error."""
+        """Types of the events that this source's readers send; others raise `ProtocolError`."""
         return frozenset()
 
     def is_unbounded(self, split: SplitT) -> bool:
-        """True if `split` never ends: abandoned by its reader, it is read again from its start.
+        """True if `split` never ends. If its reader abandons it, it is read again from its start.
 
-        A bounded split that Spark wanted no more of (a `limit`) counts as read.
+        A bounded split that Spark stops reading early (because of a `limit`) counts as read.
         """
         return False
 
     @property
     def snapshots_are_changes(self) -> bool:
-        """True if `snapshot_state` gives changes that `advance_state` folds."""
+        """True if `snapshot_state` returns changes, which `advance_state` applies."""
         return False
 
     def attachments_of(self, state: StateT) -> Sequence[Attachment]:
-        """Objects that a snapshot needs in addition to its rows; they are the enumerator's own."""
+        """Objects, written by the enumerator, that a snapshot needs in addition to its rows."""
         return ()
 
     def advance_state(
@@ -71,20 +71,19 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
         """The state after one checkpoint, from the state before it. A pure function.
 
         Args:
-            state: as of the parent; None at the start of a chain.
-            changes: what `snapshot_state` gave for this checkpoint.
-            assigned: the splits this checkpoint assigned.
+            state: the state of the parent checkpoint; None at the start of a chain.
+            changes: the snapshot of this checkpoint.
+            assigned: the splits that this checkpoint assigned.
         """
         return changes
 
     def restore_state(
         self, chain: Sequence[StateDocument], attachments: Attachments
     ) -> StateT | None:
-        """The state after the last of `chain`; None if there is nothing in it. A pure function.
+        """The state after the last document of `chain`; None if it is empty. A pure function.
 
-        The first of `chain` is a base, or the first checkpoint of all. Overridden by a source
-        whose state is too large for `advance_state`; `attachments` reads what is stored next to
-        bases.
+        The chain begins with a base or with the first checkpoint. Override this if the state is too
+        large for `advance_state`; `attachments` reads the objects next to bases.
         """
         state: StateT | None = None
         for document in chain:

@@ -1,4 +1,4 @@
-"""The contract of a reader: what a source does inside a Spark task.
+"""The contract of a reader, which reads splits inside a Spark task.
 
 Not here: publishing of reader commits (`task.py`) and any file format (`formats/`).
 """
@@ -21,28 +21,28 @@ SplitT = TypeVar("SplitT", bound=Split)
 
 @dataclass(frozen=True, slots=True)
 class SplitFinished:
-    """The split was read to its end; all its rows have been yielded before this report."""
+    """The split was read to its end. All its rows were yielded before this report."""
 
     split_id: str
     rows: int
-    """How many rows were yielded for it."""
+    """Number of rows yielded for it."""
 
     bytes: int = 0
     """Bytes of input read, as stored (compressed length for compressed files)."""
 
     seconds: float = 0.0
-    """Wall time spent on this split; a packed split gets its share by bytes."""
+    """Wall time spent on this split. For packed splits, time is divided in proportion to bytes."""
 
     dropped_records: int = 0
-    """Malformed records that the configured mode dropped."""
+    """Number of malformed records that were dropped because of `mode`."""
 
     skipped: str = ""
-    """Why the split (or what was left of it) was skipped by configuration; empty if it was not."""
+    """Why an option skipped the split or its remainder; empty if it was not skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitUnfinished(Generic[SplitT]):
-    """The split was read in part; `remainder` starts at the next row to read."""
+    """The split was read in part. `remainder` starts at the next row to read."""
 
     split_id: str
     rows: int
@@ -59,20 +59,20 @@ class SplitReturned:
 
 @dataclass(frozen=True, slots=True)
 class ReaderEvent:
-    """A message from a reader to its enumerator, delivered exactly once with the reader commit."""
+    """A message from a reader to its enumerator, delivered exactly once, with the reader commit."""
 
     type: str
     value: Any
-    """What the message says: any JSON value."""
+    """The content of the message: any JSON value."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Input that configuration leaves out of the rows, to be recorded with the reader commit."""
+    """Input that an option excludes from the rows, recorded with the reader commit."""
 
     kind: Literal["bad_records", "bad_files"]
     batch: pa.RecordBatch
-    """Rows in the columns of `SCHEMA_LEFT_OUT`."""
+    """Rows with the schema `SCHEMA_LEFT_OUT`."""
 
 
 SCHEMA_LEFT_OUT = pa.schema(
@@ -84,7 +84,7 @@ Report = SplitFinished | SplitUnfinished[Any] | SplitReturned | ReaderEvent | Le
 
 @dataclass(frozen=True, slots=True)
 class ReaderContext:
-    """What a reader may know of its task."""
+    """What a reader knows about its task."""
 
     checkpoint_id: int
     """The checkpoint being read; 0 in a batch read."""
@@ -99,40 +99,40 @@ class ReaderContext:
     """True if the reader may report `SplitReturned` instead of raising."""
 
     must_finish: bool = False
-    """True on a replay of acknowledged work: every failure has to be raised."""
+    """True on a replay of acknowledged work: the reader must raise every failure."""
 
     until: Mapping[str, Any] = field(default_factory=dict)
-    """Split id -> the remainder an earlier attempt acknowledged: read exactly up to its start."""
+    """Split id -> the remainder that an earlier attempt acknowledged; read up to its start."""
 
     continued: Mapping[str, Continuation] = field(default_factory=dict)
-    """Split id -> how far a continued split may be read now: its bounds and its stop."""
+    """Split id -> how far to read a continued split in this checkpoint: its limits and its stop."""
 
     events: Sequence[Any] = ()
     """Custom events that the enumerator sent to this reader for this checkpoint, in order."""
 
     shape: Mapping[str, Any] = field(default_factory=dict)
-    """On a replay of acknowledged work: what shaped the rows then (options), where recorded."""
+    """On a replay of acknowledged work: the options of the first attempt, if recorded."""
 
     store: StateStore | None = None
-    """The state of the query, for objects of the source's own; None in a batch read."""
+    """The store of the query's state, for objects of this source; None in a batch read."""
 
 
 class SplitReader(ABC, Generic[SplitT]):
     """Reads the splits that one checkpoint assigned to one reader.
 
-    Built on an executor for one attempt of one task, used once, then closed. Everything it needs
-    is in the splits and the context: nothing may be carried over from an earlier reader.
+    Sluice creates a reader on an executor for one attempt of one task, uses it once and closes it.
+    A reader must depend only on its splits and its context, not on earlier readers.
     """
 
     @abstractmethod
     def read(self, splits: Sequence[SplitT]) -> Iterator[pa.RecordBatch | Report]:
-        """Yield batches, and one report for every split after the last row of it.
+        """Yield batches, and one report for each split after its last row.
 
-        Two readers built from equal splits yield equal rows in equal order. Small splits may
-        share a batch; then their reports follow that batch. Raises `SplitReadError` for a split
-        that cannot be read, unless the context allows to return it.
+        Two readers of equal splits must yield equal rows in the same order. Small splits may share
+        a batch; then their reports follow that batch. If a split cannot be read, raise
+        `SplitReadError`, or yield `SplitReturned` if `context.may_return` is true.
         """
 
     def close(self) -> None:
-        """Release open resources. Not guaranteed to be called after a kill."""
+        """Release open resources. Not called if the process is killed."""
         return

@@ -1,8 +1,8 @@
-"""Sinks for streams whose rows are landed (`landAt`): each batch becomes part of a table once.
+"""Sinks for streams with `landAt`: each batch is added to a table exactly once.
 
-Readers write the rows into Parquet files, and the stream has one row for each file. A sink is what
-`foreachBatch` takes. It makes the files of a batch part of its table in one transaction that names
-the query and the checkpoint, so that a batch that is repeated changes nothing.
+Readers write the rows into Parquet files, and the stream has one row for each file. Pass a sink to
+`foreachBatch`. It adds the files of a batch to its table in one transaction, which records the
+query and the checkpoint. If Spark repeats the batch, the sink finds that record and adds nothing.
 
     >>> from pyspark_sluice import tables
     >>> files = (
@@ -17,9 +17,10 @@ the query and the checkpoint, so that a batch that is repeated changes nothing.
     >>> writer = writer.trigger(availableNow=True)
     >>> writer.foreachBatch(tables.delta(table)).start().awaitTermination()
 
-The examples below go on with this `writer`.
-`delta` and `iceberg` need the extra `tables`. `manifest` needs no table format, and `read` gives
-Spark the rows of the files that the manifests list. `frame` is for formats that only Spark reads.
+The examples of the functions use this `writer`.
+
+`delta` and `iceberg` need the extra `tables`. `manifest` needs no table format; `read` returns the
+rows of the files that its manifests list. `frame` is for formats that only Spark can read.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Sink = Callable[["DataFrame", int], None]
 
 
 def delta(table: str, *, storage_options: Mapping[str, Any] | None = None) -> Sink:
-    """A sink that adds the files of each batch to a Delta table, which is created if it is missing.
+    """A sink that adds the files of each batch to a Delta table. It creates the table if necessary.
 
         >>> writer.foreachBatch(delta(table)).start().awaitTermination()
         >>> from deltalake import DeltaTable
@@ -50,11 +51,12 @@ def delta(table: str, *, storage_options: Mapping[str, Any] | None = None) -> Si
         2
 
     Args:
-        table: its directory or URL; `landAt` is that, or lies below it.
-        storage_options: as `storageOptions` of the stream.
+        table: directory or URL of the table. `landAt` must be the same or below it.
+        storage_options: like the option `storageOptions` of the stream.
 
-    The sink raises `TableError` for a batch that does not follow what the table has of this query,
-    for files that are gone, and for columns that do not fit the table's.
+    The sink raises `TableError` if the table already contains a later batch of this query, or a
+    different one with the same checkpoint, if a file of the batch is missing, or if its columns do
+    not fit those of the table.
     """
     from .delta_table import DeltaSink
 
@@ -70,9 +72,9 @@ def iceberg(table: Any) -> Sink:
         2
 
     Args:
-        table: a `pyiceberg.table.Table`, not partitioned. Columns that it lacks are added.
+        table: an unpartitioned `pyiceberg.table.Table`. The sink adds columns that it lacks.
 
-    The sink raises `TableError` as `delta` does.
+    The sink raises `TableError` in the same cases as that of `delta`.
     """
     from .iceberg_table import IcebergSink
 
@@ -80,7 +82,7 @@ def iceberg(table: Any) -> Sink:
 
 
 def manifest(directory: str, *, storage_options: Mapping[str, Any] | None = None) -> Manifests:
-    """A sink without a table format: one manifest for each batch, created and never changed.
+    """A sink without a table format. It writes one manifest per batch, and never changes it.
 
         >>> sink = manifest(manifests)
         >>> writer.foreachBatch(sink).start().awaitTermination()
@@ -88,8 +90,8 @@ def manifest(directory: str, *, storage_options: Mapping[str, Any] | None = None
         2
 
     Args:
-        directory: of the manifests, not where the data files are.
-        storage_options: as `storageOptions` of the stream.
+        directory: directory or URL for the manifests, not that of the data files.
+        storage_options: like the option `storageOptions` of the stream.
     """
     from .manifests import Manifests
 
@@ -97,14 +99,14 @@ def manifest(directory: str, *, storage_options: Mapping[str, Any] | None = None
 
 
 def read(directory: str, *, storage_options: Mapping[str, Any] | None = None) -> DataFrame:
-    """The rows of exactly the files that the manifests in `directory` name, through Spark.
+    """Read exactly the files that the manifests in `directory` list, as a data frame.
 
         >>> writer.foreachBatch(manifest(manifests)).start().awaitTermination()
         >>> read(manifests).count()
         2
 
     Raises:
-        TableError: there are no manifests, or no session of Spark.
+        TableError: there are no manifests, or no Spark session is active.
     """
     return manifest(directory, storage_options=storage_options).frame()
 
@@ -116,7 +118,7 @@ def frame(
     *,
     schema: StructType | str | None = None,
 ) -> DataFrame:
-    """The content of a batch's files through a reader of Spark's own, for formats such as XML.
+    """Read the files of a batch with one of Spark's own readers.
 
         >>> def write(batch, number):
         ...     rows = frame(batch, "json", schema="id long, name string")
@@ -125,16 +127,16 @@ def frame(
         >>> spark.read.parquet(table).count()
         2
 
-    For streams of `fileFormat=binaryFile` without the column `content`: Sluice says which files are
-    in the batch, exactly once, and Spark reads them whole. Files are not cut, and one that is
-    replaced after its batch was planned is read as it is then.
+    For a stream with `fileFormat=binaryFile` and a schema without `content`: Sluice decides which
+    files are in the batch, each exactly once, and Spark reads them. Files are not split. If a file
+    is replaced after its batch was planned, Spark reads the new version.
 
     Args:
-        batch: what `foreachBatch` is given.
-        format: any that `spark.read.format` knows.
-        options: of that reader.
-        schema: of the rows. Without it Spark infers one for each batch, and its XML reader then
-            finds no files with any of * ? [ ] { } in their names.
+        batch: the data frame that `foreachBatch` passes.
+        format: any format that `spark.read.format` accepts.
+        options: options of that format.
+        schema: schema of the rows. Without it, Spark infers a schema for each batch, and its XML
+            reader does not find files whose names contain any of * ? [ ] { }.
     """
     paths = [row.path for row in batch.select("path").collect()]
     reader = batch.sparkSession.read.format(format).options(**(options or {}))

@@ -19,17 +19,18 @@ __all__ = ["options"]
 
 
 def options(**given: Unpack[OptionTypes]) -> dict[str, str]:
-    """Check options, and return them as Spark takes them: `.options(**options(...))`.
+    """Check options, and return them in the form that Spark expects: `.options(**options(...))`.
 
     Names may be written as in the reference (`maxFilesPerTrigger`) or as in Python
-    (`max_files_per_trigger`). What only Spark or the path shows is checked when the query starts.
+    (`max_files_per_trigger`). Checks that need the path
+    or Spark run when the query starts.
 
         >>> options(fileFormat="csv", header=True, max_files_per_trigger=500)
         {'fileFormat': 'csv', 'header': 'true', 'maxFilesPerTrigger': '500'}
         >>> reader = spark.readStream.format("sluice").options(**options(fileFormat="text"))
 
     Raises:
-        OptionError: lists every problem, as it would when the query starts.
+        OptionError: an option is wrong. The message lists every problem.
     """
     return checked(given)
 

@@ -22,10 +22,10 @@ _VERSION = re.compile(r"\bversion \d+")
 def run_with_evolution(
     start: Callable[[], StreamingQuery], timeout: int | None = None
 ) -> StreamingQuery:
-    """Run a query to its end, and start it again each time new columns have stopped it.
+    """Run a query until it ends, and restart it whenever new columns stop it.
 
     For queries whose schema evolves (`schemaEvolutionMode=addNewColumns`, the default without
-    `.schema(...)`): Spark can change the schema of a query only by a new start.
+    `.schema(...)`): Spark can change the schema of a query only when the query starts.
 
         >>> def start():
         ...     reader = spark.readStream.format("sluice").option("fileFormat", "json")
@@ -37,15 +37,15 @@ def run_with_evolution(
         ['id', 'name']
 
     Args:
-        start: loads the stream and starts the query; called again for each version of the schema,
+        start: loads the stream and starts the query. It is called for each version of the schema,
             because a data frame keeps the schema that it was loaded with.
-        timeout: seconds after which to return although the query still runs; None waits for ever.
+        timeout: seconds after which to return even if the query is running; None: no limit.
 
     Returns:
-        The last query: ended, or still running after `timeout`.
+        The last query, which has ended or is still running after `timeout`.
 
     Raises:
-        StreamingQueryException: the query has failed for any other reason.
+        StreamingQueryException: the query failed for another reason.
     """
     from pyspark.errors import StreamingQueryException
 

@@ -23,14 +23,14 @@ from ..options.model import SluiceOptions
 class Source(EnumeratorSource[SplitT, StateT], Generic[SplitT, StateT]):
     """FLIP-27's Source: creates enumerators on the driver and readers on the executors.
 
-    Built in every process from the options and the schema alone; must be cheap to build.
+    Every process creates its own from the options and the schema, so the constructor must be fast.
     """
 
     def __init__(self, options: SluiceOptions, schema: pa.Schema) -> None:
-        """`schema` is the exact Arrow schema of the batches that readers have to yield."""
+        """`schema` is the exact Arrow schema of the batches that readers must yield."""
         self.options = options
         self.schema = schema
 
     @abstractmethod
     def create_reader(self, context: ReaderContext) -> SplitReader[SplitT]:
-        """A reader for one attempt of one task. Called on executors."""
+        """Create a reader for one attempt of one task. Called on executors."""

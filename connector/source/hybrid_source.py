@@ -22,52 +22,52 @@ from .api import Source
 
 
 class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
-    """Files up to a point, then a log, or any other sources: each row exactly once, at seams too.
+    """Reads several sources one after another, such as files and then a log, each row exactly once.
 
-    Each source but the last runs as it does with Trigger.AvailableNow: it reads what is there when
-    the query starts. Once nothing of it is pending, and its splits are all acknowledged, the next
-    one begins with `state_at`. The switch is part of a checkpoint that is durable before the first
-    row of the next source is read. After that the source before is not opened again.
+    Each source except the last runs as with Trigger.AvailableNow: it reads what exists when the
+    query starts. When none of its splits is pending and all are acknowledged, the next source
+    begins with `state_at`. The switch is part of a checkpoint that is durable before the first row
+    of the next source is read. After that, the previous source is not opened again.
     """
 
     @abstractmethod
     def sources(self) -> Sequence[Source[Any, Any]]:
-        """What is read, in this order. Built in every process: cheap, without I/O.
+        """The sources in the order in which they are read. Called in every process, without I/O.
 
-        A query's state knows them by their numbers: a source may be added at the end, but not
-        before one that has begun.
+        The state of a query identifies them by position: you can append a source, but not insert
+        one before a source that has begun.
         """
 
     @abstractmethod
     @override
     def position_after(self, part: int, position: Any, splits: Sequence[Any]) -> Any:
-        """What the end of a source means for the next ones, as far as it is known.
+        """Record what the next source needs to know of these splits, to start where they end.
 
-        Called with all splits that are assigned of all sources but the last, some at a time. A
-        split may come more than once, and in any order, so this keeps the newest of something (per
-        partition). It must not block.
+        Called with the splits of every source except the last, when they are assigned. The same
+        split can come more than once, and in any order: return the newest value, such as a maximum
+        (per partition, if there are partitions). Must not block.
 
         Args:
-            part: the number of the source in `sources`: 0, 1 ...
-            position: what this returned before; None at first.
-            splits: of that source, about to be assigned.
+            part: index of the source in `sources`.
+            position: the value returned by the previous call; None in the first call.
+            splits: splits of that source that are about to be assigned.
 
         Returns:
-            Any JSON value. It is part of each checkpoint.
+            Any JSON value. It is stored in each checkpoint.
         """
 
     @abstractmethod
     @override
     def state_at(self, part: int, position: Any) -> Any:
-        """The state with which the enumerator of the next source begins; None for a fresh one.
+        """The initial state of the next source's enumerator, or None to start without a state.
 
-        Called once, at the end of the source before, on a worker thread: it may look something up.
-        Called again only if the process dies before the switch is durable. What it raises fails the
+        Called once, when the previous source has ended, on a worker thread, so it may do I/O. It is
+        called again only if the process dies before the switch is durable. An exception fails the
         query.
 
         Args:
-            part: the number of the source that begins: 1, 2 ...
-            position: the last that `position_after` returned; None if nothing was read before.
+            part: index in `sources` of the source that begins, at least 1.
+            position: the last value of `position_after`; None if nothing has been read.
         """
 
     @cached_property

@@ -30,18 +30,18 @@ _WRITTEN_BY_STREAMS = (
 
 
 def register(spark: Any) -> None:
-    """Make `format("sluice")` known to a session that is already there.
+    """Make `format("sluice")` known to an existing session.
 
     Call it if the session existed before `import pyspark_sluice` (as in a notebook), if several
     streams of the session start at the same time, or if the package is shipped with `--py-files`.
-    In other cases it changes nothing, and it may be called more than once.
+    Otherwise it has no effect. You can call it more than once.
 
         >>> register(spark)
         >>> spark.read.format("sluice").schema("id long, name string").load(landing).count()
         2
 
     Args:
-        spark: a session, classic or of Spark Connect. A Connect server needs the package as well.
+        spark: a classic or Spark Connect session. A Connect server needs the package, too.
     """
     from .data_source import SluiceDataSource
 
