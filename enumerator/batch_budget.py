@@ -1,4 +1,4 @@
-"""How much the next checkpoint still takes: the limits of one micro-batch.
+"""The limits of one micro-batch, and how much of them is left for the next checkpoint.
 
 Not here: which splits fill it (the enumerator decides).
 """
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """Upper bounds of one micro-batch; None is no bound. Whichever is reached first counts."""
+    """Limits of one micro-batch; None means no limit. The first one reached applies."""
 
     files: int | None = None
     bytes: int | None = None
     rows: int | None = None
     seconds: float | None = None
-    """How long the whole batch is meant to take. A target, not a bound: the size that follows from
-    it is learned, and what comes nearest to it is taken."""
+    """Target for the duration of the batch, not a limit: Sluice learns the batch size that comes
+    nearest to it."""
 
 
 UNLIMITED = BatchLimits()
 
 _ENOUGH = 0.99
-"""A batch that has this part of its work has all of it: the rest would be a split of its own."""
+"""The share of its work at which a batch counts as full, so that the rest is no tiny split."""
 
 
 class BatchBudget:
@@ -36,12 +36,12 @@ class BatchBudget:
         self.rows = 0
         """Rows taken so far, where they are known before reading."""
         self.takes_everything = False
-        """True for a batch that is to hold all there is: no rule of the source ends it, either."""
+        """True for a batch that contains everything, regardless of rules of the source."""
         self._files: set[str] = set()
         self.work = 0.0
-        """What was taken so far: bytes, weighted by what they cost where the source knows."""
+        """Work taken so far: bytes, weighted by their cost if the source knows it."""
         self.work_limit: float | None = None
-        """How much it may be by `limits.seconds`; None without a target, or before planning."""
+        """Most work for `limits.seconds`; None without a target, or before planning."""
 
     @property
     def files(self) -> int:
@@ -57,12 +57,12 @@ class BatchBudget:
     def is_full(self) -> bool:
         """True once any limit is reached: no other file fits.
 
-        What is left of a file that has been begun may still: see `takes_more_of`.
+        The rest of a file that is already in the batch may still fit: see `takes_more_of`.
         """
         return self._is_spent or self.files_left == 0
 
     def takes_more_of(self, file: str) -> bool:
-        """True as long as a split of `file` may be taken: a file counts once, however it is cut."""
+        """True as long as a split of `file` fits. A file counts once, with all its splits."""
         if self._is_spent:
             return False
         return self.files_left != 0 or file in self._files
@@ -94,10 +94,7 @@ class BatchBudget:
         return None if self.work_limit is None else max(0.0, self.work_limit - self.work)
 
     def is_nearer_with(self, work: float) -> bool:
-        """True unless `work` more leads further beyond the target than it is away now.
-
-        The first split of a batch always comes.
-        """
+        """True if taking `work` brings the batch nearer to its target, or the batch is empty."""
         left = self.work_left
         return left is None or self.is_empty or work / 2 <= left
 
@@ -105,10 +102,10 @@ class BatchBudget:
         """Account for a split of `file`; several splits of a file count as one file.
 
         Args:
-            file: what the limit on files counts.
-            length: bytes.
-            rows: where they are known before reading, else 0.
-            work: bytes, weighted by what they cost to read; `length` if the source does not say.
+            file: the file that the limit on files counts.
+            length: size of the split in bytes.
+            rows: its number of rows, or 0 if that is unknown before reading.
+            work: its bytes, weighted by their cost; None means `length`.
         """
         self._files.add(file)
         self.bytes += length
@@ -116,7 +113,7 @@ class BatchBudget:
         self.work += length if work is None else work
 
     def add(self, other: BatchBudget) -> None:
-        """Account for all that `other` has taken, too."""
+        """Account for everything that `other` has taken."""
         self._files |= other._files
         self.bytes += other.bytes
         self.rows += other.rows

@@ -1,4 +1,4 @@
-"""The contract of what takes read splits out of the source's way.
+"""The contract of a cleaner, which removes splits from the source after they were read.
 
 Not here: when splits count as read (`coordinator/source_cleanup.py`), and files
 (`files/cleaning`).
@@ -14,48 +14,47 @@ SplitT = TypeVar("SplitT")
 
 
 class SourceCleaner(ABC, Generic[SplitT]):
-    """Removes what no restore reads again. On a worker thread, one call at a time.
+    """Removes splits that no restore reads again. Called on a worker thread, one call at a time.
 
-    What it has been asked and has not done is in `state`, which is made durable after each step;
-    after a crash it is asked again for what came after that, so doing a thing twice must do no
-    harm.
+    Removals that are requested and not done are part of `state`, which is made durable after each
+    step. After a crash, later requests are repeated, so each operation must be idempotent.
     """
 
     @abstractmethod
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from what `state` gave earlier. Called before anything else, if at all."""
+        """Resume from an earlier value of `state`. Called before all other methods, if at all."""
 
     @abstractmethod
     def take_in(self, read: Iterable[tuple[SplitT, SplitT | None]]) -> None:
-        """What one checkpoint's readers have read: each split, and what is left of it if anything.
+        """Record what readers have read in one checkpoint: each split and its remainder, if any.
 
-        Never what was sent back, skipped or abandoned.
+        Splits that were returned, skipped or abandoned are not included.
         """
 
     @abstractmethod
     def spare(self, splits: Iterable[SplitT]) -> None:
-        """These are to be read again: forget that they were read, until they are reported again.
+        """Keep these splits, which will be read again, until `take_in` reports them again.
 
-        Called after `take_in` and before `clean`, more than once for the same splits.
+        Called after `take_in` and before `clean`, possibly repeatedly for the same splits.
         """
 
     @abstractmethod
     def clean(self, check_still_ours: Callable[[], None]) -> None:
-        """Remove what is read to its end. What cannot be removed is kept, for the next call.
+        """Remove splits that were read to their end. Removals that fail are tried in the next call.
 
         Args:
-            check_still_ours: asked before each portion; raises once a newer query has taken over.
+            check_still_ours: call before each portion; raises if a newer query has taken over.
         """
 
     @property
     @abstractmethod
     def failing(self) -> int:
-        """How many removals have failed so far and will be tried again."""
+        """Number of failed removals that will be tried again."""
 
     @abstractmethod
     def state(self) -> Mapping[str, Any]:
-        """All that must not be forgotten, as JSON values."""
+        """Everything needed to resume, as JSON values."""
 
     @abstractmethod
     def figures(self) -> Mapping[str, Any]:
-        """What was done so far, as JSON values for Spark's progress. From any thread."""
+        """Progress so far, as JSON values for Spark's progress events. Called on any thread."""

@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 
 class Splittability(Enum):
-    """Where a file may be cut."""
+    """Where a file can be split."""
 
     WHOLE = "whole"
-    """Nowhere: multi-line records, single-document formats, codecs that cannot be entered."""
+    """Nowhere: multi-line records, formats with one document per file, most codecs."""
 
     RECORDS = "records"
-    """May be cut at any byte: a record belongs to the split in which its first byte is."""
+    """At any byte: a record belongs to the split that contains its first byte."""
 
     BLOCKS = "blocks"
-    """May be cut at the boundaries of `FileFormat.blocks` only."""
+    """Only at the boundaries of `FileFormat.blocks`."""
 
     LIMITS = "limits"
-    """At the same boundaries, but only where a limit asks for it: what comes before a split has to
-    be decompressed again."""
+    """At the same boundaries, but only if a limit of the batch requires it, because reading a split
+    decompresses everything before it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One row group, stripe, record batch or block of a file, without gaps to its neighbours.
+    """One row group, stripe, record batch or block of a file. Blocks have no gaps between them.
 
     The first block of a file starts at byte 0 and the last ends at the file's length, so that
-    headers and footers are accounted for and splits made of blocks cover the file.
+    headers and footers belong to a block and the splits cover the whole file.
     """
 
     start: int
     end: int
     rows: int
-    """Rows in this block; -1 in formats whose metadata does not say: see `counts_rows`."""
+    """Rows in this block; -1 if the metadata does not contain the number: see `counts_rows`."""
 
 
 def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
@@ -66,9 +66,9 @@ def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Bl
 
 
 class TimeSpan(NamedTuple):
-    """The least and the greatest time in a file, in microseconds since the epoch.
+    """The earliest and the latest time in a file, in microseconds since the epoch.
 
-    No row is before the one or after the other; of times finer than that they are rounded outwards.
+    All rows are between the two: `first` is rounded down and `last` is rounded up.
     """
 
     first: int
@@ -81,7 +81,7 @@ class BadRecord:
 
     path: str
     position: str
-    """Where the record begins, as errors say it: byte 17."""
+    """Where the record begins, as in errors: byte 17."""
 
     record: str
     """Text of the record."""
@@ -91,7 +91,7 @@ class BadRecord:
 
 @dataclass(slots=True)
 class Decoded:
-    """One batch in the target schema's data columns, and the records dropped on the way to it."""
+    """One batch with the data columns of the schema, and the records dropped while parsing it."""
 
     batch: pa.RecordBatch
     dropped_records: int = 0
@@ -101,12 +101,12 @@ class Decoded:
 
 @dataclass
 class Parsed:
-    """Rows of one parse, of one file or of several."""
+    """The rows of one file, or of several files that were parsed together."""
 
     batch: pa.RecordBatch
     dropped: int = 0
     rows_of: list[int] | None = None
-    """Rows of each file of the source; None for one file, whose rows they all are."""
+    """Number of rows of each file; None if there is only one file."""
 
     dropped_of: list[int] = field(default_factory=list)
     bad: Sequence[BadRecord] = ()
@@ -114,55 +114,54 @@ class Parsed:
 
 @dataclass(frozen=True)
 class FormatContext:
-    """What a format learns of the query, in addition to its columns and the options."""
+    """What a format knows about the query, in addition to its columns and the options."""
 
     columns: frozenset[str] = frozenset()
-    """All columns of the query: some are not in files, but in their paths or made by the reader."""
+    """All columns of the query, including those that come from paths or from the reader."""
 
     schema_is_inferred: bool = False
-    """True if a file may lack columns of the schema; false where that shows a mistake."""
+    """True if files may lack columns of the schema; false if that would be a mistake."""
 
     cut_places: CutPlaces | None = None
-    """The points at which gzip can be entered; None if there is no place for them."""
+    """Stores the points at which decompression of gzip can start; None if they are not stored."""
 
 
 NO_CONTEXT = FormatContext()
 
 
 class FileFormat(ABC):
-    """Cuts and decodes one file format. Built once for each reader; holds no open file.
+    """Splits and decodes files of one format. Created once for each reader; keeps no file open.
 
-    A subclass says all that others need to know of it, as attributes where the class decides and as
-    methods where options or a file do; nobody asks what class it is. It has to read no column but
-    those of `schema`. The filter option is the reader's: all that `decode` yields is filtered after
-    it, so a format looks at the filter only where that spares it work.
+    A subclass declares its properties as class attributes, or as methods if they depend on options
+    or on a file. It needs to read only the columns of `schema`. The reader applies `filter` to
+    everything that `decode` yields; a format uses the filter only to avoid work.
     """
 
     knows: ClassVar[frozenset[str]] = frozenset()
-    """Fields of `ReaderOptions` that it looks at, in addition to those that every format reads.
+    """Fields of `ReaderOptions` that it supports, in addition to those of all formats.
 
-    For formats that are built in, the table in `option_support.py` says so without an import.
+    Built-in formats are listed in `option_support.py` instead, which does not import them.
     """
 
     own_options: ClassVar[frozenset[str]] = frozenset()
-    """Names of options of its own; their texts are in `ReaderOptions.format_options`."""
+    """Names of its additional options. Their values are in `ReaderOptions.format_options`."""
 
     counts_rows: ClassVar[bool] = False
-    """True if every block says how many rows it has, so that batches can be limited in rows."""
+    """True if every block has its number of rows, so that batches can be limited in rows."""
 
     says_columns: ClassVar[bool] = False
-    """True if metadata says what columns a file has, so that it is known before it is read."""
+    """True if metadata contains the columns of a file, so that they are known before reading."""
 
     has_time_statistics: ClassVar[bool] = False
-    """True if metadata says the least and the greatest value of a column: see `time_span`."""
+    """True if metadata contains the minimum and maximum of a column: see `time_span`."""
 
     def __init__(
         self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
     ) -> None:
-        """`schema` holds the columns wanted from files: all but those in paths.
+        """`schema` contains the columns to read from files, without those that come from paths.
 
         Raises:
-            OptionError: options or types of the schema that the format cannot serve.
+            OptionError: the format does not support an option or a type of the schema.
         """
         self.schema = schema
         self.options = options
@@ -170,10 +169,10 @@ class FileFormat(ABC):
 
     @abstractmethod
     def splittability(self, file: FileVersion) -> Splittability:
-        """Where `file` may be cut. Called on the driver; no I/O."""
+        """Where `file` can be split. Called on the driver, must not do I/O."""
 
     def blocks(self, file: FileVersion) -> Sequence[Block]:
-        """The blocks of `file` in order; reads metadata.
+        """The blocks of `file` in order, from its metadata.
 
         Called on the driver, only for `BLOCKS` and `LIMITS`.
 
@@ -187,27 +186,27 @@ class FileFormat(ABC):
         """Yield the rows of `split` in order, in bounded memory.
 
         Raises:
-            SplitReadError: vanished, changed, malformed or not fitting; the error names file,
-                position, what was expected and the way out.
+            SplitReadError: the file was deleted or changed, is malformed or does not fit the
+                schema. The error names file, position, what was expected and the remedy.
         """
 
     def first_row(self, split: FileSplit) -> int:
-        """The number in its file of the first row of `split`; asked where rows are numbered."""
+        """The index in the file of the first row of `split`. Called only if rows are numbered."""
         before = FileSplit(split.file, 0, split.start)
         return sum(decoded.batch.num_rows for decoded in self.decode(before))
 
     def may_pack(self, file: FileVersion) -> bool:
-        """True if `decode_packed` may be given small files like this one together."""
+        """True if `decode_packed` can parse small files like this one together."""
         del file
         return False
 
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
-        """Rows of several small files from one parse, with the number of rows of each file.
+        """Parse several small files together, and count the rows of each file.
 
-        Only called where `may_pack` says so of every file.
+        Called only with files for which `may_pack` is true.
 
         Raises:
-            SplitReadError: as for single files; they are read singly then, to name the one.
+            SplitReadError: as in `decode`. The files are then read one by one, to find the cause.
         """
         raise NotImplementedError
 
@@ -215,31 +214,31 @@ class FileFormat(ABC):
     def time_span(
         cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
     ) -> TimeSpan | None:
-        """The least and the greatest value of a column, by the metadata of `file` alone.
+        """The minimum and maximum of a column, from the metadata of `file` only.
 
         Args:
-            file: the file; of its rows none is read.
-            options: how it is opened.
-            column: a timestamp or date, or an integer if there is a unit; not within another.
-            unit: s, ms, us or ns, in which integers count since 1970; empty if they are no times.
+            file: the file, whose rows are not read.
+            options: the options with which to open it.
+            column: a top-level timestamp or date, or an integer if `unit` is set.
+            unit: unit of an integer column since 1970: s, ms, us or ns; empty for other columns.
 
         Returns:
-            None if the file has no row, or only nulls in this column.
+            None if the file has no rows, or only nulls in this column.
 
         Raises:
-            SchemaMismatchError: the metadata does not say it.
+            SchemaMismatchError: the metadata does not contain them.
             SplitReadError: the metadata cannot be read.
         """
         raise NotImplementedError
 
     @classmethod
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-        """The struct of the columns in `file`, null where it says none; for schema inference.
+        """A struct of the columns in `file`, for schema inference; null if the file names none.
 
-        Reads metadata, or without metadata about `limit` bytes from the beginning.
+        Reads the metadata, or about the first `limit` bytes if the format has no metadata.
 
         Raises:
-            OptionError: the format has no schema to infer.
+            OptionError: the format does not support schema inference.
         """
         del file, limit
         raise OptionError(
@@ -253,11 +252,11 @@ class FileFormat(ABC):
     def new_columns_of(
         cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
     ) -> pa.DataType:
-        """The same, of which columns that `known` has may be left out; for schema evolution."""
+        """Like `columns_of`, for schema evolution; may omit columns that `known` contains."""
         del known
         return cls.columns_of(file, options, limit)
 
     @classmethod
     def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
-        """One struct for the columns of files before and those of `file`, in types for both."""
+        """Merge two structs of columns: a struct with all columns, in types that fit both."""
         raise NotImplementedError
