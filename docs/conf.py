@@ -39,7 +39,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 
 OPTIONS = "docs/options"
-# An option is a link wherever its name is code, except one whose name is also a plain word.
+# A mention of an option in code becomes a link, unless its name is also a plain word.
 OPTION_NAMES = {
     name
     for name in re.findall(
