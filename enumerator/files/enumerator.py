@@ -37,9 +37,6 @@ from .spreading import SplitSpreader
 _BACK_OFF_LIMIT = 30.0
 """Longest delay between two tries of a failing listing, in seconds."""
 
-_REST = 4.0
-"""After a pass of t seconds discovery rests at least this many times t."""
-
 _MANY = 1000
 """A pass that brings so many new files took its time for them, and the next one comes soon."""
 
@@ -198,7 +195,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     def _end_pass(self) -> None:
         self._has_discovered = True
         if not self._context.bounded:
-            rest = _REST * self._pass_seconds if self._pass_new < _MANY else 0.0
+            rest = self._discovery.rest(self._pass_seconds) if self._pass_new < _MANY else 0.0
             self._list_again_after(max(self._policy.interval, rest))
 
     def _list_again_after(self, delay: float) -> None:

@@ -19,6 +19,9 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 CHUNK = 10_000
 """Most files that are handed over at a time."""
 
+_REST = 4.0
+"""After a pass of t seconds discovery rests at least this many times t."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
@@ -104,6 +107,10 @@ class Discovery(Protocol):
         under the coordinator's lock, while nobody takes from `listing`.
         """
         return
+
+    def rest(self, seconds: float) -> float:
+        """How many seconds discovery rests at least after a pass that took so many `seconds`."""
+        return _REST * seconds
 
     def position(self) -> Mapping[str, Any]:
         """How far discovery has come with what is in the ledger, as JSON values; may be empty."""

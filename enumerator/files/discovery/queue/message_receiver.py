@@ -63,8 +63,8 @@ class MessageReceiver:
         self._receiving, self._keeping = _Health(), _Health()
         self._broken: OSError | None = None
         """What a thread ended with that must not end."""
-        self._polls = 0
-        """Times that the queue had nothing more."""
+        self._was_empty = False
+        """True once the queue had nothing more."""
         self._counts: Counter[str] = Counter()
 
     def start(self) -> None:
@@ -95,19 +95,18 @@ class MessageReceiver:
     def take(self, patience: float = 0.0) -> tuple[list[Message], OSError | None]:
         """What has come since the last call, and why there may be more.
 
-        With `patience` it waits, at most for so many seconds, until the queue has been empty once;
-        an error before that is reported even if it may pass.
+        With `patience` it waits, at most for so many seconds, until the queue has been empty once
+        since the start; an error before that is reported even if it may pass.
         """
         deadline = time.monotonic() + patience
         with self._changed:
-            seen = self._polls
-            while self._failure is None and not self._stopped.is_set() and self._polls == seen:
+            while self._failure is None and not self._stopped.is_set() and not self._was_empty:
                 left = deadline - time.monotonic()
                 if left <= 0 or len(self._held) >= _MOST_HELD:
                     break
                 self._changed.wait(left)
             failure = self._failure
-            if failure is None and patience and self._polls == seen:
+            if failure is None and patience and not self._was_empty:
                 failure = self._receiving.last
             taken, self._new = self._new, []
             return taken, failure
@@ -198,7 +197,7 @@ class MessageReceiver:
                 else:
                     self._new.append(message)
                 self._held[message.identity] = message
-            self._polls += not messages
+            self._was_empty = self._was_empty or not messages
             self._changed.notify_all()
 
     def _keep(self) -> None:

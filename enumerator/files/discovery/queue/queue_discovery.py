@@ -69,6 +69,8 @@ class NotificationDiscovery(Discovery):
         """Those of them that this pass has yielded."""
         self._left_out: Counter[str] = Counter()
         self._patience = _FIRST_DRAIN
+        self._is_next_short = False
+        """The last pass listed everything or waited for the queue: the next one does neither."""
 
     @property
     @override
@@ -84,7 +86,9 @@ class NotificationDiscovery(Discovery):
             self._trees = trees
         self._acks.begin_pass(known)
         self._yielded.clear()
-        if self._whole.is_due():
+        is_full = self._whole.is_due()
+        self._is_next_short = is_full or self._patience > 0
+        if is_full:
             self._left_out.clear()
             yield from self._whole.listing(known)
         messages, unanswered = self._receiver.take(self._patience)
@@ -204,6 +208,12 @@ class NotificationDiscovery(Discovery):
     @override
     def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
         return self._whole.left_out(known)
+
+    @override
+    def rest(self, seconds: float) -> float:
+        if self._is_next_short and not self._whole.is_due():
+            return 0.0
+        return super().rest(seconds)
 
     @override
     def position(self) -> Mapping[str, Any]:

@@ -43,6 +43,32 @@ def test_what_was_there_is_listed_and_what_comes_is_announced(
     assert one.modified == int(modified.timestamp() * 1_000_000)
 
 
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_first_pass_neither_waits_for_a_queue_that_was_empty_nor_makes_discovery_rest(
+    make_queue, open_stream, monkeypatch, is_full
+):
+    stream = open_stream(make_queue())
+    monkeypatch.setattr(inboxes, "LONG_POLL", 20)
+    discovery = stream.discovery
+    discovery._patience = 60.0
+    if not is_full:
+        discovery._whole.full_listing = time.time()
+    begin_pass = discovery._acks.begin_pass
+
+    def late(known):
+        begin_pass(known)
+        wait_until(lambda: discovery._receiver._was_empty)
+
+    monkeypatch.setattr(discovery._acks, "begin_pass", late)
+    began = time.monotonic()
+    assert stream.found() == []
+    assert time.monotonic() - began < 15, "it has waited for another long poll"
+    assert discovery.rest(10.0) == 0.0, "the next pass looks at messages only"
+    monkeypatch.undo()
+    stream.found()
+    assert discovery.rest(10.0) == 40.0
+
+
 def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(
     service, bucket, make_queue, open_stream
 ):
