@@ -85,7 +85,7 @@ def test_no_end_is_estimated_of_a_query_that_does_not_run(behind):
 
 def test_problems_are_coloured(behind):
     lines, red, yellow = shown(behind).splitlines(), "\x1b[31m", "\x1b[33m"
-    assert red in next(line for line in lines if "does not run" in line)
+    assert red in next(line for line in lines if "no longer running" in line)
     assert yellow in next(line for line in lines if "oldest" in line)
     assert red not in next(line for line in lines if "quarantined" in line)
 
