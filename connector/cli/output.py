@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -94,6 +94,11 @@ def print_json(value: Any) -> None:
     """One document, a line."""
     sys.stdout.write(as_json(value) + "\n")
     sys.stdout.flush()
+
+
+def option_lines(options: Mapping[str, str]) -> str:
+    """Options of a query as they are written in its code, as comments of a shell script."""
+    return "\n".join(f"#   .option({name!r}, {value!r})" for name, value in options.items())
 
 
 def print_json_rows(tables: Iterable[pa.Table]) -> None:

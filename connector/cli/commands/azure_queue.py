@@ -11,15 +11,9 @@ from typing import Any, Final
 
 from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME
 from ....checkpoint_meta.storage.urls import scheme_of
+from ....enumerator.files.discovery.queue.storage_queue import CREATED, RETENTION, UNFINISHED
 from ....errors import OptionError
-
-_TYPES: Final = ("Microsoft.Storage.BlobCreated", "Microsoft.Storage.BlobRenamed")
-
-_UNFINISHED: Final = ("CreateFile", "SftpCreate")
-"""Calls that make an empty blob, which others fill."""
-
-_RETENTION: Final = 14 * 24 * 3600
-"""Seconds that an event waits for a query that is down."""
+from ..output import option_lines
 
 _NAME: Final = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
 
@@ -90,14 +84,13 @@ def azure_script(found: dict[str, Any]) -> str:
         f'  --scope "$STORAGE"{_scope(found, of)}'
         for of, role in found["roles"].items()
     )
-    options = "\n".join(f"#   .option({k!r}, {v!r})" for k, v in found["options"].items())
     return f"""\
 # 1. Your subscription, the resource group of the account, and the identity of the query's driver.
 SUBSCRIPTION=; GROUP=; PRINCIPAL=
 STORAGE="/subscriptions/$SUBSCRIPTION/resourceGroups/$GROUP/providers\
 /Microsoft.Storage/storageAccounts/"{account}
 
-# 2. The queue for events, and the queue for messages that are no events.
+# 2. The queue for events, and the queue for messages that are not such events.
 az storage queue create --account-name {account} --auth-mode login --name {events}
 az storage queue create --account-name {account} --auth-mode login --name {dead_letters}
 
@@ -105,16 +98,16 @@ az storage queue create --account-name {account} --auth-mode login --name {dead_
 az eventgrid event-subscription create --name {events} --source-resource-id "$STORAGE" \\
   --endpoint-type storagequeue \\
   --endpoint "$STORAGE"/queueServices/default/queues/{events} \\
-  --storage-queue-msg-ttl {_RETENTION} \\
-  --included-event-types {" ".join(_TYPES)} \\
+  --storage-queue-msg-ttl {RETENTION} \\
+  --included-event-types {" ".join(CREATED)} \\
   --subject-begins-with {subject} \\
-  --advanced-filter data.api StringNotIn {" ".join(_UNFINISHED)}
+  --advanced-filter data.api StringNotIn {" ".join(UNFINISHED)}
 
 # 4. The roles of the query's driver; executors need only that of the container.
 {roles}
 
 # 5. The options of the query.
-{options}"""
+{option_lines(found["options"])}"""
 
 
 def _scope(found: dict[str, Any], of: str) -> str:

@@ -16,7 +16,7 @@ import typer
 
 from ....errors import OptionError
 from ..arguments import Json
-from ..output import plainly, print_json
+from ..output import option_lines, plainly, print_json
 from .azure_queue import azure_script, azure_setup, is_azure
 
 _RETENTION = str(14 * 24 * 3600)
@@ -137,7 +137,6 @@ def _notifications(queue: str, prefix: str) -> dict[str, Any]:
 def _script(found: dict[str, Any], new: NewQueue, bucket: str) -> str:
     queue, dead_letters, place = (shlex.quote(text) for text in (*new.names.values(), bucket))
     at = f"--region {shlex.quote(new.region)}"
-    options = "\n".join(f"#   .option({k!r}, {v!r})" for k, v in found["options"].items())
     return f"""\
 # 1. The queue for messages that are not S3 events, and the queue for events.
 aws sqs create-queue {at} --queue-name {dead_letters} \\
@@ -156,7 +155,7 @@ aws iam create-policy --policy-name {queue}-query \\
   --policy-document {_quoted(found["queryPolicy"])}
 
 # 4. The options of the query.
-{options}"""
+{option_lines(found["options"])}"""
 
 
 def _quoted(document: dict[str, Any]) -> str:

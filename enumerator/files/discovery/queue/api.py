@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 LONG_POLL = 20
 """Seconds that one call of `receive` waits for messages, at most."""
@@ -66,9 +66,8 @@ class EventQueue(ABC):
     def send(self, body: str) -> None:
         """Put a message into this queue: into a dead-letter queue, exactly as it was received."""
 
-    @staticmethod
-    @abstractmethod
-    def objects_of(body: str) -> list[AnnouncedObject]:
+    @classmethod
+    def objects_of(cls, body: str) -> list[AnnouncedObject]:
         """The objects that a message announces; none for a test event or a deletion.
 
         Whether they still exist, and as what, only the store knows: events come late, twice, in any
@@ -77,6 +76,28 @@ class EventQueue(ABC):
         Raises:
             MalformedMessage: it is not an event of the store, or the client cannot request a key.
         """
+        try:
+            return list(cls._announced_by(body))
+        except MalformedMessage:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise MalformedMessage(f"{type(error).__name__}: {error}") from error
+
+    @staticmethod
+    @abstractmethod
+    def _announced_by(body: str) -> Iterator[AnnouncedObject]:
+        """The same; what else goes wrong while it is parsed means that the message is malformed."""
+
+
+def event_of(value: Any) -> Mapping[str, Any]:
+    """A JSON value that has to be an event.
+
+    Raises:
+        MalformedMessage: it is not an object.
+    """
+    if not isinstance(value, Mapping):
+        raise MalformedMessage(f"JSON of type {type(value).__name__}, not an object")
+    return value
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -18,7 +18,15 @@ from typing_extensions import override
 
 from .....checkpoint_meta.storage.aws import as_os_errors, aws_client
 from .....checkpoint_meta.storage.client_options import client_config
-from .api import LONG_POLL, AnnouncedObject, EventQueue, MalformedMessage, Message, announced
+from .api import (
+    LONG_POLL,
+    AnnouncedObject,
+    EventQueue,
+    MalformedMessage,
+    Message,
+    announced,
+    event_of,
+)
 
 _AT_ONCE = 10
 """Messages of one request, as SQS has it."""
@@ -95,13 +103,8 @@ class SqsQueue(EventQueue):
 
     @staticmethod
     @override
-    def objects_of(body: str) -> list[AnnouncedObject]:
-        try:
-            return list(_objects(json.loads(body)))
-        except MalformedMessage:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise MalformedMessage(f"{type(error).__name__}: {error}") from error
+    def _announced_by(body: str) -> Iterator[AnnouncedObject]:
+        return _objects(json.loads(body))
 
 
 def _parts(messages: Sequence[Message]) -> Iterator[list[Message]]:
@@ -110,9 +113,8 @@ def _parts(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield part
 
 
-def _objects(event: Any) -> Iterator[AnnouncedObject]:
-    if not isinstance(event, Mapping):
-        raise MalformedMessage(f"JSON of type {type(event).__name__}, not an object")
+def _objects(value: Any) -> Iterator[AnnouncedObject]:
+    event = event_of(value)
     if event.get("Type") == "Notification" and "Message" in event:
         # SNS, without raw message delivery.
         yield from _objects(json.loads(event["Message"]))

@@ -23,7 +23,7 @@ from typing_extensions import override
 from .....checkpoint_meta.storage.client_options import client_config
 from .....errors import OptionError
 from .....masking import masked
-from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced
+from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced, event_of
 
 _AT_ONCE: Final = 32
 """Messages of one request, as the service has it."""
@@ -34,8 +34,8 @@ _PAUSE: Final = 1.0
 _WORKERS: Final = 16
 """Requests at a time that hide or delete."""
 
-_RETENTION: Final = 14 * 24 * 3600
-"""Seconds that a dead letter stays, as long as SQS keeps one at most."""
+RETENTION: Final = 14 * 24 * 3600
+"""Seconds that an event waits for a query that is down, and that a dead letter stays; as in SQS."""
 
 _NOT_OURS: Final = frozenset(("MessageNotFound", "PopReceiptMismatch"))
 """What the service answers if a message was deleted, or delivered again."""
@@ -84,7 +84,7 @@ class StorageQueue(EventQueue):
                 )
                 found = [Message(m.id, m.pop_receipt, m.content) for m in next(pages.by_page(), ())]
             for message in found:
-                self._receipts.pop(message.identity, None)
+                self._forget(message)
             left = deadline - time.monotonic()
             if found or left <= 0:
                 return found
@@ -106,6 +106,7 @@ class StorageQueue(EventQueue):
 
     def _show(self, message: Message) -> None:
         self._queue().update_message(message.identity, self._receipt(message), visibility_timeout=0)
+        self._forget(message)
 
     @override
     def delete(self, messages: Sequence[Message]) -> int:
@@ -113,9 +114,13 @@ class StorageQueue(EventQueue):
 
     def _delete(self, message: Message) -> None:
         self._queue().delete_message(message.identity, self._receipt(message))
+        self._forget(message)
 
     def _receipt(self, message: Message) -> str:
         return self._receipts.get(message.identity, message.receipt)
+
+    def _forget(self, message: Message) -> None:
+        self._receipts.pop(message.identity, None)
 
     def _each(self, messages: Sequence[Message], call: Callable[[Message], None]) -> int:
         """How many were still ours."""
@@ -128,10 +133,8 @@ class StorageQueue(EventQueue):
                 except HttpResponseError as error:
                     if _code(error) not in _NOT_OURS:
                         raise
-                    self._receipts.pop(message.identity, None)
+                    self._forget(message)
                     return False
-            if call != self._hide:
-                self._receipts.pop(message.identity, None)
             return True
 
         if not messages:
@@ -143,22 +146,14 @@ class StorageQueue(EventQueue):
     @override
     def send(self, body: str) -> None:
         with _as_os_errors(self.url):
-            self._queue().send_message(body, time_to_live=_RETENTION)
+            self._queue().send_message(body, time_to_live=RETENTION)
 
     @staticmethod
     @override
-    def objects_of(body: str) -> list[AnnouncedObject]:
-        try:
-            events = json.loads(_text(body))
-            return [
-                found
-                for event in (events if isinstance(events, list) else [events])
-                for found in _objects(event)
-            ]
-        except MalformedMessage:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise MalformedMessage(f"{type(error).__name__}: {error}") from error
+    def _announced_by(body: str) -> Iterator[AnnouncedObject]:
+        events = json.loads(_text(body))
+        for event in events if isinstance(events, list) else [events]:
+            yield from _objects(event)
 
 
 def _is_installed() -> bool:
@@ -222,20 +217,20 @@ def _text(body: str) -> str:
 
 _SUBJECT: Final = re.compile(r"/blobServices/default/containers/([^/]+)/blobs/(.*)", re.DOTALL)
 
-_CREATED: Final = frozenset(("Microsoft.Storage.BlobCreated", "Microsoft.Storage.BlobRenamed"))
+CREATED: Final = ("Microsoft.Storage.BlobCreated", "Microsoft.Storage.BlobRenamed")
+"""Types of the events that announce a blob."""
 
-_UNFINISHED: Final = frozenset(("CreateFile", "SftpCreate"))
+UNFINISHED: Final = ("CreateFile", "SftpCreate")
 """Calls that make an empty blob, which others fill: another event follows (FlushWithClose)."""
 
 
-def _objects(event: Any) -> Iterator[AnnouncedObject]:
+def _objects(value: Any) -> Iterator[AnnouncedObject]:
     """The blob that one event announces; knows Event Grid's own schema and CloudEvents."""
-    if not isinstance(event, Mapping):
-        raise MalformedMessage(f"JSON of type {type(event).__name__}, not an object")
+    event = event_of(value)
     kind = event.get("eventType") or event.get("type")
     if not isinstance(kind, str) or not kind.startswith("Microsoft.Storage."):
         raise MalformedMessage(f"no event of Azure Storage: {sorted(map(str, event))[:5]}")
-    if kind not in _CREATED or event["data"].get("api") in _UNFINISHED:
+    if kind not in CREATED or event["data"].get("api") in UNFINISHED:
         return
     # Its name as it is; the URL in the data is escaped.
     subject = _SUBJECT.fullmatch(event["subject"])
