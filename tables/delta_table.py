@@ -136,32 +136,33 @@ class DeltaSink(TableSink):
                 f"landPartitionBy={','.join(batch.files[0].partition)}",
                 f"the table's partition columns: {', '.join(partitions) or 'none'}",
             )
-        schema = self._with(table.schema(), batch.schemas)
-        grows = schema != table.schema()
+        known = table.schema()
+        schema = self._with(known, batch.schemas)
+        grows = schema != known
         # Only an overwrite takes new columns in; it removes the files that the filters select.
         table.create_write_transaction(
             [*self._additions(batch)],
             "overwrite" if grows else "append",
             schema,
             partition_by=partitions,
-            partition_filters=[(self._plain_column(table, partitions), "in", [])]
+            partition_filters=[(self._plain_column(known, partitions), "in", [])]
             if grows
             else None,
             commit_properties=_identity(batch),
         )
         return True
 
-    def _plain_column(self, table: DeltaTable, partitions: Sequence[str]) -> str:
+    def _plain_column(self, known: Schema, partitions: Sequence[str]) -> str:
         """A column that filters may name: one of none of these values selects no file."""
         from deltalake.schema import PrimitiveType
 
-        plain = (f.name for f in table.schema().fields if isinstance(f.type, PrimitiveType))
+        plain = (f.name for f in known.fields if isinstance(f.type, PrimitiveType))
         found = next(iter(partitions), None) or next(plain, None)
         if found is None:
             raise TableError(
                 "new columns cannot be added to a Delta table of which all columns are nested",
                 self._name,
-                ", ".join(field.name for field in table.schema().fields),
+                ", ".join(field.name for field in known.fields),
                 "at least one column that is not nested",
                 "Add the new columns to the table first.",
             )
