@@ -193,13 +193,20 @@ def first_listing(files: int, directory: str) -> dict[str, Any]:
     done = [one, *refs]
     ref = done[-1]
     assert driver.report()["filesSeen"] == files, driver.report()
-    while driver.is_busy:
-        time.sleep(0.1)
     return {
         "ref": [ref.checkpoint, ref.epoch],
         "batches": len(done),
         "first batch after, s": round(first, 2),
         "before the listing ended": before_end,
+        **_when_idle(driver, files, began, cpu),
+    }
+
+
+def _when_idle(driver: Driver, files: int, began: float, cpu: float) -> dict[str, Any]:
+    """What a run has used since `began` and `cpu`, once the driver has nothing more to do."""
+    while driver.is_busy:
+        time.sleep(0.1)
+    return {
         "whole, s": round(time.monotonic() - began, 1),
         "whole, CPU s": round(time.process_time() - cpu, 1),
         "resident, MiB": _resident(),
@@ -218,17 +225,10 @@ def passed_over(files: int, directory: str) -> dict[str, Any]:
     assert len(done) == 1, done
     assert driver.report()["filesSeen"] == files, driver.report()
     first = max(path.stat().st_size for path in Path(directory, "checkpoints").iterdir())
-    while driver.is_busy:
-        time.sleep(0.1)
     return {
         "ref": [done[0].checkpoint, done[0].epoch],
         "first checkpoint, bytes": first,
-        "whole, s": round(time.monotonic() - began, 1),
-        "whole, CPU s": round(time.process_time() - cpu, 1),
-        "resident, MiB": _resident(),
-        "written, bytes a file": {
-            kind: round(size / files, 1) for kind, size in sorted(driver.store.written.items())
-        },
+        **_when_idle(driver, files, began, cpu),
     }
 
 
