@@ -155,7 +155,8 @@ class DiscoveryOptions(BaseModel):
         ge=10,
         description=(
             "Time between two listings; 250 ms by default if all paths are local. A long "
-            "listing that finds little is followed by a pause of four times its length."
+            "listing that finds little is followed by a pause of four times its length, in "
+            "which discoveryMode=notifications still takes what the queue has."
         ),
         json_schema_extra=_MILLISECONDS,
     )
