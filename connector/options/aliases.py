@@ -110,7 +110,7 @@ SPARK: tuple[KnownName, ...] = (
     KnownName("avroSchemaUrl", note=_AVRO_SCHEMA),
     KnownName(
         "positionalFieldMatching",
-        note="Fields of Avro are found by name.",
+        note="Fields of Avro files are matched by name.",
         happens_anyway=("false",),
     ),
     KnownName(
@@ -134,7 +134,7 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.maxBytesPerTrigger",
         "maxBytesPerTrigger",
-        "A hard limit: large files are cut. With both limits, whichever is reached first.",
+        "A hard limit: large files are split. With both limits, the first one reached applies.",
     ),
     KnownName(
         "cloudFiles.maxFileAge",
@@ -149,7 +149,7 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.useIncrementalListing",
         "discoveryMode",
-        "There is no auto: choose one.",
+        "Sluice has no value auto: choose one.",
         values={"true": "incremental", "false": "full"},
     ),
     KnownName("cloudFiles.backfillInterval", "fullListingInterval"),

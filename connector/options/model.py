@@ -140,8 +140,8 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     ingest_again: bool = Field(
         False,
         description=(
-            "Permit a query whose Spark checkpoint is new to start over a state that has been "
-            "read from, and to ingest everything again."
+            "Allow a query whose Spark checkpoint is new to use a state from which a query has "
+            "already read, and to ingest everything again."
         ),
     )
     allow_unread_first_batch: bool = Field(
@@ -166,9 +166,9 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
         ge=0,
         le=8,
         description=(
-            "How many checkpoints can be cut and wait, durable, while one runs: a slow store "
-            "then costs no time between batches. 0 cuts each one when Spark asks for it. With "
-            "freshShare at most one waits."
+            "How many checkpoints can be planned and stored in advance while a batch runs, so "
+            "that a slow store costs no time between batches. 0 plans each one when Spark asks "
+            "for it. With freshShare at most one."
         ),
     )
     min_checkpoints_to_retain: int = Field(
@@ -178,7 +178,8 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
         0,
         ge=0,
         description=(
-            "Also keep checkpoints that are younger than this, regardless of their number: 7d."
+            "Also keep checkpoints that are younger than this (such as 7d), regardless of their "
+            "number."
         ),
         json_schema_extra={"unit": "milliseconds"},
     )

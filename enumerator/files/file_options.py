@@ -43,46 +43,63 @@ class EventTimeOptions(BaseModel):
 
     event_time_pattern: Annotated[str, AfterValidator(_pattern)] = Field(
         "",
-        description="Where the path of a file, below the loaded path, names its event time: "
-        "{yyyy}/{MM}/{dd}/{HH}, with {mm} and {ss}; * is any text without a slash. By default "
-        "Hive partitions: date=2026-01-02/hour=03, or year=2026/month=01/day=02. Times are in "
-        "timeZone, UTC by default.",
+        description=(
+            "Where the path of a file, below the loaded path, contains its event time: "
+            "{yyyy}/{MM}/{dd}/{HH}, with {mm} and {ss}; * is any text without a slash. By default "
+            "Hive partitions: date=2026-01-02/hour=03, or year=2026/month=01/day=02. Times are "
+            "in timeZone, UTC by default."
+        ),
     )
     event_time_column: str = Field(
         "",
-        description="fileOrder=eventTime: the event time of a file is the least value of this "
-        "column, by the statistics in the footer of the file (parquet, orc). A timestamp, a date, "
-        "or an integer with eventTimeUnit; not within another column.",
+        description=(
+            "fileOrder=eventTime: the event time of a file is the smallest value of this column, "
+            "from the statistics in the file's footer (parquet, orc). It must be a top-level "
+            "column: a timestamp, a date, or an integer with eventTimeUnit."
+        ),
     )
     event_time_unit: Literal["", "s", "ms", "us", "ns"] = Field(
         "",
-        description="What the integers in eventTimeColumn count since 1970: s, ms, us or ns.",
+        description=(
+            "Unit of the integers in eventTimeColumn, which count from 1970: s, ms, us or ns."
+        ),
     )
     on_missing_event_time: OnMissingTime = Field(
         OnMissingTime.FAIL,
-        description="fileOrder=eventTime: what happens to a file whose path (or, with "
-        "eventTimeColumn, whose statistics) does not give an event time: fail, or order it by its "
-        "modification time (mtime). Such files are counted and named in the progress.",
+        description=(
+            "fileOrder=eventTime: what happens to a file whose path (or, with eventTimeColumn, "
+            "whose statistics) does not give an event time: fail, or order it by its modification "
+            "time (mtime). Such files are counted and named in progress events."
+        ),
     )
     max_event_time_skew: Milliseconds = Field(
         3_600_000,
         ge=0,
-        description="fileOrder=eventTime: most time between the event times of the first and the "
-        "last file of one batch; a file that is found later than that after its place is late.",
+        description=(
+            "fileOrder=eventTime: maximum difference between the event times of the first and the "
+            "last file of one batch. A file is late if its event time is more than this before "
+            "the latest one that was already planned."
+        ),
         json_schema_extra={"unit": "milliseconds"},
     )
     on_late_file: OnLateFile = Field(
         OnLateFile.READ,
-        description="fileOrder=eventTime: what happens to a file whose event time is more than "
-        "maxEventTimeSkew before the latest one taken: read it next, in a batch of its own time, "
-        "quarantine it, or fail. Late files are counted and named in the progress.",
+        description=(
+            "fileOrder=eventTime: what happens to a file whose event time is more than "
+            "maxEventTimeSkew before the latest one that was already planned: read it next, in a "
+            "batch of its own time, quarantine it, or fail. Late files are counted and named in "
+            "progress events."
+        ),
     )
     alignment_group: str = Field(
         "",
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
-        description="fileOrder=eventTime: sources of one query with the same name here read in "
-        "step: none hands out a file more than maxEventTimeSkew after the earliest file that "
-        "another has not handed out. No checkpoint is cut ahead. See [Event time](event-time.md).",
+        description=(
+            "fileOrder=eventTime: sources of one query with the same group read files of about "
+            "the same event time: no source reads a file that is more than maxEventTimeSkew later "
+            "than the earliest pending file of another one. No checkpoint is planned ahead. See "
+            "[Aligning sources](aligning-sources.md)."
+        ),
     )
     alignment_idle_timeout: Milliseconds = Field(
         300_000,
@@ -111,9 +128,9 @@ class LedgerOptions(BaseModel):
     file_order: FileOrder = Field(
         FileOrder.MTIME,
         description=(
-            "Which files come first: mtime (the oldest), name, newestFirst, or eventTime (the "
-            "earliest time in its path, see eventTimePattern). It orders the files found so far; "
-            "except with eventTime, the first batch can start before all files are found."
+            "Which files are read first: mtime (the oldest), name, newestFirst, or eventTime (the "
+            "earliest event time, see eventTimePattern). The order applies to the files found so "
+            "far. Except with eventTime, the first batch can start before all files are found."
         ),
         json_schema_extra=named("latestFirst") | {"common": True},
     )
@@ -122,33 +139,33 @@ class LedgerOptions(BaseModel):
         ge=0,
         lt=1,
         description=(
-            "The part of each batch that is reserved for the files at the end of fileOrder "
-            "(with mtime the newest), while a backlog drains: a part of its bytes if bytes are "
-            "limited, otherwise of its files."
+            "Share of each batch that is reserved, while there is a backlog, for the files at the "
+            "end of fileOrder (with mtime the newest): of its bytes if bytes are limited, "
+            "otherwise of its files."
         ),
     )
     max_pending_files: int = Field(
         1_000_000,
         gt=0,
         description=(
-            "Listing pauses while this many files wait to be read; limits the memory of a "
+            "Listing pauses while this many files wait to be read; this limits the memory of a "
             "first listing."
         ),
     )
     include_existing_files: bool = Field(
         True,
         description=(
-            "false: files that exist at the first start count as seen and are not read. The "
-            "first batch is then empty and makes that durable."
+            "false: files that exist when the query first starts count as seen and are not read. "
+            "The first batch is then empty and makes this durable."
         ),
         json_schema_extra=named(auto_loader="cloudFiles.includeExistingFiles") | {"common": True},
     )
     on_overwrite: OnOverwrite = Field(
         OnOverwrite.IGNORE,
         description=(
-            "What happens when a known file has another size, time or etag: ignore it, "
-            "reprocess it whole, fail, or appendTail: resume where it ended, for local "
-            "files of a line format that only grow."
+            "What happens when a known file has another size, time or etag: ignore, reprocess "
+            "(read the whole file again), fail, or appendTail (read only what was appended, for "
+            "local files of a line format that only grow)."
         ),
         json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),
     )
@@ -187,8 +204,10 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
     max_files_per_trigger: int | None = Field(
         None,
         gt=0,
-        description="Most files in one batch; a file counts once, with all its splits. "
-        "No limit by default.",
+        description=(
+            "Maximum number of files in one batch; a file counts once, with all its splits. No "
+            "limit by default."
+        ),
         json_schema_extra=named("maxFilesPerTrigger", "cloudFiles.maxFilesPerTrigger")
         | {"common": True},
     )
@@ -196,7 +215,8 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         None,
         gt=0,
         description=(
-            "Most bytes in one batch; large files are split to meet it. No limit by default."
+            "Maximum number of bytes in one batch; large files are split to stay within it. No "
+            "limit by default."
         ),
         json_schema_extra=named("maxBytesPerTrigger", "cloudFiles.maxBytesPerTrigger", "bytes")
         | {"common": True},
@@ -204,15 +224,19 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
     max_rows_per_trigger: int | None = Field(
         None,
         gt=0,
-        description="Most rows in one batch, for formats whose metadata counts rows (parquet, "
-        "orc, avro, arrow); refused for the others. No limit by default.",
+        description=(
+            "Maximum number of rows in one batch, for formats whose metadata counts rows "
+            "(parquet, orc, avro, arrow); refused for the others. No limit by default."
+        ),
     )
     target_batch_duration: Milliseconds | None = Field(
         None,
         gt=0,
-        description="How long a batch is to take, such as 60s: its size follows from what earlier "
-        "batches took, and stays below the other limits. No target by default; see "
-        "[Sizing batches](sizing-batches.md).",
+        description=(
+            "How long a batch should take, such as 60s. Sluice sizes batches from the durations "
+            "of earlier ones, within the other limits. No target by default; see [Sizing "
+            "batches](sizing-batches.md)."
+        ),
         json_schema_extra={"unit": "milliseconds"},
     )
     parallelism: Parallelism = Field(
@@ -248,5 +272,7 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
     max_split_attempts: int = Field(
         3,
         gt=0,
-        description="With onSplitError=return: how often a split is tried before quarantine.",
+        description=(
+            "With onSplitError=return: how often a split is tried before it is quarantined."
+        ),
     )

@@ -36,9 +36,9 @@ class LandingOptions(BaseModel):
     land_copy: Annotated[Literal["always", "never"], LowerCase] = Field(
         "always",
         description=(
-            "Landing: with never, nothing is written, and the stream has one row for each "
-            "Parquet file that is read, at its place. The file must already have the columns "
-            "of the schema."
+            "Landing: with never, nothing is written, and the stream has one row for each Parquet "
+            "file that is read; the file stays where it is. The file must already have the "
+            "columns of the schema."
         ),
     )
     land_schema: str = Field(
@@ -73,7 +73,7 @@ class LandingOptions(BaseModel):
         default_factory=list,
         description=(
             "Landing: comma-separated columns by which the rows of each data file are sorted. "
-            "Files are then as large as what is sorted in memory, 64 MiB."
+            "Each file then contains what is sorted in memory at once, 64 MiB."
         ),
     )
     land_transform: str = Field(

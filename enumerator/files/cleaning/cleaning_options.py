@@ -43,7 +43,7 @@ class CleaningOptions(BaseModel):
         0,
         ge=0,
         description=(
-            "How long a file stays where it is, from the cut of the last batch that read it."
+            "How long a file stays where it is after the last batch that read it was planned."
         ),
         json_schema_extra=named(
             auto_loader="cloudFiles.cleanSource.retentionDuration", unit="milliseconds"

@@ -93,8 +93,8 @@ class DiscoveryOptions(BaseModel):
         None,
         gt=0,
         description=(
-            "Skip files that, when they are found, were modified longer ago than this, by this "
-            "machine's clock; they are counted. Off by default."
+            "Skip files whose last modification is longer ago than this when they are found, by "
+            "this machine's clock. Skipped files are counted. Off by default."
         ),
         json_schema_extra=named("maxFileAge", "cloudFiles.maxFileAge", "milliseconds"),
     )
@@ -102,8 +102,8 @@ class DiscoveryOptions(BaseModel):
         0,
         ge=0,
         description=(
-            "Read a file only when it was not modified for this long, by this machine's clock: "
-            "for writers that fill files in place."
+            "Read a file only when it has not been modified for this long, by this machine's "
+            "clock: for writers that fill files in place."
         ),
         json_schema_extra=_MILLISECONDS,
     )
@@ -117,10 +117,10 @@ class DiscoveryOptions(BaseModel):
     discovery_mode: Literal["full", "incremental", "notifications"] = Field(
         "full",
         description=(
-            "full looks at all names at each listing; incremental only at names after the "
-            "greatest one found before, for names that grow (dates, time stamps); "
-            "notifications reads the files that events in queueUrl announce. The latter two "
-            "do a full listing every fullListingInterval."
+            "full lists all names each time. incremental lists only names after the greatest one "
+            "found before, for names that increase with time (dates, timestamps). notifications "
+            "reads the files that events in queueUrl announce. The latter two also do a full "
+            "listing every fullListingInterval."
         ),
         json_schema_extra=named(auto_loader="cloudFiles.useIncrementalListing"),
     )
@@ -128,17 +128,17 @@ class DiscoveryOptions(BaseModel):
         "",
         description=(
             "discoveryMode=notifications: URL of the queue, which only this source may use: SQS "
-            "with events directly from S3, through SNS or through EventBridge, or for paths "
-            "abfss:// an Azure Storage Queue with events of Event Grid. Keys come from "
+            "with events directly from S3, through SNS or through EventBridge, or, for abfss:// "
+            "paths, an Azure Storage Queue with events of Event Grid. Keys come from "
             "storageOptions."
         ),
     )
     dead_letter_queue_url: str = Field(
         "",
         description=(
-            "discoveryMode=notifications: URL of the queue for messages that are not events; "
-            "without it they stay in queueUrl: with SQS for its redrive policy, with Azure until "
-            "they expire."
+            "discoveryMode=notifications: URL of the queue for messages that are not events. "
+            "Without it they stay in queueUrl: in SQS for its redrive policy, in Azure until they "
+            "expire."
         ),
     )
     full_listing_interval: Milliseconds = Field(
@@ -154,9 +154,9 @@ class DiscoveryOptions(BaseModel):
         1000,
         ge=10,
         description=(
-            "Time between two listings; 250 ms by default if all paths are local. A long "
-            "listing that finds little is followed by a pause of four times its length, in "
-            "which discoveryMode=notifications still takes what the queue has."
+            "Time between two listings; 250 ms by default if all paths are local. A long listing "
+            "that finds little is followed by a pause of four times its length, during which "
+            "discoveryMode=notifications still reads the queue."
         ),
         json_schema_extra=_MILLISECONDS,
     )
@@ -170,7 +170,7 @@ class DiscoveryOptions(BaseModel):
         5,
         gt=0,
         description=(
-            "Number of failed listings in a row that fail the query; the waits between them "
-            "are 0.6 s, then three times as long each time, at most 30 s."
+            "The query fails after this many failed listings in a row; the waits between them are "
+            "0.6 s, then three times as long each time, at most 30 s."
         ),
     )

@@ -39,8 +39,8 @@ class BadRecordsOptions(BaseModel):
         description=(
             "Directory or bucket that receives malformed records (and files that "
             "ignoreCorruptFiles or ignoreMissingFiles skips) as JSON lines with path, position, "
-            "record and reason, exactly once. They are not in the rows: mode is DROPMALFORMED "
-            "then."
+            "record and reason, exactly once. The stream does not return these records: mode is "
+            "then DROPMALFORMED."
         ),
         json_schema_extra={"common": True},
     )
@@ -79,9 +79,8 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         ParseMode.FAILFAST,
         description=(
             "What happens to a record that does not parse: PERMISSIVE (nulls, and its text in "
-            "columnNameOfCorruptRecord), DROPMALFORMED (dropped and counted), FAILFAST (fails "
-            "the query and names file and position; the default here, while Spark's is "
-            "PERMISSIVE)."
+            "columnNameOfCorruptRecord), DROPMALFORMED (dropped and counted), FAILFAST (the query "
+            "fails, and the error names file and position). Spark's default is PERMISSIVE."
         ),
         json_schema_extra={"common": True},
     )
@@ -106,8 +105,10 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         16 * 1024 * 1024,
         ge=64 * 1024,
         le=1024 * 1024 * 1024,
-        description="Input bytes decoded at a time; for what a reader holds see "
-        "[Memory](memory.md#the-bound).",
+        description=(
+            "Input bytes decoded at a time; for the memory of a reader see "
+            "[Memory](memory.md#the-bound)."
+        ),
         json_schema_extra=_BYTES,
     )
     max_record_bytes: ByteSize = Field(
@@ -115,16 +116,18 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         ge=1024 * 1024,
         le=1024 * 1024 * 1024,
         description=(
-            "Longest record, document, row or block that is read, decompressed. A longer one "
-            "is refused, and the error names it; for what a reader holds see "
+            "Maximum length of a record, document, row or block, decompressed. A longer one is "
+            "refused, and the error names it; for the memory of a reader see "
             "[Memory](memory.md#the-bound)."
         ),
         json_schema_extra=_BYTES,
     )
     storage_options: SecretObject = Field(
         default_factory=Secret,
-        description="JSON object for paths with a protocol: keys, endpoint, region, named as in "
-        "fsspec; never shown.",
+        description=(
+            "JSON object for paths with a protocol: keys, endpoint, region and so on, named as in "
+            "fsspec. Errors and the state never contain its secrets."
+        ),
         json_schema_extra={"common": True},
     )
     base_path: str = Field(
@@ -137,9 +140,9 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
     recursive_file_lookup: bool | None = Field(
         None,
         description=(
-            "true reads files in directories of any name, without columns from their names; "
-            "false enters partitions (key=value) only. By default, directories of any name, "
-            "with columns from partitions."
+            "true reads all directories, without columns from their names. false reads only "
+            "partitions (directories named key=value). By default, all directories are read, and "
+            "partitions become columns."
         ),
         json_schema_extra={"spark": "recursiveFileLookup", "autoLoader": "recursiveFileLookup"},
     )
@@ -159,8 +162,10 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         "utf-8",
         alias="encoding",
         validation_alias=AliasChoices("encoding", "charset"),
-        description="Character encoding of JSON, CSV, XML and text files; XML files "
-        "that declare another are read in that one, unless this is not UTF-8.",
+        description=(
+            "Character encoding of JSON, CSV, XML and text files. XML files that declare another "
+            "encoding are read in that one, unless this option is set to one other than UTF-8."
+        ),
     )
     multi_line: bool = Field(
         False,
@@ -261,8 +266,10 @@ class CsvOptions(JsonOptions):
     )
     null_value: str | None = Field(
         None,
-        description="Text that means null, in CSV and XML; by default the empty text in CSV, and "
-        "none in XML.",
+        description=(
+            "Text that means null, in CSV and XML; by default the empty text in CSV, and no text "
+            "in XML."
+        ),
     )
     empty_value: str = Field("", description="CSV: value of a quoted empty field.")
     nan_value: str = Field("NaN", description="CSV: text that means not-a-number.")
@@ -311,8 +318,10 @@ class XmlOptions(CsvOptions):
     row_validation_xsd_path: str = Field(
         "",
         alias="rowValidationXSDPath",
-        description="XML: local path of an XML schema by which each record has to be valid; one "
-        "that is not is malformed. Needs the extra xml.",
+        description=(
+            "XML: local path of an XML schema; a record that is not valid by it is malformed. "
+            "Needs the extra xml."
+        ),
     )
 
 

@@ -50,19 +50,19 @@ class SchemaOptions(BaseModel):
     infer_column_types: bool = Field(
         False,
         description=(
-            "Infer the types of values in JSON, CSV and XML, and of partition columns next to "
-            "them; false makes them strings, nested values within their structure."
+            "Infer the types of values in JSON, CSV and XML, and of their partition columns; "
+            "false infers strings, and keeps the structure of nested values."
         ),
     )
     infer_sample_files: int = Field(
-        1000, ge=1, description="Files that the schema is inferred from, at most."
+        1000, ge=1, description=("Maximum number of files that the schema is inferred from.")
     )
     infer_sample_bytes: ByteSize = Field(
         32 * 1024 * 1024,
         ge=1024,
         description=(
-            "JSON, CSV and XML bytes that the schema is inferred from, at most, divided among the "
-            "files; of other formats only the metadata is read."
+            "Maximum number of JSON, CSV and XML bytes that the schema is inferred from, divided "
+            "among the files; of other formats only the metadata is read."
         ),
         json_schema_extra=_BYTES,
     )
@@ -76,10 +76,11 @@ class SchemaOptions(BaseModel):
     schema_evolution_mode: EvolutionMode | None = Field(
         None,
         description=(
-            "What happens on a new column: addNewColumns or addNewColumnsWithTypeWidening "
-            "(stored, then the query stops and continues with it at its next start), rescue "
-            "(kept as JSON in the rescued data column), failOnNewColumns (the query stops), "
-            "none (left out). By default addNewColumns, or none with .schema(...)."
+            "What happens when a new column appears: addNewColumns or "
+            "addNewColumnsWithTypeWidening (the extended schema is stored, the query stops, and "
+            "its next start uses that schema), rescue (the column is kept as JSON in the rescued "
+            "data column), failOnNewColumns (the query fails), none (the column is ignored). By "
+            "default addNewColumns, or none with .schema(...)."
         ),
         json_schema_extra={"common": True},
     )
