@@ -180,7 +180,7 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.allowOverwrites",
         "onOverwrite",
-        "A changed file is read whole again; see also fail and appendTail.",
+        "The whole changed file is read again; see also fail and appendTail.",
         values={"true": "reprocess", "false": "ignore"},
     ),
     KnownName(
