@@ -62,7 +62,7 @@ def _mode(lake):
     fails(lake, "sluice", "bad.json")
 
 
-@row("an option that the format does not know")
+@row("an option that the format does not have")
 def _unknown_option(lake):
     lake.land("0.json", range(3))
     assert read_by(lake, "spark", sep=";") == [[0, 1, 2]]

@@ -99,7 +99,7 @@ def _far_values_in_paths(spark, folder):
             read_rows([inside / "1.json"], schema)
 
 
-@row("options that the format does not know")
+@row("options that the format does not have")
 def _unknown_options(spark, folder):
     (folder / "1.json").write_bytes(b'{"a":1}\n')
     assert _values(spark.read.schema("a int").option("sep", ";").json(str(folder))) == [1]
