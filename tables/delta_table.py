@@ -50,9 +50,9 @@ class DeltaSink(TableSink):
 
     @override
     def _conflicts(self) -> tuple[type[Exception], ...]:
-        from deltalake.exceptions import CommitFailedError, DeltaError
+        from deltalake.exceptions import DeltaError
 
-        return CommitFailedError, DeltaError, OSError
+        return DeltaError, OSError
 
     @override
     def opened(self) -> DeltaTable | None:
@@ -124,10 +124,10 @@ class DeltaSink(TableSink):
         return Schema.from_json(json.dumps(whole))
 
     @override
-    def _commit(self, table: DeltaTable | None, batch: LandedBatch) -> bool:
+    def _commit(self, table: DeltaTable | None, batch: LandedBatch) -> None:
         if table is None:
             self._create(batch)
-            return True
+            return
         partitions = list(table.metadata().partition_columns)
         if any(set(file.partition) != set(partitions) for file in batch.files):
             raise TableError(
@@ -141,6 +141,7 @@ class DeltaSink(TableSink):
         grows = schema != known
         # Only an overwrite takes new columns in; it removes the files that the filters select.
         table.create_write_transaction(
+            # Unpacked for mypy: deltalake's parameter is a list of additions and removals.
             [*self._additions(batch)],
             "overwrite" if grows else "append",
             schema,
@@ -150,7 +151,6 @@ class DeltaSink(TableSink):
             else None,
             commit_properties=_identity(batch),
         )
-        return True
 
     def _plain_column(self, known: Schema, partitions: Sequence[str]) -> str:
         """A column that filters may name: one of none of these values selects no file."""

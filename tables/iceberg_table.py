@@ -63,7 +63,7 @@ class IcebergSink(TableSink):
         raise not_next(batch, self._name, f"checkpoint {known} of the query{others}")
 
     @override
-    def _commit(self, table: Table, batch: LandedBatch) -> bool:
+    def _commit(self, table: Table, batch: LandedBatch) -> None:
         if any(file.partition for file in batch.files):
             raise TableError(
                 "files with partition values cannot be added to an Iceberg table",
@@ -91,7 +91,6 @@ class IcebergSink(TableSink):
                 ) from error
             transaction.set_properties(properties)
             transaction.add_files([file.path for file in batch.files])
-        return True
 
 
 def newest_checkpoint(properties: Mapping[str, str], lineage: str) -> int:

@@ -49,7 +49,6 @@ class TableSink(ABC):
         """See `__call__`."""
         pauses = delays(0.05)
         checked = False
-        found, cause = "another writer committed first each time", None
         for _ in range(_TRIES):
             try:
                 table = self.opened()
@@ -58,18 +57,18 @@ class TableSink(ABC):
                 if not checked:
                     batch.check_there()
                     checked = True
-                if self._commit(table, batch):
-                    return
+                self._commit(table, batch)
+                return
             except self._conflicts() as error:
-                found, cause = f"{type(error).__name__}: {error}", error
+                conflict = error
                 time.sleep(next(pauses))
         raise TableError(
             f"a batch could not be added to the {self.format} table",
             self._name,
-            f"{found}, after {_TRIES} tries",
+            f"{type(conflict).__name__}: {conflict}, after {_TRIES} tries",
             "a commit without a conflict, or with one that a retry resolves",
             "Nothing is lost: the query adds the batch when you start it again.",
-        ) from cause
+        ) from conflict
 
     @abstractmethod
     def _has(self, table: Any, batch: LandedBatch) -> bool:
@@ -80,8 +79,8 @@ class TableSink(ABC):
         """
 
     @abstractmethod
-    def _commit(self, table: Any, batch: LandedBatch) -> bool:
-        """Add the files to the table as it was opened; False if that has to be done again.
+    def _commit(self, table: Any, batch: LandedBatch) -> None:
+        """Add the files to the table as it was opened.
 
         Raises:
             TableError: the table does not fit the files.

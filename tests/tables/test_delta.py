@@ -11,8 +11,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
 from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables import table_sink
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.landed_batch import LandedBatch
 from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, finished, ids
@@ -218,9 +220,13 @@ def test_a_table_in_a_bucket_takes_each_batch_once(bucket, server):
 
 
 def test_a_batch_that_never_gets_its_turn_is_an_error(tmp_path, monkeypatch):
+    def conflicts(table, batch):
+        raise CommitFailedError("another writer was first")
+
     sink = DeltaSink(str(tmp_path), {})
-    monkeypatch.setattr(sink, "_commit", lambda table, batch: False)
-    with pytest.raises(TableError, match="another writer committed first each time, after 30"):
+    monkeypatch.setattr(sink, "_commit", conflicts)
+    monkeypatch.setattr(table_sink, "_TRIES", 2)
+    with pytest.raises(TableError, match="CommitFailedError: another writer was first, after 2"):
         sink.add(batch_of(tmp_path, 1, ids(0)))
 
 
