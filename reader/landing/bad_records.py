@@ -52,7 +52,7 @@ class BadRecordsWriter:
             found = {key: value for key, value in row.items() if value is not None}
             line = json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
             file = self._file(left_out.kind)
-            file.draft.sink.write(line.encode("utf-8", "replace"))
+            file.draft.sink.write(line.encode())
             file.lines += 1
             if file.draft.sink.tell() >= _FILE_BYTES:
                 self._close(left_out.kind)
