@@ -54,13 +54,6 @@ class FileColumns:
         # Thousands of files share a directory, and a directory decides.
         self._of_directory = lru_cache(maxsize=4096)(self._parse)
 
-    @property
-    def asks_row_index(self) -> bool:
-        """True if the rows of a file are numbered."""
-        return self._metadata is not None and any(
-            child.name == "row_index" for child in self._metadata.type
-        )
-
     def partition(self, path: str) -> Mapping[str, pa.Scalar]:
         """Values of the schema's columns that are written as key=value in the path.
 
@@ -107,8 +100,7 @@ class FileColumns:
                 arrays.append(_spread(scalars, rows, field.type))
             else:
                 arrays.append(batch.column(field.name))
-        names = self.schema.names
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+        return pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
 
     def _metadata_array(
         self, splits: Sequence[FileSplit], rows: Sequence[int], first: int

@@ -43,7 +43,7 @@ from ..api import (
 )
 from .batch_merging import merged
 from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
-from .formats.record_format import METADATA
+from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
 from .io.compressed.cut_places import CutPlaces
 from .io.file_kinds import recognised
@@ -276,7 +276,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             return
         way = self._way_of(split)
         row = 0
-        if split.start and self._columns.asks_row_index:
+        if split.start and asks_row_index(self._schema):
             # Files whose rows are numbered are not cut, but a split may come from elsewhere.
             row = way.file_format.first_row(split)
         try:

@@ -96,10 +96,6 @@ def place_of(path: str) -> str:
     return path if path.startswith("/") else local_path(path) or path
 
 
-def _place(file: FileVersion) -> str:
-    return place_of(file.path)
-
-
 class SourceFile:
     """One version of one file, of any file system; each way to open it checks the version.
 
@@ -127,8 +123,8 @@ class SourceFile:
         """The same as an Arrow file, for decoders that seek by themselves."""
         file = self.file
         if self.is_local:
-            with naming(file), pa.OSFile(os.fsencode(_place(file)), "rb") as source:
-                check(file, source.size(), os.stat(_place(file)).st_mtime_ns // 1000)
+            with naming(file), pa.OSFile(os.fsencode(place_of(file.path)), "rb") as source:
+                check(file, source.size(), os.stat(place_of(file.path)).st_mtime_ns // 1000)
                 yield source
             return
         with self.opened() as remote:
@@ -162,7 +158,7 @@ class SourceFile:
         file = self.file
         with naming(file):
             if self.is_local:
-                status = os.stat(_place(file))
+                status = os.stat(place_of(file.path))
                 present = FileVersion(file.path, status.st_size, status.st_mtime_ns // 1000)
             else:
                 present = remote_version(file, self._storage)
@@ -182,7 +178,7 @@ def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[b
 
 def _descriptor(file: FileVersion) -> int:
     # On systems that distinguish text files, this is a binary file.
-    return os.open(_place(file), os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    return os.open(place_of(file.path), os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
 
 class _Local:

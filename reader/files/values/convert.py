@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
 from .casts import castable, plain
+from .rows import null_mask
 from .variant.shredded_variants import is_shredded, is_variant, reassembler
 
 Convert = Callable[[pa.Array], pa.Array]
@@ -215,7 +216,7 @@ def _list_converter(found: pa.DataType, target: pa.ListType, column: str, zone: 
         lengths = pc.if_else(array.is_null(), 0, pc.list_value_length(array).cast(pa.int64()))
         values = inner(array.flatten())
         return pa.ListArray.from_arrays(
-            _offsets(lengths, column), values, type=target, mask=_mask(array)
+            _offsets(lengths, column), values, type=target, mask=null_mask(array)
         )
 
     return convert
@@ -226,10 +227,6 @@ def _offsets(lengths: pa.Array, column: str) -> pa.Array:
     if ends[-1].as_py() > 2**31 - 1:
         raise Misfit(column, f"{ends[-1]} elements in one batch", "fewer than 2^31")
     return ends.cast(pa.int32())
-
-
-def _mask(array: pa.Array) -> pa.Array | None:
-    return array.is_null() if array.null_count else None
 
 
 def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str) -> Convert:
@@ -245,7 +242,7 @@ def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str
             keys_of(array.keys.slice(start, length)),
             items_of(array.items.slice(start, length)),
             type=target,
-            mask=_mask(array),
+            mask=null_mask(array),
         )
 
     return convert

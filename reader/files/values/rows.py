@@ -46,6 +46,11 @@ def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(nothing)
 
 
+def null_mask(array: pa.Array) -> pa.Array | None:
+    """Where a nested array is null, for `from_arrays`; None if it is nowhere."""
+    return array.is_null() if array.null_count else None
+
+
 def columns_of(table: pa.Table) -> dict[str, pa.Array]:
     """Name -> column of what was parsed at once."""
     batches = table.to_batches()

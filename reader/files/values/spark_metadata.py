@@ -54,42 +54,36 @@ class Calendar:
 
         def leaf(found: pa.DataType, path: Path) -> Change | None:
             if pa.types.is_date32(found):
-                return self.date if self.dates else None
+                return self._checked(self.dates.dates) if self.dates else None
             if not pa.types.is_timestamp(found):
                 return None
             if path in int96:
-                return self.int96_instant if self.int96 else None
+                return self._checked(self.int96.instants) if self.int96 else None
             # Spark has never rebased timestamps without a zone.
-            return self.instant if self.dates and found.tz else None
+            return self._checked(self.dates.instants) if self.dates and found.tz else None
 
         changes = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
         return {name: change for name, change in changes.items() if change is not None}
 
-    def date(self, array: pa.Array) -> pa.Array:
-        """`date32` as Spark has it."""
-        return array if self.dates is None else self._checked(array, self.dates.dates(array))
+    def _checked(self, rebase: Change) -> Change:
+        if not self.refuses:
+            return rebase
 
-    def instant(self, array: pa.Array) -> pa.Array:
-        """Timestamps with a zone as Spark has them."""
-        return array if self.dates is None else self._checked(array, self.dates.instants(array))
+        def change(array: pa.Array) -> pa.Array:
+            if rebase(array) is not array:
+                raise SchemaMismatchError(
+                    "the calendar of dates or timestamps is not known",
+                    self.path,
+                    "values before 15 October 1582, or timestamps before 1901",
+                    "a note of the calendar in the file, or later values",
+                    (
+                        "Set datetimeRebaseMode and int96RebaseMode to LEGACY if the writer used "
+                        "the hybrid Julian calendar (Spark 2, Hive), otherwise to CORRECTED."
+                    ),
+                )
+            return array
 
-    def int96_instant(self, array: pa.Array) -> pa.Array:
-        """Timestamps from INT96 as Spark has them."""
-        return array if self.int96 is None else self._checked(array, self.int96.instants(array))
-
-    def _checked(self, found: pa.Array, rebased: pa.Array) -> pa.Array:
-        if self.refuses and rebased is not found:
-            raise SchemaMismatchError(
-                "the calendar of dates or timestamps is not known",
-                self.path,
-                "values before 15 October 1582, or timestamps before 1901",
-                "a note of the calendar in the file, or later values",
-                (
-                    "Set datetimeRebaseMode and int96RebaseMode to LEGACY if the writer used "
-                    "the hybrid Julian calendar (Spark 2, Hive), otherwise to CORRECTED."
-                ),
-            )
-        return rebased
+        return change
 
 
 def calendar_of(notes: Mapping[bytes, bytes], options: ReaderOptions, path: str) -> Calendar | None:

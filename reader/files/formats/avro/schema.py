@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...values.convert import Misfit
+from ...values.rows import null_mask
 
 Refine = Callable[[pa.Array], pa.Array]
 
@@ -235,7 +236,7 @@ def _list_of(item: Column) -> Column:
         raw,
         final,
         lambda array: pa.ListArray.from_arrays(
-            array.offsets, refine(array.values), type=final, mask=_mask(array)
+            array.offsets, refine(array.values), type=final, mask=null_mask(array)
         ),
     )
 
@@ -249,7 +250,7 @@ def _map_of(value: Column) -> Column:
         raw,
         final,
         lambda array: pa.MapArray.from_arrays(
-            array.offsets, array.keys, refine(array.items), type=final, mask=_mask(array)
+            array.offsets, array.keys, refine(array.items), type=final, mask=null_mask(array)
         ),
     )
 
@@ -269,10 +270,6 @@ def _struct_of(fields: dict[str, Column]) -> Column:
         return pa.StructArray.from_arrays(children, fields=list(final), mask=array.is_null())
 
     return Column(raw, final, refine)
-
-
-def _mask(array: pa.Array) -> pa.Array | None:
-    return array.is_null() if array.null_count else None
 
 
 def has_endless_arrays(schema: Any) -> bool:

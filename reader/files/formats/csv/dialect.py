@@ -9,9 +9,8 @@ import re
 from dataclasses import dataclass
 
 from ...options import ReaderOptions
-from ...values.strings import BLANKS
 
-__all__ = ["BLANKS", "NO_CHARACTER", "Rules"]
+__all__ = ["NO_CHARACTER", "Rules"]
 
 NO_CHARACTER = "\0"
 """An option that is not set, which the parser does not tell from a zero byte in the text."""

@@ -31,7 +31,7 @@ from ..fast_then_exact import PIECE, FastThenExactFormat, records_of
 from ..record_format import Source, beginning, data_schema, malformed, source_of
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
-from .header import Header, SkippedRows, differs, field_names
+from .header import Header, SkippedRows, field_names, header_misfit
 from .multiline_csv import MultilineCsv
 from .record_splitter import CsvTokens, Token, break_of, shown
 
@@ -44,7 +44,23 @@ class CsvFormat(FastThenExactFormat):
     @classmethod
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-        return csv_columns(file, options, limit)
+        tokens = CsvTokens(options)
+        types = TextTypes(Temporal(options))
+        names: list[str] = []
+        kinds: list[pa.DataType] = []
+        for record in _csv_records(file, options, tokens, limit):
+            if not names and options.header:
+                names = field_names(record, file)
+                kinds = [pa.null()] * len(names)
+                continue
+            for index, text in enumerate(record):
+                if index == len(kinds) and not options.header:
+                    kinds.append(pa.null())
+                if index < len(kinds) and text is not None and text != (options.null_value or ""):
+                    kind = types.of(text) if options.infer_column_types else pa.string()
+                    kinds[index] = merged(kinds[index], kind, text_leaf)
+        names = names or [f"_c{index}" for index in range(len(kinds))]
+        return pa.struct(list(zip(names, kinds, strict=True))) if names else pa.null()
 
     @classmethod
     @override
@@ -125,7 +141,8 @@ class CsvFormat(FastThenExactFormat):
                 body = self._without_header(body, file)
             bodies.append(body or b"")
             if bodies[:-1] and self._names != first:
-                raise differs(file, self._names, first)
+                # Makes the reader take the files one by one; nobody sees it.
+                raise header_misfit(file, self._names, first, "it differs from the previous file")
             first = self._names
         return self._parse_packed(files, bodies)
 
@@ -210,31 +227,6 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
             sum(1 for line in data[a:b].splitlines() if line) for a, b in pairwise(boundaries)
         ]
     return counts if sum(counts) == rows else None
-
-
-def csv_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-    """The struct of the records in the first `limit` bytes; null without records.
-
-    Raises:
-        SchemaMismatchError: the header names a column twice.
-    """
-    tokens = CsvTokens(options)
-    types = TextTypes(Temporal(options))
-    names: list[str] = []
-    kinds: list[pa.DataType] = []
-    for record in _csv_records(file, options, tokens, limit):
-        if not names and options.header:
-            names = field_names(record, file)
-            kinds = [pa.null()] * len(names)
-            continue
-        for index, text in enumerate(record):
-            if index == len(kinds) and not options.header:
-                kinds.append(pa.null())
-            if index < len(kinds) and text is not None and text != (options.null_value or ""):
-                kind = types.of(text) if options.infer_column_types else pa.string()
-                kinds[index] = merged(kinds[index], kind, text_leaf)
-    names = names or [f"_c{index}" for index in range(len(kinds))]
-    return pa.struct(list(zip(names, kinds, strict=True))) if names else pa.null()
 
 
 def _csv_records(

@@ -104,13 +104,6 @@ def named_twice(file: FileVersion, names: Sequence[str]) -> SchemaMismatchError:
     )
 
 
-def differs(
-    file: FileVersion, names: Sequence[str], expected: Sequence[str]
-) -> SchemaMismatchError:
-    """The error that makes packed files with unlike headers be read singly."""
-    return header_misfit(file, names, expected, "it differs from the previous file")
-
-
 class SkippedRows:
     """Leaves out the first lines of one file, which is given from its beginning in whole lines."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .dialect import BLANKS
+from ...values.strings import BLANKS
 
 __all__ = ["Marks", "has_blank_line"]
 

@@ -15,7 +15,8 @@ from typing_extensions import override
 
 from ...io.whole_records import overlaps_itself
 from ...options import ReaderOptions
-from .dialect import BLANKS, Rules
+from ...values.strings import BLANKS
+from .dialect import NO_CHARACTER, Rules
 from .univocity_scanner import Scanner, Token
 
 
@@ -44,7 +45,7 @@ class LongSeparatorScanner(Scanner):
             if self._char == self._feed or self._is_separator():
                 self._row.append(None)
             else:
-                self._is_odd, self._before = False, "\0"
+                self._is_odd, self._before = False, NO_CHARACTER
                 if self._char == rules.quote and not self._value:
                     self._trims = False
                     self._quoted()
@@ -95,7 +96,7 @@ class LongSeparatorScanner(Scanner):
                     self._is_odd = True
                     self._literally("", char)
                     return
-                if self._before == rules.escape != "\0":
+                if self._before == rules.escape != NO_CHARACTER:
                     self._value.append(rules.escape)
                 self._until(rules.inside)
             else:

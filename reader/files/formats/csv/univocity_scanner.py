@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from .dialect import BLANKS, NO_CHARACTER, Rules
+from ...values.strings import BLANKS
+from .dialect import NO_CHARACTER, Rules
 
 __all__ = ["Scanner", "Token"]
 

@@ -29,12 +29,11 @@ from typing import Annotated, Any, Self
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from ...options import ReaderOptions
 from ...values.numbers import decimals
-from ...values.rows import columns_of, empty_columns, gc_paused
+from ...values.rows import columns_of, empty_columns, gc_paused, null_mask
 from ...values.strings import is_utf8
 from ...values.times.temporal import Temporal
 from ...values.variant.shredded_variants import is_variant
@@ -97,23 +96,19 @@ def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array
     if _types.is_struct(target):
         fields = list(target)
         children = [finish(array.field(i), f.type, temporal) for i, f in enumerate(fields)]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=_mask(array))
+        return pa.StructArray.from_arrays(children, fields=fields, mask=null_mask(array))
     if _types.is_list(target):
         values = finish(array.values, target.value_type, temporal)
-        return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=_mask(array))
+        return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=null_mask(array))
     if _types.is_map(target):
         items = finish(array.items, target.item_type, temporal)
         return pa.MapArray.from_arrays(
-            array.offsets, array.keys, items, type=target, mask=_mask(array)
+            array.offsets, array.keys, items, type=target, mask=null_mask(array)
         )
     if _types.is_binary(target):
         texts = array.to_pylist()
         return pa.array([None if text is None else plain_base64(text) for text in texts], target)
     return temporal.column(array, target)
-
-
-def _mask(array: pa.Array) -> pa.Array | None:
-    return pc.is_null(array) if array.null_count else None
 
 
 _CACHED = 400_000
@@ -162,7 +157,7 @@ class NestedRecords:
 
         Raises:
             ArrowException: a value is not of its type.
-            Exception: one of `structs.REFUSALS`, for anything else that is not exactly JSON.
+            Exception: one of `flat_parser.REFUSALS`, for anything else that is not exactly JSON.
         """
         from arro3.io import read_json
 

@@ -50,7 +50,9 @@ class JsonFormat(FastThenExactFormat):
     @classmethod
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-        return json_columns(file, options, limit)
+        exact = options.infer_column_types and not options.primitives_as_string
+        texts = json_texts(file, options, limit)
+        return type_of_json((r for text in texts for r in _records(text, options)), exact=exact)
 
     @classmethod
     @override
@@ -122,13 +124,6 @@ class JsonFormat(FastThenExactFormat):
     @override
     def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], str]:
         return self._rows.of_record(record, where)
-
-
-def json_columns(file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-    """The struct of the records in the first `limit` bytes; null without records."""
-    exact = options.infer_column_types and not options.primitives_as_string
-    records = (r for text in json_texts(file, options, limit) for r in _records(text, options))
-    return type_of_json(records, exact=exact)
 
 
 def json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:

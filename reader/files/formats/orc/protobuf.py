@@ -53,9 +53,9 @@ def message(pairs: Iterable[Field]) -> bytes:
     return b"".join(parts)
 
 
-def number(value: Value | None, otherwise: int = 0) -> int:
-    """A field as a number."""
-    return value if isinstance(value, int) else otherwise
+def number(value: Value | None) -> int:
+    """A field as a number; 0, protobuf's default, if it is not there."""
+    return value if isinstance(value, int) else 0
 
 
 def text(value: Value | None) -> str:

@@ -187,7 +187,7 @@ class XmlRows(Rows):
             pass
         except ValueError:
             return {}
-        return {name: v for name, v in extra.unknown.items() if name not in self._made_here}
+        return self._new_part(extra)
 
     def _read(self, record: bytes, extra: Extra, where: Callable[[], str]) -> Row:
         root = parsed(record)
@@ -197,15 +197,15 @@ class XmlRows(Rows):
             return self._values.of_record(root, extra)
         finally:
             if extra.unknown and self._options.mode_of_evolution.stops:
-                self._stop_for(extra.unknown, where)
+                self._stop_for(self._new_part(extra), where)
 
-    def _stop_for(self, unknown: dict[str, Any], where: Callable[[], str]) -> None:
-        unknown_part = {
-            name: value for name, value in unknown.items() if name not in self._made_here
-        }
-        if unknown_part:
+    def _new_part(self, extra: Extra) -> dict[str, Any]:
+        return {name: v for name, v in extra.unknown.items() if name not in self._made_here}
+
+    def _stop_for(self, new: dict[str, Any], where: Callable[[], str]) -> None:
+        if new:
             shape = new_shape(self._options)
-            shape.add(unknown_part)
+            shape.add(new)
             raise NewColumnsSeen(where(), shape.type())
 
     def _bad(self, row: Row, record: bytes, problem: str, where: Callable[[], str]) -> Row | str:

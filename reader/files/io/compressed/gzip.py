@@ -26,8 +26,7 @@ from typing import Any, BinaryIO
 from isal import igzip_lib
 
 from .....checkpoint_meta.documents.file_split import FileVersion
-from .....checkpoint_meta.storage.urls import local_path
-from ..source_file import is_local
+from ..source_file import is_local, place_of
 from .cut_places import AccessPoint
 
 SPACING = 4 * 1024 * 1024
@@ -66,10 +65,9 @@ def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoi
     None where it is no whole gzip file, which its reader will name, or where `PATIENCE` ends.
     """
     local = is_local(file.path)
-    path = (local_path(file.path) or file.path) if local else file.path
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "index"
-        asked = pickle.dumps((path, None if local else dict(storage), str(out)))
+        asked = pickle.dumps((place_of(file.path), None if local else dict(storage), str(out)))
         finder = [sys.executable, "-c", _FIND]
         try:
             subprocess.run(finder, input=asked, capture_output=True, check=True, timeout=PATIENCE)

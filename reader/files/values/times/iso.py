@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from datetime import date
 
+from ..strings import BLANKS
 from .zones import DAY, Zone, zone_of
 
-_BLANKS = "".join(map(chr, range(33))) + "\x7f"
+_BLANKS = BLANKS + "\x7f"
 """What Spark trims: white space and control characters of ASCII."""
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()

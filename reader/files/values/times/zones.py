@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 
+from ..strings import BLANKS
+
 DAY = 86_400_000_000
 """Length of a day in microseconds."""
 
@@ -21,9 +23,6 @@ _EPOCH = datetime(1970, 1, 1).toordinal()  # noqa: DTZ001 - a day has no zone
 _FIRST, _LAST = 2 - _EPOCH, datetime(9999, 12, 30).toordinal() - _EPOCH  # noqa: DTZ001
 _CYCLE = 146_097
 """Days of 400 years, after which the calendar and the rules of summer time repeat."""
-
-_BLANKS = "".join(map(chr, range(33)))
-"""Characters that Java's `trim` removes."""
 
 _OFFSET = re.compile(r"([+-])(\d|\d\d(?:\d\d){0,2}|\d\d(?::\d\d){1,2})\Z", re.ASCII)
 _ONE_DIGIT_HOUR = re.compile(r"([+-])(\d):", re.ASCII)
@@ -156,7 +155,7 @@ def zone_of(name: str) -> Zone:
     Raises:
         ValueError: it means none.
     """
-    text = _ONE_DIGIT_HOUR.sub(r"\g<1>0\2:", name.strip(_BLANKS), count=1)
+    text = _ONE_DIGIT_HOUR.sub(r"\g<1>0\2:", name.strip(BLANKS), count=1)
     text = _ONE_DIGIT_MINUTE.sub(r"\g<1>0\2", text)
     text = SHORT_IDS.get(text, text)
     if text in ("Z", "UTC", "GMT", "UT", "Etc/UTC"):

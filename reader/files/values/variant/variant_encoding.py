@@ -68,7 +68,7 @@ def names_of(metadata: bytes) -> list[str]:
     """The names in a variant's dictionary, by number.
 
     Raises:
-        ValueError: it is not valid JSON.
+        ValueError: the bytes are no dictionary of a variant.
     """
     if not metadata or metadata[0] & 15 != _VERSION:
         reason = f"a variant's dictionary that begins with {metadata[:1]!r}"
