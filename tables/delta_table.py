@@ -52,6 +52,8 @@ class DeltaSink(TableSink):
     def _conflicts(self) -> tuple[type[Exception], ...]:
         from deltalake.exceptions import DeltaError
 
+        # Not only `CommitFailedError`: that a table exists by now, which another writer has
+        # created, is a plain `DeltaError`.
         return DeltaError, OSError
 
     @override
@@ -85,6 +87,8 @@ class DeltaSink(TableSink):
 
         now = int(time.time() * 1000)
         return [
+            # True is `dataChange`: a stream that reads the table skips commits that only rearrange
+            # rows.
             AddAction(path, file.bytes, dict(file.partition), now, True, file.statistics)
             for path, file in zip(batch.below(self._name), batch.files, strict=True)
         ]
@@ -157,6 +161,8 @@ class DeltaSink(TableSink):
         from deltalake.schema import PrimitiveType
 
         plain = (f.name for f in known.fields if isinstance(f.type, PrimitiveType))
+        # A partition column comes first: its values are in the log, also for files without
+        # statistics.
         found = next(iter(partitions), None) or next(plain, None)
         if found is None:
             raise TableError(
@@ -207,6 +213,7 @@ def _both(one: Any, other: Any, where: str) -> Any:
     elif isinstance(one, dict) and isinstance(other, dict) and one["type"] == other["type"]:
         if one["type"] == "struct":
             return {**one, "fields": _fields(one["fields"], other["fields"], where)}
+        # Keys of maps are compared as a whole below: they have to be equal.
         inner = "elementType" if one["type"] == "array" else "valueType"
         both = {**one, inner: _both(one[inner], other[inner], f"{where}.{inner}")}
         nullable = [key for key in one if key.lower().endswith("containsnull")]

@@ -41,6 +41,8 @@ class IcebergSink(TableSink):
     def _conflicts(self) -> tuple[type[Exception], ...]:
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
+        # `CommitStateUnknownException` is a lost answer: the next look at the table says whether it
+        # counts.
         return CommitFailedException, CommitStateUnknownException, OSError
 
     @override
@@ -79,6 +81,8 @@ class IcebergSink(TableSink):
         }
         with table.transaction() as transaction:
             try:
+                # Before the files: `add_files` refuses a file with a column that the schema does
+                # not have.
                 with transaction.update_schema() as update:
                     for schema in batch.schemas:
                         update.union_by_name(schema)

@@ -97,7 +97,10 @@ class LandedBatch:
                 f"{len(lineages)} queries, {len(files) - len(owners)} names of others",
                 "a stream with one source, whose rows are not joined with others",
             )
+        # The rows of a repeated batch may come in another order; digest and manifest must not
+        # change.
         ordered = sorted(files, key=lambda file: file.path)
+        # With asynchronous progress tracking, one batch of Spark's may span several checkpoints.
         newest = max(checkpoint for _, checkpoint in owners)
         return cls(ordered, lineages.pop(), newest, storage_options, typical)
 
@@ -112,6 +115,7 @@ class LandedBatch:
         """The distinct schemas of the files, without partition columns."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = pool.map(self._schema_of, self._typical)
+            # Files that others wrote (`landCopy=never`) may differ in metadata only.
             return list(dict.fromkeys(schema.remove_metadata() for schema in found))
 
     def _schema_of(self, file: LandedFile) -> pa.Schema:
@@ -143,6 +147,7 @@ class LandedBatch:
     def _size_of(self, file: LandedFile) -> int | None:
         try:
             return SourceFile(_version(file), self.storage_options).present_version().size
+        # A file that is empty by now is reported as changed.
         except (FileVanishedError, FileChangedError):
             return None
 
@@ -153,6 +158,8 @@ class LandedBatch:
             TableError: a file is not below it.
         """
         opened = open_bucket(table, self.storage_options)
+        # As the client writes it: `table` may begin with `s3a://` where paths of files begin with
+        # `s3://`.
         root = (absolute(table) if opened is None else opened[0].url(opened[1])).rstrip("/") + "/"
         for file in self.files:
             if not file.path.startswith(root):
@@ -175,6 +182,7 @@ class LandedBatch:
 
 
 def _version(file: LandedFile) -> FileVersion:
+    # No reader commit records its time, so only the size is compared.
     return FileVersion(file.path, file.bytes, -1)
 
 

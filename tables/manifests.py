@@ -46,6 +46,8 @@ class Manifests:
         try:
             self._store.publish(name, document)
         except FileExistsError:
+            # The same bytes are this batch again: Spark repeats a batch that it did not log as
+            # complete.
             if self._store.read(name) != document:
                 found = f"{name} with other files"
                 raise not_next(batch, self._directory, found) from None
@@ -86,6 +88,8 @@ def _base(paths: Sequence[str]) -> str:
     """What is above the partition directories of all files."""
     folders = {path.rpartition("/")[0] for path in paths}
     common = _common([folder.split("/") for folder in folders])
+    # Where all files are in one partition, its name has to stay below `basePath`, or Spark makes no
+    # column of it.
     while common and "=" in common[-1]:
         common.pop()
     return hadoop_url("/".join(common))

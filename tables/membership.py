@@ -50,6 +50,7 @@ def _newest(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], i
         properties = StaticTable.from_metadata(table).properties
         return lambda lineage: newest_checkpoint(properties, lineage)
     delta = DeltaSink(table, storage_options).opened()
+    # A query that has added nothing yet has no transaction here; checkpoints begin with 1.
     return None if delta is None else lambda lineage: delta.transaction_version(lineage) or 0
 
 

@@ -51,9 +51,13 @@ class TableSink(ABC):
         checked = False
         for _ in range(_TRIES):
             try:
+                # Again for each try: the transaction of the other writer may have been this very
+                # batch.
                 table = self.opened()
                 if self._has(table, batch):
                     return
+                # Only for a batch that is not in the table: once it is, its files may have been
+                # compacted and vacuumed.
                 if not checked:
                     batch.check_there()
                     checked = True

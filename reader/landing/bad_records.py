@@ -65,10 +65,12 @@ class BadRecordsWriter:
 
     def settle(self, named: Collection[str]) -> None:
         """The commit that counts names these files: delete those of all other attempts."""
+        # If another attempt's commit counts, nothing names these files.
         mine = [file.path for file in self._written]
         if not set(mine) <= set(named):
             self.discard()
             return
+        # Attempts that were killed could not delete their own files.
         for path in {path.rsplit("/", 1)[0] + "/" for path in mine}:
             for other in self._place.files(path):
                 if self._is_of_another_attempt(other):
@@ -93,6 +95,8 @@ class BadRecordsWriter:
     def _file(self, kind: str) -> _OpenFile:
         if kind not in self._open:
             own = self._name
+            # One directory per checkpoint and epoch, so that a task lists only what attempts at its
+            # own work left.
             checkpoint = f"{own.lineage}-{own.ref.checkpoint:010d}-{own.ref.epoch:010d}"
             name = f"{checkpoint}/{kind}/{replace(own, number=self._begun)}"
             self._open[kind] = _OpenFile(self._place.begin(name))

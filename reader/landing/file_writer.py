@@ -200,6 +200,7 @@ class _DataFile:
 
     def _writer(self, table: pa.Table) -> pq.ParquetWriter:
         if self._opened is None:
+            # Opened with the first rows, which show for which columns a dictionary pays.
             self._opened = pq.ParquetWriter(
                 self._draft.sink,
                 self._schema,
@@ -214,6 +215,8 @@ class _DataFile:
     def write(self, table: pa.Table) -> None:
         """Add rows as a row group."""
         for path in self._floats:
+            # Arrow leaves NaN out of minimum and maximum, although it is greater than any number in
+            # Spark.
             if path not in self._not_a_number and _holds_nan(table, path):
                 self._not_a_number.add(path)
         self._writer(table).write_table(table, row_group_size=_ROW_GROUP)
@@ -222,6 +225,7 @@ class _DataFile:
         """The file is whole, durable and visible."""
         assert self._opened is not None
         self._opened.close()
+        # After the footer was written, and before `publish` closes the sink.
         size = self.size
         (footer,) = self._footers
         path = self._draft.publish()
@@ -279,6 +283,7 @@ class _Spill:
         """Keep some rows; returns where they are."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="sluice-landing-")  # noqa: SIM115 - closed by close
+        # Each table is a stream of its own, which can be read from where it starts.
         start = self._file.seek(0, 2)
         with pa.ipc.new_stream(self._file, self._schema) as writer:
             writer.write_table(table)

@@ -41,12 +41,14 @@ class InPlaceReader(FileSplitReader):
         for item in super()._decoded(split):
             if isinstance(item, pa.RecordBatch):
                 rows += sum(file.rows for file in _files(item))
+            # The report counts rows of the file, where the batch has one row about it.
             yield replace(item, rows=rows) if isinstance(item, SplitFinished) else item
 
     @override
     def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
         path = split.file.path
         way = self._way_of(split)
+        # For its error only: a new column has to stop the query before the task commits.
         self._watch.format_for(split.file, way.file_format, way.data)
         with SourceFile(split.file, self._options.storage_options).native() as source:
             parquet = pq.ParquetFile(source)
@@ -113,9 +115,11 @@ def is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
         return is_same(found.key_type, wanted.key_type) and is_same(
             found.item_type, wanted.item_type
         )
+    # A dictionary is a note of Arrow's in the file; Parquet stores the type of the values.
     if _types.is_dictionary(found):
         found = found.value_type
     if _types.is_timestamp(found) and _types.is_timestamp(wanted):
+        # Parquet only knows whether a timestamp is in UTC, so the name of the zone does not matter.
         return found.unit == wanted.unit and (found.tz is None) == (wanted.tz is None)
     for is_text in (_is_string, _is_binary):
         if is_text(found):

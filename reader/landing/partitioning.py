@@ -54,10 +54,13 @@ class Partitioning:
             return
         rest = batch.drop_columns(self._columns)
         texts = [_texts(batch.column(name)).dictionary_encode() for name in self._columns]
+        # Null is one more value of each column, behind those of the dictionary.
         codes = [pc.fill_null(t.indices, len(t.dictionary)).to_numpy() for t in texts]
         sizes = [len(t.dictionary) + 1 for t in texts]
         pairs = zip(codes[1:], sizes[1:], strict=True)
+        # One number for each combination of values; the codes themselves have 32 bits.
         whole = reduce(lambda one, more: one * more[1] + more[0], pairs, codes[0].astype(np.int64))
+        # Stable, so that rows of a partition keep their order.
         order = np.argsort(whole, kind="stable")
         if not len(order):
             return
@@ -99,6 +102,7 @@ def _texts(column: pa.Array) -> pa.Array:
     """Values as Delta's protocol writes them; an empty text is null there."""
     if _types.is_timestamp(column.type):
         text = pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S")
+        # Arrow writes six digits of a fraction; Spark writes no fraction where there is none.
         return pc.replace_substring_regex(text, r"\.0+$", "")
     text = column.cast(pa.string())
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)

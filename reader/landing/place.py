@@ -111,6 +111,8 @@ class LocalDraft(Draft):
 
     def __init__(self, target: Path) -> None:
         self._target = target
+        # Spark's listings leave out names that begin with a dot, and a rename within one directory
+        # is atomic.
         self._path = target.with_name(f".{target.name}{PARTIAL}")
         self.sink = self._path.open("wb")
 

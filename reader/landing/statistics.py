@@ -153,6 +153,7 @@ def _plain(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, dt.date):
         return value.isoformat()
+    # Readers parse bounds as doubles, which hold any 15 digits exactly.
     if isinstance(value, Decimal) and len(value.as_tuple().digits) <= 15:
         return int(value) if value == value.to_integral_value() else float(value)
     return None

@@ -63,8 +63,10 @@ def sweep(
     found = Swept()
     for path in place.files():
         folder, slash, leaf = path.rpartition("/")
+        # A draft that was never published has the file's name within its own, see `LocalDraft`.
         published = folder + slash + leaf.removeprefix(".").removesuffix(PARTIAL)
         name = FileName.parse(published)
+        # Other files in the directory are the table's, or those of other queries.
         if name is None or name.lineage != lineage or (refs is not None and name.ref not in refs):
             continue
         known = named(name.ref, name.reader)
