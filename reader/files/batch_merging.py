@@ -19,6 +19,7 @@ _ENOUGH_BYTES = 1024 * 1024
 _SMALL = 4
 """A batch of less than one in so many of what is enough is merged with others."""
 
+# Files without rows fill no batch, so their reports need a bound of their own.
 _MAX_REPORTS = 4_096
 
 

@@ -50,6 +50,8 @@ class FileColumns:
         self._schemes = _schemes_of(options)
         self._metadata = _metadata_field(schema)
         self._stops = options.mode_of_evolution.stops
+        # Spark finds partition columns without regard to case (`spark.sql.caseSensitive` is false
+        # by default).
         self._names = {name.lower(): name for name in schema.names if name != METADATA}
         # Thousands of files share a directory, and a directory decides.
         self._of_directory = lru_cache(maxsize=4096)(self._parse)
@@ -71,6 +73,7 @@ class FileColumns:
             name = self._names.get(unescaped(key).lower()) if equals else None
             if name is None:
                 if equals and key and self._stops:
+                    # The slash says that it is no file, so the connector looks at the paths alone.
                     raise NewColumnsSeen(f"{directory}/")
                 continue
             if name in found:
@@ -110,6 +113,8 @@ class FileColumns:
         children = []
         for child in fields:
             if child.name == "row_index":
+                # Several splits at once are whole files; only a single split may begin in the
+                # middle of one.
                 starts = [first] + [0] * (len(rows) - 1)
                 index = np.concatenate(
                     [np.arange(s, s + n) for s, n in zip(starts, rows, strict=True)]
@@ -129,6 +134,7 @@ class FileColumns:
         if name == "file_size":
             return file.size
         if name == "file_modification_time":
+            # -1 is a file system that does not say the time.
             return file.modified if file.modified >= 0 else None
         return split.start if name in ("split_start", "file_block_start") else split.length
 
@@ -136,6 +142,7 @@ class FileColumns:
 def _schemes_of(options: ReaderOptions) -> Mapping[str, str]:
     """Name of a file system -> what the loaded paths call it, such as `s3a` for `s3`."""
     paths = loaded_paths(options.loaded_path)
+    # Reversed, so that the first of several names of one file system is the one that stays.
     return {scheme_of(path.base): scheme_of(path.given) for path in reversed(paths)}
 
 
@@ -221,6 +228,8 @@ def value_of(text: str, kind: pa.DataType, zone: str) -> pa.Scalar:
     if text == NULL:
         return pa.scalar(None, kind)
     if _types.is_timestamp(kind):
+        # `PartitioningUtils.castPartValueToDesiredType` unescapes text and timestamps, and nothing
+        # else.
         return cast_text(unescaped(text), kind, zone)
     if _types.is_date(kind):
         return cast_text(text, kind, zone)

@@ -125,6 +125,7 @@ class FileSplitReader(SplitReader[FileSplit]):
     def _pack_key(self, split: FileSplit) -> object | None:
         try:
             given = self._columns.partition(split.file.path)
+        # The file is read by itself then, where the same error can be reported or skipped.
         except SplitReadError:
             return None
         names = frozenset(given)
@@ -149,6 +150,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         """All of a run from one parse; None if it has to be read file by file to know more."""
         began = time.perf_counter()
         try:
+            # Before the files are opened: what the path rules out costs no request.
             kept = [split for split in run if self._pruning.may_match(split.file)]
             if not kept:
                 return [SplitFinished(s.split_id, 0, s.length) for s in run]
@@ -162,6 +164,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             return None
         seconds = time.perf_counter() - began
         dropped = parsed.dropped_of or [0] * len(kept)
+        # By identity, since a run may hold the same file twice.
         counts = {id(s): (n, d) for s, n, d in zip(kept, rows, dropped, strict=True)}
         share = seconds / max(1, sum(split.length for split in run))
         reports: list[Item] = []
@@ -178,6 +181,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         rows = parsed.rows_of or [parsed.batch.num_rows]
         batch = self._columns.add(parsed.batch, splits, rows, 0)
         if predicate:
+            # The filter drops rows of all files at once; this says how many each file keeps.
             origin = pa.array(np.repeat(np.arange(len(rows)), rows))
             kept = predicate.keep(batch.append_column("_origin", origin))
             rows = np.bincount(kept.column("_origin").to_numpy(), minlength=len(rows)).tolist()
@@ -199,6 +203,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 for item in self._decoded(split):
                     if isinstance(item, pa.RecordBatch):
                         spool.put(item)
+                    # At most one row says that a file is bad, so that one waits with the reports.
                     elif isinstance(item, LeftOut) and item.kind == "bad_records":
                         left_out.put(item.batch)
                     else:
@@ -245,6 +250,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 yield batch
         if skipped and self._options.bad_records_path:
             yield _bad_file((present or split).file, skipped)
+        # The length of what was read: a file that was replaced may be longer than its split says.
         length = (present or split).length
         yield SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
 
@@ -333,6 +339,8 @@ def runs(
     run, run_key, size = list[FileSplit](), None, 0
     for split in splits:
         small = split.file.size <= SMALL_FILE and split.start == 0 and split.end == split.file.size
+        # Only for small files: it takes a look at the path and, for a new set of columns, makes a
+        # format.
         key = alike(split) if small else None
         full = size + split.file.size > _RUN_BYTES or len(run) >= _RUN_FILES
         if run and (key is None or key != run_key or full):

@@ -225,6 +225,7 @@ class FilterParser:
         field = self._column()
         if self._kind == "op":
             op = _SAME.get(self._token, self._token)
+            # `<=>` is a token only so that this error can name it.
             if op not in COMPARE:
                 self._fail("one of = != < <= > >=")
             self._advance()
@@ -359,6 +360,7 @@ def _number(text: str, kind: pa.DataType) -> pa.Scalar:
         raise ValueError(text)
     scale = max(scale, kind.scale if pa.types.is_decimal(kind) else 0)
     literal = pa.array([value], pa.decimal256(2 * _DIGITS, scale))
+    # In the column's own type where that is exact: then no value of the column has to be cast.
     with suppress(pa.ArrowInvalid):
         return (decimals(literal, kind) if pa.types.is_decimal(kind) else literal.cast(kind))[0]
     return literal[0]

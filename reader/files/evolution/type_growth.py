@@ -44,6 +44,7 @@ def fitted(kind: pa.DataType) -> pa.DataType:
         return pa.struct([(child.name, fitted(child.type)) for child in kind])
     if _types.is_map(kind):
         return pa.map_(fitted(kind.key_type), fitted(kind.item_type))
+    # All kinds of lists have it: large ones, views, and those of a fixed size.
     if hasattr(kind, "value_field"):
         return pa.list_(pa.field("element", fitted(kind.value_type)))
     if _types.is_dictionary(kind):
@@ -144,6 +145,7 @@ def wider_or_text(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _wider_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    # As `DecimalType.forType` has it: the decimals that hold each kind of integer.
     digits = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
     kinds = [pa.decimal128(digits[kind], 0) if kind in digits else kind for kind in (one, other)]
     if not all(_types.is_decimal(kind) for kind in kinds):
@@ -168,6 +170,7 @@ def aligned(found: pa.DataType, current: pa.DataType) -> pa.DataType:
     folded = {field.name.lower(): field for field in current}
     fields = []
     for field in found:
+        # An exact name goes first; a file may have `id` next to `ID`.
         match = known.get(field.name) or folded.get(field.name.lower())
         if match is None or (match.name != field.name and match.name in _names(found)):
             fields.append(field)

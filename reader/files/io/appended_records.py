@@ -52,6 +52,7 @@ def whole_records(
     file = FileVersion(path, size, -1)
     with naming(file), open(place_of(path), "rb") as opened:
         descriptor = opened.fileno()
+        # What was taken ended with a separator; anything else there shows another file at once.
         if size > start > 0 and os.pread(descriptor, width, start - width) != separator:
             raise replaced(path, start, f"no end of a record before byte {start}")
         if start and not may_be(known, mark_at(descriptor, start)):

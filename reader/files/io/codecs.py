@@ -111,6 +111,7 @@ class StoredFile:
             yield raw
             return
         try:
+            # The longest mark that is looked for, that of snappy's frames, has ten bytes.
             yield _Checked(_open(self.codec, raw, raw.peek(10), begun), raw, self.broken)
         except FAULTS as err:
             raise self.broken(raw.position, err) from err
@@ -272,9 +273,12 @@ def _hadoop_blocks(raw: _Raw, decode: Callable[[bytes], bytes]) -> Iterator[byte
         left = struct.unpack(">I", head)[0]
         while left:
             size = struct.unpack(">I", raw.exactly(4))[0]
+            # What does not compress grows by a sixth in snappy; a larger claim is damage, and is
+            # not read.
             if size > 2 * _MAX_BLOCK:
                 raise ValueError(f"a block claims {size} compressed bytes")
             data = decode(raw.exactly(size))
+            # A part without content would never bring the block to its end.
             if not 0 < len(data) <= left:
                 raise ValueError(f"a part of {len(data)} bytes where {left} are left of its block")
             yield data
@@ -292,6 +296,8 @@ def _lz4_part(compressed: bytes) -> bytes:
     # for bare LZ4 has to know; within a frame of its own the part ends by itself.
     if len(compressed) > _MAX_LZ4:
         raise ValueError(f"a part of {len(compressed)} bytes; at most {_MAX_LZ4} are read")
+    # Version 1 with independent blocks of up to 4 MiB, the checksum of that header, one block, the
+    # end.
     frame = b"".join(
         (_LZ4_FRAME, b"\x60\x70\x73", struct.pack("<I", len(compressed)), compressed, bytes(4))
     )
@@ -306,10 +312,12 @@ def _snappy_frames(raw: _Raw) -> Iterator[bytes]:
         if len(head) < 4:
             raise EOFError("the data ends in the middle of a frame")
         kind, body = head[0], raw.exactly(int.from_bytes(head[1:], "little"))
+        # The first four bytes are a checksum of the content (CRC-32C), which is not verified.
         if kind == 0:
             yield decoder.decompress(body[4:], _snappy_length(body[4:]), asbytes=True)
         elif kind == 1:
             yield body[4:]
+        # The format permits to skip all kinds from 0x80 on.
         elif kind < 0x80:
             raise ValueError(f"frame of the unknown kind {kind}")
 

@@ -66,6 +66,7 @@ def check(file: FileVersion, size: int, modified: int) -> None:
 
 def check_local(file: FileVersion, descriptor: int) -> None:
     """Raise unless an open file is the version that was discovered, or has grown from it."""
+    # Of the open file, so that a rename between two looks cannot mix two versions.
     status = os.fstat(descriptor)
     mark = growing_mark(file.etag)
     if mark is None:

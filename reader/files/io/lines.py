@@ -210,6 +210,7 @@ class _Decoder:
             data = self._stream.read(count)
             try:
                 if self._decoder is None:
+                    # The longest byte order mark, that of UTF-32, has four bytes.
                     while len(data) < 4 and (more := self._stream.read(count)):
                         data += more
                     self._decoder = _decoder(self._encoding, data)

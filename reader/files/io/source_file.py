@@ -124,6 +124,7 @@ class SourceFile:
         file = self.file
         if self.is_local:
             with naming(file), pa.OSFile(os.fsencode(place_of(file.path)), "rb") as source:
+                # Arrow's file has no descriptor that could be asked, as `check_local` does.
                 check(file, source.size(), os.stat(place_of(file.path)).st_mtime_ns // 1000)
                 yield source
             return
@@ -170,6 +171,7 @@ class SourceFile:
 def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[bytes]:
     """All bytes of each of many small files, in order."""
     sources = [SourceFile(file, storage) for file in files]
+    # Local files gain nothing from threads; remote ones spend their time waiting.
     if len(sources) == 1 or sources[0].is_local:
         return [source.content() for source in sources]
     with ThreadPoolExecutor(min(_AT_ONCE, len(sources))) as pool:
@@ -270,6 +272,7 @@ class _Object:
             if not patiently(lambda: self._bucket.is_directory_mark(self._key)):
                 raise
             raise directory_mark(self._file) from error
+        # Without an ETag the store compares nothing, so only the size can tell.
         check(self._file, part.size, -1)
         if len(part.data) != length:
             raise changed(self._file, f"an end after {position + len(part.data)} bytes")
@@ -295,8 +298,10 @@ class _Opened:
             info = fs.info(path)
             if info.get("type") == "directory":
                 raise changed(file, "a directory")
+            # Servers of HTTP do not always say it.
             size = info.get("size")
             check(file, file.size if size is None else int(size), -1)
+            # Each implementation of fsspec has its own name for it, with quotes or without.
             etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
             if file.etag and etag and etag != file.etag.strip('"'):
                 raise changed(file, f"ETag {etag}", f"ETag {file.etag}")

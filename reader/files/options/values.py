@@ -126,6 +126,8 @@ class Secret(dict[str, Any]):
 
     __str__ = __repr__
 
+    # A dictionary is unpickled without its constructor, which hides the values in the executor,
+    # too.
     def __reduce__(self) -> tuple[type[Secret], tuple[dict[str, Any]]]:
         return Secret, (dict(self),)
 
@@ -196,6 +198,8 @@ def _field_separator(value: str) -> str:
 
 
 def _written(separator: str) -> str:
+    # Options are recorded as JSON and parsed again, which would take a lone backslash for an
+    # escape.
     return separator.replace("\\", r"\\")
 
 

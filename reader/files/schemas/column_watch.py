@@ -47,6 +47,7 @@ class ColumnWatch:
         """
         if not (self._watches and plain.says_columns):
             return plain
+        # No bytes of content: the formats that say their columns have them in metadata.
         found = plain.columns_of(file, self._options, 0)
         # Files of one source mostly have the same columns.
         if self._known is None or self._known[:2] != (found, data):

@@ -128,6 +128,7 @@ class _Parser:
 
     def _decimal(self) -> pa.DataType:
         if not self._skip("("):
+            # What `decimal` without digits means in Spark (`DecimalType.USER_DEFAULT`).
             return pa.decimal128(10, 0)
         precision = self._number()
         scale = self._number() if self._skip(",") else 0
@@ -147,6 +148,7 @@ class _Parser:
         fields = []
         while not self._skip(">"):
             name = self._name()
+            # Spark's DDL permits `struct<a: int>` and `struct<a int>`.
             self._skip(":")
             fields.append((name, self._type()))
             if self._peek() != ">":
@@ -210,6 +212,7 @@ def _hinted(
             "a struct on the way to the hinted field",
         )
     fields = {field.name: field.type for field in kind}
+    # The spelling that the files have stays; Spark ignores case.
     name = next((n for n in fields if n.lower() == path[0].lower()), path[0])
     inside = fields.get(name, pa.struct([]))
     fields[name] = _hinted(inside, path[1:], lay, hinted, whole)

@@ -24,6 +24,8 @@ from ..values.text_types import TextTypes, text_leaf
 from ..values.times.temporal import Temporal
 from .hints import with_hints
 
+# Of each file at least this is read: with many files, a share of the sample may not hold one
+# record.
 _LEAST = 64 * 1024
 
 
@@ -48,6 +50,8 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     if not format_class(options.file_format).says_columns:
         schema = pa.schema(list(without_nulls(pa.struct(list(schema)))))
     else:
+        # Left out, since the metadata of a later file may give it any type; text formats make it a
+        # string.
         schema = pa.schema([field for field in schema if not pa.types.is_null(field.type)])
     schema = with_reader_columns(schema, options)
     if not len(schema):

@@ -77,6 +77,7 @@ def blocks(source: RandomAccess, size: int, start: int) -> Iterator[tuple[int, b
     mark = next(marks, None)
     if start == 0:
         _check_header(source, _behind_zeros(source, 0), mark)
+    # The end of a stream before the first block belongs to the split before.
     while start and mark is not None and not mark[1]:
         mark = next(marks, None)
     while mark is not None:
@@ -85,6 +86,7 @@ def blocks(source: RandomAccess, size: int, start: int) -> Iterator[tuple[int, b
             content, mark = _content(source, bit, marks)
             yield bit, content
             continue
+        # The mark, the checksum of the stream, and bits up to the next whole byte.
         after = (bit + 48 + 32 + 7) // 8
         if after > size:
             raise EOFError("the compressed data ends before its end mark")
@@ -132,12 +134,14 @@ def _as_stream(source: RandomAccess, bit: int, end: int) -> bytes:
     checksum = (bits >> (length - 80)) & 0xFFFFFFFF
     bits = (((bits << 48) | _END) << 32) | checksum
     length += 80
+    # Level 9 has the largest blocks, so a decoder takes blocks of any level under it.
     return b"BZh9" + (bits << (-length % 8)).to_bytes(-(-length // 8))
 
 
 def _marks(source: RandomAccess, at: int, size: int) -> Iterator[Mark]:
     """All marks from byte `at` on, in order."""
     while at < size:
+        # A mark may begin in the last bit of the window; six more bytes hold the rest of it.
         data = source.read_at(at, _WINDOW + 6)
         found = sorted(
             (8 * place + shift, mark == _BLOCK)
@@ -146,6 +150,7 @@ def _marks(source: RandomAccess, at: int, size: int) -> Iterator[Mark]:
             for place in _places(data, mark, shift)
         )
         for bit, is_block in found:
+            # A mark that begins behind the window is found again in the next one.
             if bit < 8 * _WINDOW or len(data) <= _WINDOW:
                 yield 8 * at + bit, is_block
         at += _WINDOW

@@ -79,6 +79,7 @@ def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoi
 
 def _points(index: BinaryIO) -> Iterator[AccessPoint]:
     """The points in an index of indexed_gzip's format, in order."""
+    # Magic, version, a flag, both sizes, spacing and size of windows come before the count.
     head = index.read(35)
     if head[:6] != b"GZIDX\x01":
         raise ValueError("not the index format that is known here")
@@ -112,6 +113,7 @@ class FromAccessPoint:
     @property
     def needs_input(self) -> bool:
         """True if nothing can come without more bytes."""
+        # At the end of the deflate data, the trailer still has to come.
         return bool(self._inner.eof or self._inner.needs_input)
 
     def decompress(self, data: bytes, count: int) -> bytes:
@@ -123,6 +125,8 @@ class FromAccessPoint:
                 return out
             data = self._inner.unused_data
         self._trailer += data
+        # Checksum and length of the whole member, which one who enters in the middle cannot
+        # compare.
         if len(self._trailer) >= 8:
             self.eof, self.unused_data = True, self._trailer[8:]
         return out

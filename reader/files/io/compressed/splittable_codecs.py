@@ -64,6 +64,8 @@ def starts(
         found = cut_places.find(file)
         if found is None:
             found = cut_places.keep(file, gzip.find_points(file, options.storage_options))
+        # A byte that is a boundary stays one: a reader without rapidgzip may have decided it
+        # already.
         return [0, *(point.start for point in found if point.start not in boundaries(file.size))]
     with SourceFile(file, options.storage_options).opened() as source:
         try:
@@ -98,12 +100,15 @@ def _in_order(
     places = _Places(stored, cut_places)
     position = places.content_before(split.start)
     start, begun, before = 0, None, position
+    # A boundary at the same byte goes first, and is only entered if both are the same place in the
+    # content.
     here = places.access_points.get(split.start)
     if here is not None and here.content == position:
         first = stored.source.read_at(here.start, 1)[0]
         start, before = here.start + 1, 0
         begun = gzip.FromAccessPoint(here), gzip.head_of(here, first)
     with stored.stream(start, begun) as stream:
+        # Decompressed and dropped: that is what it costs to reach a place that cannot be entered.
         for _ in _taken(stream, before):
             pass
         yield Content(places.up_to(split.end, stream, position), _taken(stream, None), position)
@@ -129,6 +134,7 @@ class _Places:
 
     def up_to(self, byte: int, stream: Stream, position: int) -> Iterator[bytes]:
         """The content from `position`, where the stream is, up to that byte."""
+        # The end of the file is no boundary: all that the decoder still has belongs to this split.
         known = None if byte >= self._file.size else self._known(byte)
         if known is not None or byte >= self._file.size:
             yield from _taken(stream, None if known is None else known - position)
@@ -137,6 +143,7 @@ class _Places:
             position += len(data)
             yield data
         kept = self._kept.keep_boundary(self._file, byte, position)
+        # Rows up to `position` may be out, so this attempt cannot follow a boundary before that.
         if kept < position:
             raise SplitReadError(
                 "another reader has split this compressed file in the meantime",

@@ -49,6 +49,7 @@ def frames(source: RandomAccess, size: int) -> list[int]:
         if magic == _FRAME:
             found.append(at)
             at = _behind_frame(view, at, size)
+        # Skippable frames: 0x184D2A50 to 0x184D2A5F, little endian.
         elif magic[1:] == b"\x2a\x4d\x18" and magic[0] >> 4 == 5:
             at += 8 + int.from_bytes(view.read(at + 4, 4), "little")
         elif not magic.strip(b"\0"):
@@ -61,6 +62,7 @@ def frames(source: RandomAccess, size: int) -> list[int]:
 
 
 def _behind_frame(view: _Ahead, at: int, size: int) -> int:
+    # The frame header descriptor, from which the length of the header follows (RFC 8878, 3.1.1.1).
     flags = view.read(at + 4, 1)[0]
     single = flags >> 5 & 1
     content = (single, 2, 4, 8)[flags >> 6]
@@ -70,6 +72,7 @@ def _behind_frame(view: _Ahead, at: int, size: int) -> int:
         kind, length = head >> 1 & 3, head >> 3
         if kind == 3:
             raise ValueError(f"no block of zstd at byte {at}")
+        # A block of one repeated byte stores that byte once; its length is that of the content.
         at += 3 + (1 if kind == 1 else length)
         if head & 1:
             return at + 4 * (flags >> 2 & 1)
