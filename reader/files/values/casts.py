@@ -97,6 +97,7 @@ def _date64_cast(array: pa.Array) -> pa.Array:
 
 
 def _timestamp_cast(found: pa.DataType, target: pa.DataType, zone: str) -> Cast | None:
+    # As in Spark, a date becomes midnight only where no zone has to say which.
     if _types.is_date32(found) and target.tz is None:
         return lambda array: array.cast(target, safe=True)
     if not _types.is_timestamp(found):

@@ -88,6 +88,7 @@ def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: 
         return lambda array: inner(unwrap(array))
     if pa.types.is_null(found):
         return lambda array: pa.nulls(len(array), target)
+    # Before structs, as which Arrow shows both.
     if is_variant(target) and is_shredded(found):
         return _variant_converter(found, target, column)
     if pa.types.is_struct(target) and pa.types.is_struct(found):
@@ -224,6 +225,7 @@ def _list_converter(found: pa.DataType, target: pa.ListType, column: str, zone: 
 
 def _offsets(lengths: pa.Array, column: str) -> pa.Array:
     ends = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
+    # Spark's Arrow types have 32 bit offsets, while a file may hold large lists.
     if ends[-1].as_py() > 2**31 - 1:
         raise Misfit(column, f"{ends[-1]} elements in one batch", "fewer than 2^31")
     return ends.cast(pa.int32())
@@ -234,6 +236,7 @@ def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str
     items_of = converter(found.item_type, target.item_field, f"{column}.value", zone)
 
     def convert(array: pa.MapArray) -> pa.MapArray:
+        # Keys and items of a slice are those of the whole array, unlike its offsets.
         offsets = array.offsets
         start = offsets[0].as_py() if len(offsets) else 0
         length = (offsets[-1].as_py() if len(offsets) else 0) - start

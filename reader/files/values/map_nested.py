@@ -91,6 +91,7 @@ def _on_list(element: Change) -> Change:
         field = array.type.value_field.with_type(values.type)
         kind = pa.large_list(field) if pa.types.is_large_list(array.type) else pa.list_(field)
         own = array.buffers()[:2]
+        # `ListArray.from_arrays` takes no validity together with the offsets of a slice.
         return pa.Array.from_buffers(kind, len(array), own, -1, array.offset, [values])
 
     return change

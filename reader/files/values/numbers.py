@@ -32,6 +32,7 @@ _types = pa.types
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?0*\d{1,9})?")
+# `Double.parseDouble` takes digits of ASCII only, and a letter for the type at the end.
 _FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)[dDfF]?", re.ASCII)
 _HEXADECIMAL = re.compile(
     r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?\d+)[dDfF]?", re.ASCII
@@ -40,6 +41,8 @@ _WORDS = {"NaN": math.nan, "Infinity": math.inf}
 
 _MAX_DIGITS = 38
 _MOST_DIGITS = 76
+# One digit more than a decimal has: 38 nines that are rounded up are a number, which is refused
+# then.
 _ROUNDING = Context(prec=_MAX_DIGITS + 1)
 
 

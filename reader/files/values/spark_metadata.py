@@ -130,6 +130,7 @@ def _mode(
     version = notes.get(_VERSION)
     if version is None:
         return otherwise
+    # Versions are compared as text, as in `DataSourceUtils.getRebaseSpec`.
     return RebaseMode.LEGACY if version < since or mark in notes else RebaseMode.CORRECTED
 
 
@@ -205,12 +206,14 @@ def _calendar_days(days: np.ndarray) -> np.ndarray:
 
 
 def _any_below(array: pa.Array, bound: int, raw: pa.DataType) -> bool:
+    # Almost all columns are done with this one look.
     lowest = pc.min(array.view(raw)).as_py()
     return lowest is not None and lowest < bound
 
 
 def _numbers(array: pa.Array) -> np.ndarray:
     raw = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
+    # With nulls, numpy would make floats of the numbers.
     filled = array.view(raw).fill_null(0).to_numpy(zero_copy_only=False)
     return np.asarray(filled, np.int64)
 

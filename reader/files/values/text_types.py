@@ -14,6 +14,7 @@ from .numbers import type_of
 from .times.temporal import Temporal
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
+# Shorter ones stay text: what Spark infers of `12:30` would be a time on the day of reading.
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", re.ASCII)
 _INSTANT = pa.timestamp("us", "UTC")
 

@@ -130,6 +130,7 @@ def read(texts: pa.Array, layouts: tuple[Layout, ...]) -> Times:
     if not len(texts):
         return times
     raw, starts, lengths = _bytes_of(texts)
+    # Longer texts are counted as one length, which is left to the exact way.
     for length in np.flatnonzero(np.bincount(np.minimum(lengths, _LONGEST))):
         layout = next((known for known in layouts if _fits(known, int(length))), None)
         if layout is None or length == _LONGEST:
@@ -169,6 +170,8 @@ class _Columns:
         self._count = len(starts)
         step = int(starts[1] - starts[0]) if self._count > 1 else width
         self._raw, self._first, self._step = raw, int(starts[0]), step
+        # Texts at equal distances are columns as they lie; others are copied below each other
+        # first.
         if self._count > 2 and (np.diff(starts) != step).any():
             windows = np.ndarray((len(raw) - width + 1,), f"V{width}", raw, strides=(1,))
             self._raw, self._first, self._step = windows[starts].view(np.uint8), 0, width
@@ -188,6 +191,7 @@ class _Columns:
             number = number * 100 + value
             good &= value != _BAD
         if count % 2:
+            # What is below the digits wraps around, beyond 9.
             value = self.byte(at + count - 1) - np.uint8(48)
             number = number * 10 + value
             good &= value < 10
@@ -206,6 +210,7 @@ def _of_length(raw: np.ndarray, starts: np.ndarray, length: int, layout: Layout)
     month, day = columns.pair(fields["M"]), columns.pair(fields["d"])
     good &= (high < 100) & (low < 100) & (month > 0) & (month < 13) & (day > 0)
     which = (high.astype(np.int32) * 100 + low) * 12 + month - 1
+    # Where a field is bad, the number of the month may be anything.
     first = _FIRST_OF_MONTH.take(which, mode="clip")
     good &= day <= _FIRST_OF_MONTH.take(which + 1, mode="clip") - first
     times.days = first.astype(np.int64) + day - 1
@@ -258,6 +263,7 @@ def _tail(times: Times, columns: _Columns, layout: Layout, length: int) -> None:
 def _is_zone(columns: _Columns, length: int, zone: int) -> np.ndarray:
     """Where the last bytes are a zone of this length, and of no longer one."""
     if not zone:
+        # 58 follows the digit 9: a letter would be a zone.
         return np.asarray(columns.byte(length - 1) < 58)
     if zone == 1:
         return np.asarray(columns.byte(length - 1) == ord("Z"))
@@ -269,6 +275,7 @@ def _fraction(columns: _Columns, at: int, digits: int) -> tuple[np.ndarray, np.n
     number, good = columns.digits(at + 1, min(digits, 6))
     micros = number * np.int32(10 ** max(0, 6 - digits))
     if digits > 6:
+        # What is finer than a microsecond is cut off, but has to be digits.
         for beyond in range(7, digits + 1):
             good &= columns.byte(at + beyond) - np.uint8(48) < 10
     good &= columns.byte(at) == ord(".")
@@ -280,5 +287,6 @@ def _offset(columns: _Columns, length: int, zone: int) -> tuple[np.ndarray, np.n
     hours = columns.pair(at + 1).astype(np.int64)
     minutes = columns.pair(length - 2).astype(np.int64) if zone > 3 else np.zeros_like(hours)
     seconds = hours * 3600 + minutes * 60
+    # Java's `ZoneOffset` ends at 18 hours.
     good = (minutes < 60) & (seconds <= 18 * 3600)
     return np.where(columns.byte(at) == ord("-"), -seconds, seconds), good

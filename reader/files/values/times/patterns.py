@@ -120,6 +120,7 @@ class JavaPattern:
         return self._letter(piece.letter, piece.count)
 
     def _letter(self, letter: str, count: int) -> str:
+        # Java knows L as the month without a day, which is spelled the same in English.
         letter = {"L": "M"}.get(letter, letter)
         if letter in self._names:
             raise ValueError(f"pattern {self.pattern!r} contains {letter} twice")
@@ -155,7 +156,9 @@ def _pieces(pattern: str) -> Iterator[Piece]:
 
 
 def _day(found: dict[str, str]) -> int:
+    # `DateTimeFormatterHelper` fills what the pattern leaves out: 1 January 1970, and midnight.
     text = found.get("y", "1970")
+    # Two digits are a year from 2000 on in Java (`ReducedPrinterParser`); Spark has no other base.
     year = int(text) + 2000 * (len(text) == 2)
     month = found.get("M", "1")
     number = int(month) if month.isdigit() else _NUMBER[month[:3].lower()]

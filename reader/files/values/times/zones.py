@@ -20,6 +20,7 @@ DAY = 86_400_000_000
 """Length of a day in microseconds."""
 
 _EPOCH = datetime(1970, 1, 1).toordinal()  # noqa: DTZ001 - a day has no zone
+# A day within Python's calendar at both ends, so that no offset leads out of it.
 _FIRST, _LAST = 2 - _EPOCH, datetime(9999, 12, 30).toordinal() - _EPOCH  # noqa: DTZ001
 _CYCLE = 146_097
 """Days of 400 years, after which the calendar and the rules of summer time repeat."""
@@ -93,6 +94,8 @@ class Zone:
         if isinstance(self._rules, int) or not len(local):
             return local - (self.fixed or 0) * 1_000_000
         days = local // DAY if days is None else days
+        # The offset of a whole day is looked up; the few days on which it changes are decided text
+        # by text.
         offsets = self._of_days(days)
         instants: np.ndarray = local - offsets * 1_000_000
         for index in np.flatnonzero(offsets == _CHANGES):
@@ -155,6 +158,7 @@ def zone_of(name: str) -> Zone:
     Raises:
         ValueError: it means none.
     """
+    # Spark's `SparkDateTimeUtils.getZoneId` permits `+1:00` and `+01:0`, which Java does not.
     text = _ONE_DIGIT_HOUR.sub(r"\g<1>0\2:", name.strip(BLANKS), count=1)
     text = _ONE_DIGIT_MINUTE.sub(r"\g<1>0\2", text)
     text = SHORT_IDS.get(text, text)
