@@ -59,6 +59,8 @@ def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Bl
     Where the starts are no boundaries (none at all, out of order, beyond the file) the whole file
     is one block: a file that is odd is read whole rather than cut wrongly.
     """
+    # The first block begins at 0 and the last one ends with the file, so headers and footers belong
+    # to one.
     boundaries = [0, *starts[1:], size]
     if len(starts) < 2 or any(a >= b for a, b in pairwise(boundaries)):
         return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]

@@ -36,6 +36,7 @@ def starting_in(split: FileSplit, blocks: Sequence[Block], count: int) -> range:
     chosen = [i for i, block in enumerate(blocks) if split.start <= block.start < split.end]
     if not chosen:
         return range(0)
+    # Where the layout is odd, `contiguous` has made one block of all units.
     return range(count) if len(blocks) != count else range(chosen[0], chosen[-1] + 1)
 
 
@@ -128,6 +129,7 @@ class BlockFormat(FileFormat):
 
     def _written_out(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch, in parts: written out, or in other types, all of it may be too large."""
+        # Its types have to fit the schema even if there are no values.
         if batch.num_rows == 0:
             yield batch
             return
@@ -267,6 +269,7 @@ def _children(array: pa.Array) -> list[pa.Array]:
 def _longest(values: pa.Array) -> int:
     kind = values.type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        # A view has 16 bytes, of which the first four are the length.
         views = np.frombuffer(values.buffers()[1], np.int32)[::4][values.offset :][: len(values)]
         return int(views.max(initial=0))
     is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)

@@ -145,6 +145,7 @@ class RecordFormat(FileFormat):
         """True if small files like this one may be parsed together."""
         options = self.options
         return (
+            # Packed files are joined by line feeds, which then have to be what ends a record.
             not self.spans_lines
             and codec_of(file.path, options.compression) is Compression.NONE
             and options.encoding == "utf-8"
@@ -175,6 +176,7 @@ class RecordFormat(FileFormat):
         begins, offset, parts = [], 0, []
         for data in bodies:
             begins.append(offset)
+            # A last line without an end must not run into the first line of the next file.
             whole = data if data.endswith(b"\n") or not data else data + b"\n"
             parts.append(whole)
             offset += len(whole)

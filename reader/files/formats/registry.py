@@ -57,6 +57,7 @@ def format_class(name: str) -> type[FileFormat]:
 def _find(name: str) -> object:
     if name in _CLASSES:
         folder, attribute = _CLASSES[name]
+        # Only here: a task that reads one format does not load the decoders of the others.
         return getattr(import_module(f".{folder}.format", __package__), attribute)
     if ":" in name:
         module, _, attribute = name.partition(":")

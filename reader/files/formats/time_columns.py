@@ -80,6 +80,7 @@ class TimeColumn:
 
 def span_of(first: int, last: int, each: Fraction) -> TimeSpan:
     """The span from `first` to `last`, of which each one counts so many microseconds."""
+    # Rounded outwards, so that no row is outside the span.
     return TimeSpan(first * each.numerator // each.denominator, -(-last * each // 1))
 
 

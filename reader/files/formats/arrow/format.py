@@ -88,6 +88,7 @@ class ArrowFormat(BlockFormat):
     def _is_next(self, file: FileVersion, source: pa.NativeFile) -> bool:
         """True if another batch of a stream follows, which may be read."""
         begin = at = source.tell()
+        # Dictionaries may come before the batch, and are read with it.
         while (message := message_at(source, at)) is not None:
             self._check_message(file, message, at)
             at = message.end
@@ -236,6 +237,8 @@ def _message(source: pa.NativeFile, start: int) -> Message | None:
         vector = _pointed(data, _field(data, batch, _BUFFERS))
         for i in range(_u32(data, vector)):
             offset, stored = _BUFFER.unpack_from(data, vector + 4 + 16 * i)
+            # A buffer of no bytes has no length in front; a length of -1 says that it is stored as
+            # it is.
             if stored:
                 claim = struct.unpack("<q", _read(source, begin + offset, 8))[0]
                 held += max(0, claim)

@@ -124,6 +124,8 @@ def first_block(source: pa.NativeFile, header: Header, start: int) -> int:
     """
     if start == 0:
         return header.end
+    # A block belongs to the split if its first byte does, so the marker before it may begin
+    # earlier.
     at = max(start, header.end + 1) - _SYNC
     kept = b""
     source.seek(at)
@@ -147,9 +149,11 @@ def raw_blocks(
     """
     size = source.size()
     first = True
+    # The first block counts as beginning at byte 0, even if the split ends within the header.
     while at < size and (first or at < end):
         first = False
         source.seek(at)
+        # Two numbers of at most ten bytes each.
         head = source.read(20)
         try:
             rows, used = long(head, 0)
@@ -216,6 +220,7 @@ def _snappy(data: bytes, most: int) -> bytes:
     if size > 64 * len(stored) + 64:
         reason = f"a snappy block that claims {size} bytes in {len(stored)}"
         raise ValueError(reason)
+    # Too large already, so it is not decompressed: the caller looks at the length only.
     if size >= most:
         return bytes(most)
     plain: bytes = pa.Codec("snappy").decompress(stored, size, asbytes=True)

@@ -74,6 +74,7 @@ class AvroFormat(BlockFormat):
         decoder = self._decoder(split.file, header)
         changes = self._rebasing(split.file, header, decoder.schema)
         at = first_block(source, header, split.start)
+        # No block begins in this split; one that spans all of it belongs to an earlier one.
         if at >= split.end and split.start > 0:
             return
         pending: list[tuple[int, bytes]] = []

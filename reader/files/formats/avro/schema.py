@@ -311,6 +311,7 @@ def decimals(array: pa.Array, final: pa.DataType) -> pa.Array:
             raise _too_long(final)
     negative = np.zeros(len(array), np.bool_)
     filled = lengths > 0
+    # The sign is the highest bit of the first byte; a value of no bytes is 0.
     negative[filled] = raw[ends[filled] - lengths[filled]] >= 0x80
     words = np.where(negative, np.uint8(0xFF), np.uint8(0))[:, None].repeat(_WIDTH, axis=1)
     for place in range(min(_WIDTH, lengths.max(initial=0))):

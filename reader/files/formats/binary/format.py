@@ -55,6 +55,7 @@ class BinaryFormat(FileFormat):
         schema = pa.schema([SPARK_SCHEMA.field(name) for name in self._names])
         row = pa.RecordBatch.from_arrays(arrays, schema=schema)
         if not self._names:
+            # A batch of no columns has no rows unless it is made of a struct.
             row = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
         yield Decoded(self._fitter.fit(row, file.path, 0))
 
@@ -73,6 +74,7 @@ class BinaryFormat(FileFormat):
 
 def _one_value(content: pa.Buffer) -> pa.Array:
     offsets = pa.array([0, content.size], pa.int32()).buffers()[1]
+    # The value is the buffer that was read: `pa.array` would copy it.
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, content])
 
 

@@ -52,6 +52,8 @@ class Rules:
         `line_break` is the file's own one; empty where a record is one line.
         """
         quote, escape = options.quote or NO_CHARACTER, options.escape or NO_CHARACTER
+        # Univocity's `getCharToEscapeQuoteEscaping`: with doubled quotes no character escapes the
+        # escape.
         default = NO_CHARACTER if quote == escape else escape
         before_escape = options.char_to_escape_quote_escaping or default
         # A separator of one character takes the place of the line feed, which then is text.

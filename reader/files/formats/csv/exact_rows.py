@@ -53,6 +53,7 @@ class CsvRows(Rows):
         row: Row = {}
         rescued: dict[str, Any] = {}
         problem = ""
+        # A record may have fewer or more fields than there are names; that is judged below.
         for name, token in zip(names, tokens, strict=False):
             if token is None or token == self._null:
                 continue
@@ -70,6 +71,7 @@ class CsvRows(Rows):
         # Where no column is asked for, Spark counts lines and looks into none of them.
         if len(tokens) != len(names) and self._converters:
             problem = f"{len(tokens)} fields where {len(names)} are expected"
+            # Spark's names for columns without a name.
             rescued |= {f"_c{i}": tokens[i] for i in range(len(names), len(tokens))}
         if self._rescued:
             if rescued:
@@ -92,6 +94,8 @@ class CsvRows(Rows):
             return
         kind, found = self.out_schema.field(name).type, self._types.of(token)
         if pa.types.is_decimal(kind) and pa.types.is_floating(found):
+            # `TextTypes` calls a fraction `double`; here its digits say which decimal would take
+            # it.
             with suppress(ArithmeticError, ValueError):
                 found = pa.scalar(Decimal(token)).type
         if wider(kind, found) not in (None, kind):

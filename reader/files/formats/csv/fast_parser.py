@@ -39,6 +39,8 @@ class CsvFast:
             and ord(options.sep) < 128
             and options.quote != options.sep
             and not (
+                # Cutting blanks would cut such a separator. A field of blanks at the end of a text
+                # is `emptyValue`, which Arrow cannot tell from null.
                 trims and (ord(options.sep) <= 32 or options.null_value or options.empty_value)
             )
             and max(map(ord, options.quote + options.escape), default=0) < 128
@@ -122,6 +124,8 @@ class CsvFast:
             # Spark's parser takes a zero byte for the character that is not set.
             return True
         blank_lines_count = len(names) == 1 or ord(options.sep) <= 32
+        # Spark drops a line of blanks; with one column, or blanks for separators, Arrow makes a
+        # record of it.
         return (blank_lines_count or bool(self._blanks and not lines)) and has_blank_line(data)
 
     def _columns(self, table: pa.Table) -> list[pa.Array]:
@@ -155,6 +159,7 @@ class CsvFast:
                 return False
         elif options.escape and options.escape.encode() in data:
             return False
+        # To Arrow an empty value in quotes is null; to Spark it is `emptyValue`.
         if (options.null_value or options.empty_value) and options.quote.encode() * 2 in data:
             return False
         return marks.is_regular(double=self._double, lines=lines)
@@ -173,6 +178,7 @@ def _has_numeric_words(data: pa.Schema, options: ReaderOptions) -> bool:
     """True if a word for infinity or not-a-number would be read as a number."""
     if not any(_types.is_floating(kind) for kind in data.types):
         return False
+    # Arrow would take such a word, like `1` for infinity, for the number.
     words = (options.nan_value, options.positive_inf, options.negative_inf)
     return any(character.isdigit() for word in words for character in word)
 

@@ -112,6 +112,7 @@ class CsvFormat(FastThenExactFormat):
 
     def _by_lines(self, split: FileSplit) -> Iterator[Parsed]:
         self._names = self._data.names
+        # Each split looks for itself, since the file may be read by several tasks.
         begin = self._first_record(split.file) if self._begins_later else 0
         if begin is None:
             return
@@ -150,6 +151,8 @@ class CsvFormat(FastThenExactFormat):
     def quick(self, data: bytes, source: Source) -> Parsed | None:
         packed = len(source.files) > 1
         lines = _as_lines(data, self._separator)
+        # Without its comments, a piece has other offsets, by which packed files are told from each
+        # other.
         if lines is None or (self._comments is not None and (packed or has_lone_return(data))):
             return None
         if self._comments is not None:
@@ -188,6 +191,7 @@ class CsvFormat(FastThenExactFormat):
 
     def _without_header(self, data: bytes, file: FileVersion) -> bytes | None:
         """What follows the header, None without one; notes which columns the fields are."""
+        # Packed files mostly have the same header, which then is parsed once.
         if self._header and data.startswith(self._header):
             self._names = self._header_names
             return data[len(self._header) :]
@@ -198,6 +202,8 @@ class CsvFormat(FastThenExactFormat):
                 continue
             self._names = self._columns.names(tokens, file)
             end, _ = next(records, (len(data), b""))
+            # Known by its bytes only if it is the first line and has its end: else a longer line
+            # could begin so.
             if offset == 0 and end > len(line):
                 self._header, self._header_names = data[:end], self._names
             return data[end:]

@@ -144,6 +144,7 @@ class MultilineCsv:
             return None
         if lines.startswith(b"\n") and not lines.strip(b"\n"):
             return None, used
+        # Marks are places in `data`, and `lines` has fewer bytes once each CR LF is one.
         seen = marks if document.line_break == "\n" else None
         columns = self._fast.parse(lines, document.names, lines=False, marks=seen)
         return None if columns is None else (Parsed(self._rows.of_columns(columns)), used)
@@ -151,6 +152,8 @@ class MultilineCsv:
     def _exact(
         self, data: bytes, document: _FileProgress, *, is_last: bool
     ) -> tuple[Parsed | None, int]:
+        # Bytes that are not UTF-8 keep their number, from which positions are made; `_mended`
+        # replaces them.
         text = data.decode("utf-8", "surrogateescape")
         rows, dropped, used, bad = list[Row](), 0, 0, list[BadRecord]()
         source = Source((document.file,), (0,), document.position)

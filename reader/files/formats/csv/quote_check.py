@@ -93,6 +93,7 @@ class Marks:
         for mark in (b"x", b"X"):
             if mark in self._data and (_next(self._places(b"0")) & self._places(mark)).any():
                 return True
+        # Java's integers take no blanks, Arrow's do; other control characters neither takes.
         blanks = bytes(c for c in b" \t" if c != ord(self._sep) and c in self._data)
         if not blanks:
             return False
@@ -156,6 +157,7 @@ def has_blank_line(data: bytes) -> bool:
     for start in starts[(first <= 32) & (first != 10)].tolist():
         end = data.find(b"\n", start)
         line = data[start : end if end >= 0 else len(data)]
+        # A carriage return belongs to the line's end.
         if line != b"\r" and not line.strip(_BLANKS):
             return True
     return False

@@ -20,6 +20,8 @@ from .dialect import NO_CHARACTER, Rules
 from .univocity_scanner import Scanner, Token
 
 
+# Univocity reads these by methods of their own, which differ from the others in more than the
+# separator.
 class LongSeparatorScanner(Scanner):
     """Reads records whose fields are between separators of several characters."""
 
@@ -136,6 +138,7 @@ class LongSeparatorScanner(Scanner):
                 self._next()
         self._keep_matched()
 
+    # `CsvParser.matchDelimiter`.
     def _is_separator(self, *, keep: bool = True) -> bool:
         """True at a separator, of which the last character then is the current one."""
         while self._char == self._long[self._matched]:
@@ -148,6 +151,7 @@ class LongSeparatorScanner(Scanner):
             self._keep_matched()
         return False
 
+    # `CsvParser.saveMatchingCharacters`.
     def _keep_matched(self) -> None:
         if 0 < self._matched < len(self._long):
             self._value.append(self._long[: self._matched])
@@ -177,6 +181,7 @@ class CsvTokens:
         self._scanner = Scanner if len(options.sep) == 1 else LongSeparatorScanner
         self._line_rules = Rules.of(options)
         trims = options.ignore_leading_white_space or options.ignore_trailing_white_space
+        # Univocity does not go back after a part of a separator; `str.split` does.
         self._splits = not trims and not overlaps_itself(options.sep.encode())
 
     def line(self, text: str) -> list[Token] | None:
@@ -187,6 +192,7 @@ class CsvTokens:
 
     def fields(self, text: str) -> list[Token]:
         """The fields of one line, which may be malformed."""
+        # Without a quote nothing has a meaning but the separator.
         if self._splits and self._line_rules.quote not in text:
             return [token or None for token in text.split(self._options.sep)]
         try:

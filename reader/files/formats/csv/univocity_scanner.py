@@ -18,12 +18,16 @@ Token = str | None
 """None for an empty field without quotes, which is null."""
 
 
+# Univocity's `EOFException`, by which `CsvParser` leaves a record in the middle.
 class _EndOfText(Exception):
     pass
 
 
 class Scanner:
-    """Reads records one after the other. `at` is where the next one begins."""
+    """Reads records one after the other. `at` is where the next one begins.
+
+    A comment above a method names the one of Univocity that it follows.
+    """
 
     def __init__(self, rules: Rules, text: str, *, is_end: bool = True) -> None:
         """`is_end` is false if more text follows, which is not known yet."""
@@ -60,6 +64,7 @@ class Scanner:
                 self._row.append(None)
         return self._row
 
+    # `CsvParser.parseSingleDelimiterRecord`.
     def _fields(self) -> None:
         rules = self._rules
         if rules.leading:
@@ -82,6 +87,7 @@ class Scanner:
                 if self._char == self._feed:
                     self._row.append(None)
 
+    # `CharInputReader.getString`, and `appendUntil` where that gives up.
     def _plain(self) -> None:
         """A field without quotes: nothing in it has a meaning."""
         rules, start = self._rules, self._here
@@ -100,6 +106,7 @@ class Scanner:
         self.at = found.start()
         self._next()
 
+    # `CharInputReader.getQuotedString`.
     def _simply_quoted(self) -> bool:
         """True if a field was taken whose first quote is its last and that holds no escapes.
 
@@ -122,6 +129,7 @@ class Scanner:
         self._next()
         return True
 
+    # `CsvParser.parseQuotedValue`.
     def _quoted(self) -> None:
         """After an opening quote: up to the separator or line break behind the closing one."""
         rules = self._rules
@@ -157,6 +165,7 @@ class Scanner:
         if self._char != self._sep:
             self._literally(blanks, self._char)
 
+    # `CsvParser.handleUnescapedQuote` with `STOP_AT_DELIMITER`.
     def _literally(self, blanks: str, char: str) -> None:
         """A quote that closes nothing: the field is what is there, up to its separator."""
         quote = self._rules.quote
@@ -169,6 +178,7 @@ class Scanner:
     def _to_the_end(self, *, behind_blanks: bool) -> None:  # noqa: ARG002 - for the long separators
         self._until(self._rules.literal)
 
+    # `CsvParser.processQuoteEscape`.
     def _unescape(self) -> None:
         """At a quote or an escape inside of quotes."""
         rules, char, before = self._rules, self._char, self._before
@@ -187,6 +197,7 @@ class Scanner:
                 self._before = char
                 self._escapes()
 
+    # `CsvParser.parseValueProcessingEscape`.
     def _escapes(self) -> None:
         """An escape right behind a closing quote: escapes count, separators end the value."""
         rules = self._rules
@@ -200,6 +211,7 @@ class Scanner:
             self._before = self._char
             self._next()
 
+    # `CsvParser.consumeValueOnEOF`.
     def _is_cut_off(self) -> bool:
         """True if the text ends within a value, which then is one even if it is empty."""
         rules = self._rules
@@ -217,6 +229,7 @@ class Scanner:
             text = text.rstrip(BLANKS)
         self._row.append(text or self._rules.empty)
 
+    # `CharInputReader.skipWhitespace`.
     def _skip_blanks(self) -> None:
         stops = (self._sep, self._feed, self._rules.quote)
         while self._char <= " " and self._char not in stops:

@@ -137,6 +137,7 @@ class _Scanner:
 
     def _lines(self, data: bytes) -> tuple[bytes, np.ndarray]:
         plain = without_escapes(data)
+        # The piece was cut within an escape, whose second byte comes with the next one.
         if plain.endswith(b"\\"):
             plain, data, self._held = plain[:-1], data[:-1], b"\\"
         raw = np.frombuffer(plain, np.uint8)
@@ -154,10 +155,14 @@ class _Scanner:
         if len(depth) and depth.max() > MAX_DEPTH:
             raise Odd("nested too deeply")
         feeds = (raw == ord("\n")) | (raw == ord("\r"))
+        # A line feed in a string is malformed, and would end a line here; single quotes are for the
+        # exact path.
         if (feeds & inside).any() or ((raw == ord("'")) & ~inside).any():
             raise Odd("a string that is not plain")
         commas = np.flatnonzero((raw == ord(",")) & ~inside & (depth == 1))
         lines = np.frombuffer(data, np.uint8).copy()
+        # Elements become lines: breaks within them are blanks, and the commas between them are
+        # breaks.
         lines[feeds] = ord(" ")
         lines[commas] = ord("\n")
         return lines.tobytes(), commas

@@ -53,11 +53,13 @@ class Characters:
         self.at += 1
         return self.data[self.at - 1]
 
+    # `UTF8StreamJsonParser._finishString`, and `_handleApos` in single quotes.
     def string(self, quote: int) -> str:
         """The string whose quote has been taken, to its end."""
         if quote == ord('"'):
             match = _PLAIN.match(self.data, self.at)
             assert match is not None
+            # Most strings have neither escapes nor control characters, and are decoded at once.
             if self.data[match.end() : match.end() + 1] == b'"':
                 try:
                     text = match[0].decode()
@@ -77,6 +79,7 @@ class Characters:
                 return _joined("".join(parts))
             parts.append(self._odd(char))
 
+    # `UTF8StreamJsonParser._skipString`.
     def skip_string(self) -> None:
         """The same for a string that nobody wants, less strictly, as Spark skips it."""
         self._skipping = True
@@ -92,6 +95,7 @@ class Characters:
             self.fail(f"the control character {chr(char)!r} in a string")
         return self.character(char)
 
+    # `UTF8StreamJsonParser._decodeEscaped`.
     def escape(self) -> str:
         """The character of an escape whose backslash has been taken."""
         char = self.byte()
@@ -111,6 +115,7 @@ class Characters:
             self.fail(f"the unknown escape \\{other}")
         return other
 
+    # `UTF8StreamJsonParser._decodeUtf8_2` to `_decodeUtf8_4`.
     def character(self, first: int) -> str:
         """The character of which the first byte has been taken; may be a single surrogate."""
         if first < 0x80:

@@ -310,6 +310,7 @@ class FastRecords:
         options = pa_json.ParseOptions(
             explicit_schema=intermediate, unexpected_field_behavior=ignored
         )
+        # One block: a record that reaches across two is an error to pyarrow.
         reading = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
         return pa_json.read_json(pa.BufferReader(data), reading, options)
 

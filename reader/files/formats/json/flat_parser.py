@@ -142,6 +142,7 @@ def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
 
 def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[msgspec.Struct]:
     """The type of objects with these fields, a name and a type each; any may be missing."""
+    # Names of columns may be no names of Python's, so fields are numbered and renamed.
     own = [f"field_{number}" for number in range(len(asked))]
     return msgspec.defstruct(
         "Record",

@@ -102,6 +102,7 @@ class JsonFormat(FastThenExactFormat):
     @override
     def quick(self, data: bytes, source: Source) -> Parsed | None:
         separator = self.options.line_sep
+        # The fast parsers take line feeds for borders, and no other separator.
         feeds_are_borders = separator in ("", "\n")
         if separator == "\r\n":
             feeds_are_borders = data.count(b"\n") == data.count(b"\r\n")

@@ -166,6 +166,7 @@ class JsonRows(Rows):
             if name not in self._fields:
                 rescued[name] = raw.decode("utf-8", "replace")
                 continue
+            # From its own text, so that what does not fit cannot take its neighbours along.
             value = TokenStream(raw, self._options)
             value.next()
             try:

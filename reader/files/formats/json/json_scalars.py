@@ -24,6 +24,7 @@ Scalar = Callable[[str, str], object]
 
 _types = pa.types
 
+# The spellings that `JacksonParser` takes for floats, as words and as strings.
 _NON_NUMBERS = {
     "NaN": math.nan,
     "Infinity": math.inf,

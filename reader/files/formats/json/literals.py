@@ -20,6 +20,7 @@ _DIGITS = re.compile(rb"[0-9]*")
 class Literals(Characters):
     """Takes one blank, number or word after the other."""
 
+    # `UTF8StreamJsonParser._skipWSOrEnd` of Jackson.
     def blanks(self) -> int | None:
         """The next byte that is no blank; None at the end."""
         while True:
@@ -39,6 +40,7 @@ class Literals(Characters):
         char = self.blanks()
         return self.end_of_text() if char is None else char
 
+    # `UTF8StreamJsonParser._skipComment`.
     def _comment(self) -> None:
         if not self.options.allow_comments:
             self.fail("a comment, which allowComments does not allow")
@@ -60,6 +62,7 @@ class Literals(Characters):
             self.fail(f"{chr(char)!r} where a colon is expected")
         return self.significant()
 
+    # `UTF8StreamJsonParser._matchToken`, and `_checkMatchEnd` for what follows the word.
     def word(self, word: str, matched: int) -> None:
         """Take the rest of a word, of which so many bytes have been taken."""
         for expected in word[matched:].encode():
@@ -73,6 +76,7 @@ class Literals(Characters):
                 self.unknown_word()
             self.at = begin
 
+    # `UTF8StreamJsonParser._reportInvalidToken`.
     def unknown_word(self) -> NoReturn:
         """Raise the error for a word that JSON does not have; what follows it is taken as well."""
         begin = self.at
@@ -90,6 +94,7 @@ class Literals(Characters):
             self.fail(f"{word}, which allowNonNumericNumbers does not allow")
         return "float"
 
+    # `UTF8StreamJsonParser._handleInvalidNumberStart`.
     def _signed(self, char: int, sign: str) -> str:
         """What follows a sign and is no digit."""
         if char == ord("I"):
@@ -121,6 +126,7 @@ class Literals(Characters):
             return False
         self.at += 1
         if not self._digits():
+            # Jackson has taken the byte after the point by then, and goes on behind it.
             self.at = min(self.at + 1, len(self.data))
             self.fail("a decimal point without a digit")
         return True
@@ -137,6 +143,7 @@ class Literals(Characters):
         self._digits()
         return True
 
+    # `UTF8StreamJsonParser._verifyNoLeadingZeroes`.
     def _leading_zeros(self) -> None:
         following = self.data[self.at : self.at + 1]
         if following.isdigit() and not self.options.allow_numeric_leading_zeros:

@@ -91,6 +91,7 @@ class Documents:
         source = Source((file,), (0,), block.position)
         parsed = self._fast(block.lines, source)
         if parsed is not None:
+            # The fast parsers pass over blank lines, as an element without content would be.
             if parsed.batch.num_rows != block.count:
                 raise Odd("an element that is not a record")
             return parsed.batch, ""

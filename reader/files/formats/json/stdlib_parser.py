@@ -32,6 +32,7 @@ REFUSALS = (ValueError, RecursionError, msgspec.MsgspecError)
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
+    # A name twice: which of its values count is for the exact path.
     if len(made) != len(pairs):
         raise ValueError
     return made
@@ -57,8 +58,10 @@ def parsed(data: bytes, options: ReaderOptions) -> Any:
     text = data.decode()
     if may_exceed(data):
         raise ValueError
+    # The words may be in a string; the exact path decides then.
     if not options.allow_non_numeric_numbers and ("NaN" in text or "Infinity" in text):
         raise ValueError
+    # Half a surrogate pair in a name is malformed for Jackson, and only an escape can write one.
     escaped_pair = "\\ud" in text or "\\uD" in text
     return (_CAREFUL if escaped_pair else _DECODER).decode(text)
 

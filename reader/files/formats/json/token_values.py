@@ -168,6 +168,8 @@ def _array(stream: TokenStream, inner: Convert, *, rows: bool = False) -> list[A
         except Partial as err:
             problem = problem or str(err)
             value = err.value
+        # `JacksonParser` fails at a null between records, while a null element of a column is a
+        # value.
         if rows and value is None:
             raise misfit("null", "an object")
         values.append(value)

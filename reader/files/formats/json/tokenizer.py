@@ -167,6 +167,7 @@ class TokenStream(Literals):
         except MalformedText:
             return False
 
+    # `UTF8StreamJsonParser.nextToken`; the value of a name is taken by `_nextAfterName`.
     def next(self) -> Found:
         """Go to the next token. None at the end, or if a name has no value."""
         if self.found == "name":
@@ -174,6 +175,7 @@ class TokenStream(Literals):
             self._open(found)
             self.found = found
             return found
+        # A value that nobody has asked for.
         if self._unread:
             self._unread = False
             self.skip_string()
@@ -240,6 +242,8 @@ class TokenStream(Literals):
     def _value(self, char: int) -> str:
         self._start = self.at - 1
         if char == ord('"'):
+            # Jackson reads a string when it is asked for: one in a field that nobody wants is
+            # skipped less strictly.
             self._unread = True
             return "string"
         if char in b"{[":

@@ -113,6 +113,7 @@ def _scalar(value: Any) -> bytes:
 def _number(digits: Number) -> bytes:
     if digits.removeprefix("-").isdigit():
         number = int(digits)
+        # Beyond, `VariantBuilder` makes decimals of integers, too.
         if -(1 << 63) <= number < 1 << 63:
             return integer_of(number)
     if _PLAIN.fullmatch(digits):

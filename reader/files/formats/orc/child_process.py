@@ -163,6 +163,7 @@ class _OfParent(RandomAccess):
 
     @override
     def read_at(self, position: int, count: int) -> bytes:
+        # Arrow may ask from threads of its own, and a question belongs with its answer.
         with self._lock:
             self._answers.write(_HEAD.pack(_READ, _RANGE.size))
             self._answers.write(_RANGE.pack(position, count))
@@ -202,6 +203,8 @@ def _serve(produce: Produce, most_bytes: int, take: int, write: int) -> NoReturn
                     source = pa.PythonFile(AsFile(_OfParent(requests, answers), size), "r")
                 _answer(produce, split, source, answers)
     except (EOFError, BrokenPipeError):
+        # Not `sys.exit`: what the parent has registered to be done at its end must not be done
+        # here.
         os._exit(0)
     finally:
         os._exit(1)

@@ -284,6 +284,7 @@ def as_meant(found: pa.Schema, made: dict[str, Change]) -> pa.Schema:
 
 def _instants(array: pa.Array, offset: int, rebase: Change | None) -> pa.Array:
     """Stored timestamps as instants; `offset` is the writer's zone's from UTC in 2015."""
+    # The zone of the type is dropped only: the numbers are moved below.
     plain = array.view(pa.timestamp("ns"))
     if offset:
         plain = _moved(plain, offset)
@@ -320,6 +321,7 @@ def _leaves(tail: Tail) -> Iterator[tuple[Path, Type]]:
     while stack:
         at, index = stack.pop()
         kind = tail.types[index] if index < len(tail.types) else None
+        # Deeper than there are types: the tree has a circle.
         if kind is None or len(at) > len(tail.types):
             reason = "types in the ORC footer that do not form a tree"
             raise ValueError(reason)

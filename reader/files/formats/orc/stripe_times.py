@@ -40,6 +40,7 @@ def time_span(source: pa.NativeFile, column: TimeColumn) -> TimeSpan | None:
     index = top.children[column.index_in(top.names)]
     known = [dict(_message(value)) for field, value in tail.footer if field == _ALL]
     found = known[index] if index < len(known) else {}
+    # Statistics of no value: there are only nulls.
     if found and not number(found.get(_VALUES)):
         return None
     kind = tail.types[index]

@@ -78,6 +78,7 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
         ValueError: the tail is not that of an ORC file.
     """
     size = source.size()
+    # The last byte is the length of the postscript, so both have at most 256 bytes.
     source.seek(max(0, size - _MOST_POSTSCRIPT))
     end = source.read()
     length = end[-1] if end else 0
@@ -101,6 +102,7 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     footer = list(fields(expand(source.read(footer_length), codec, block)))
     totals = dict(footer)
     stripes = [_stripe(value) for field, value in footer if field == 3]
+    # Fields 1 and 2 are the lengths of header and content.
     if not stripes and number(totals.get(2)) > number(totals.get(1)):
         reason = "a footer without stripes, before which there is content"
         raise ValueError(reason)
@@ -185,6 +187,7 @@ def with_rewritten_footer(
     lengths: dict[int, Value] = {1: len(footer)}
     postscript = message([(field, lengths.get(field, value)) for field, value in tail.postscript])
     end = footer + postscript + bytes([len(postscript)])
+    # The file is small, and in memory as a whole already.
     if isinstance(source, pa.BufferReader):
         source.seek(0)
         return pa.BufferReader(source.read(tail.start) + end)
@@ -288,6 +291,7 @@ def _lz4(chunk: bytes, block: int) -> bytes:
             length, at = _lz4_length(chunk, at + 2, token & 15)
             if not 0 < offset <= len(out):
                 raise IndexError
+            # LZ4 stores lengths of matches less four, the shortest that it has.
             _repeat(out, offset, length + 4)
             if len(out) > block:
                 raise IndexError

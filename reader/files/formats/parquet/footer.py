@@ -159,6 +159,8 @@ class Compact:
         """Number and kind of each field of a struct; the value is read by who asks for the next."""
         number = 0
         while header := self._byte():
+            # Thrift writes field numbers as differences to the last one, or in full where that is
+            # larger than 15.
             number = number + (header >> 4) if header >> 4 else self._zigzag()
             yield number, header & 15
 
@@ -170,6 +172,7 @@ class Compact:
         """Kind and number of the elements that follow."""
         header = self._byte()
         count = header >> 4
+        # 15 says that the number of elements follows.
         if count == 15:
             count = self._varint()
         if count > len(self._data):

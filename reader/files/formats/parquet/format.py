@@ -92,6 +92,7 @@ class ParquetFormat(BlockFormat):
             read = 0
             for batch in _read(rows, stored, index, group, paths):
                 read += batch.num_rows
+                # INT96 first: rebasing takes timestamps, not twelve bytes.
                 yield on_columns(on_columns(batch, decoded), rebased)
             if read != group.rows:
                 found = f"{read} rows in row group {index}, where the footer says {group.rows}"
@@ -275,6 +276,7 @@ class BatchRows:
         width = 0
         for path, chunk in chunks.items():
             average = chunk.uncompressed // max(1, chunk.values)
+            # A dictionary may hold one value that is far longer than the average.
             each = _NUMBER if chunk.kind != _BYTE_ARRAY else max(average, longest.get(path[0], 0))
             width += each * max(1, chunk.values // rows)
         most = rows_within(self._batch_bytes, width, 1)
@@ -296,6 +298,7 @@ class BatchRows:
             pre_buffer=False,
             page_checksum_verification=True,
         )
+        # One row: Arrow decodes the whole dictionary for it.
         probe = next(selected(parquet, index, 1, coded))
         columns = zip(probe.schema.names, probe.columns, strict=True)
         return {name: max(longest_values(column), default=0) for name, column in columns}

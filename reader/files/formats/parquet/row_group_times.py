@@ -49,6 +49,7 @@ def _span(footer: dict[int, Any], column: TimeColumn) -> TimeSpan | None:
     for index, group in enumerate(footer.get(4, [])):
         chunk = group[1][at][3]
         found = chunk.get(12, {})
+        # No rows, or as many nulls as values: such a chunk has no bounds.
         if not int(group[3]) or found.get(3) == chunk[5]:
             continue
         # The older fields mean the same where numbers have a sign.
@@ -83,6 +84,7 @@ def _per_number(leaf: dict[int, Any], column: TimeColumn) -> Fraction:
     if physical not in _WIDTHS:
         raise column.unusable(f"{column.name} stored as {_named(physical)}")
     logical = leaf.get(10) or {}
+    # 18 is INT_64: without a mark, a number is a signed integer.
     unit = _CONVERTED.get(leaf.get(6, 18))
     if _TIMESTAMP in logical:
         unit = _UNITS.get(next(iter(logical[_TIMESTAMP][2])))

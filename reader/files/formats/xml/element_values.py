@@ -207,6 +207,7 @@ class _Struct:
         self._converters, self._names = converters, converters.names
         made = [self._field(one) for one in fields]
         self._exact = {one.name: one for one in made}
+        # Reversed, so that of names that differ only in case the first column counts.
         self._folded = {one.name.lower(): one for one in reversed(made)}
         self._wildcard = self._exact.get(converters.wildcard)
         self._value = self._exact.get(self._names.value_tag)
@@ -250,6 +251,8 @@ class _Struct:
         problems = list[str]()
         if attributes and element.items():
             self._take_attributes(element, of_attributes, extra, problems)
+        # `StaxXmlParser.convertObject` sets attributes of a record first,
+        # `convertObjectWithAttributes` those of a struct last.
         if elements_win:
             row.update(of_attributes)
         # As `contents` has them; most of the time of reading goes by here.
@@ -313,6 +316,7 @@ class _Struct:
             problems.append(f"{name}: {err}")
             _set(row, found, None)
             if found.is_nested:
+                # All of the element is noted below, so its parts are not noted again.
                 within.lost.clear()
             put(extra.lost, name, self._names.value(child))
         if found.is_nested:

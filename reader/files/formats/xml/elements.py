@@ -42,12 +42,14 @@ def parsed(record: bytes) -> Element:
     """
     builder = TreeBuilder(insert_comments=True, insert_pis=True)
     parser = expat.ParserCreate("utf-8")
+    # Without it, expat calls back for every line of a text.
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
     parser.CharacterDataHandler = builder.data
     # Spark sees a comment as a boundary between two texts.
     parser.CommentHandler = builder.comment
     parser.ProcessingInstructionHandler = builder.pi
+    # Fewer tags cannot be nested so deeply; counting levels costs a call for each tag.
     if record.count(b"<") > DEEPEST:
         _watch_levels(parser, builder)
     try:

@@ -97,6 +97,7 @@ def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, 
         pieces = content(file, options, step, keeps_mark=True)
     first = next(pieces, b"")
     declared = options.encoding if split.start else _declared(first, file, options)
+    # Only if the file names another encoding is it read again from its beginning.
     if declared == options.encoding:
         yield from chain([first], pieces)
         return
@@ -139,7 +140,9 @@ def _declared(head: bytes, file: FileVersion, options: ReaderOptions) -> str:
 _ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
 _DOCTYPE = b"<!DOCTYPE"
 _PREFIX = rb"(?:[^\s<>/:=\"']{1,200}:){0,3}"
+# Three prefixes of 200 bytes, each with its colon.
 _LONGEST_PREFIX = 603
+# All repetitions are possessive (`++`, `*+`): hostile text costs no steps back.
 _ATTRIBUTES = rb"(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+"
 _BREAKS = frozenset((b" ", b"\t", b"\r", b"\n", b">"))
 _DECLARATIONS = re.compile(

@@ -87,6 +87,8 @@ def _integers(kind: pa.DataType) -> Scalar:
 def _floating(text: str, kind: pa.DataType) -> float:
     with suppress(ValueError):
         return floating(text, kind)
+    # What `Double.parseDouble` refuses, `StaxXmlParser` gives to `NumberFormat`, which reads
+    # `1,000`.
     if not _GROUPED.fullmatch(text):
         raise ValueError(text)
     return floating(text.replace(",", ""), kind)
