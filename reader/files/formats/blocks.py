@@ -65,6 +65,7 @@ def reading(file: FileVersion, what: str) -> Iterator[None]:
             yield
     except SplitReadError:
         raise
+    # A damaged length lets a decoder ask for more memory than the machine has.
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, EOFError) as err:
         raise malformed(file, what, _first_line(err)) from err
 
@@ -221,6 +222,7 @@ def merged_blocks(one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa
                 f"Choose a type: .option('schemaHints', '{quoted(field.name)} string'), or give "
                 "a schema.",
             )
+    # Only a column that both have can keep `merged` from a type.
     raise AssertionError
 
 

@@ -125,5 +125,6 @@ def known_to(own_format: str) -> frozenset[str]:
     """
     from .registry import format_class
 
+    # A format of one's own takes part in what the reader itself does.
     of_every_format = {name for name, formats in _FORMATS.items() if formats == _EVERY}
     return format_class(own_format).knows | of_every_format | {"format_options"}

@@ -78,6 +78,7 @@ class Source:
 
     def _position(self, offset: int) -> tuple[int, str]:
         index = max(0, bisect_right(self.starts, offset) - 1)
+        # Only a single file is parsed from its middle; several begin at their first byte.
         within = offset - self.starts[index] + (self.position if index == 0 else 0)
         return index, place_of_byte(within, self.since)
 
@@ -110,6 +111,8 @@ class RecordFormat(FileFormat):
     def splittability(self, file: FileVersion) -> Splittability:
         """At any byte, unless the content cannot be entered in the middle."""
         options = self.options
+        # With one of these, nobody can tell in the middle of a file where a record begins, or its
+        # number.
         whole = (
             self.spans_lines
             or overlaps_itself(separator_of(options))
@@ -159,6 +162,8 @@ class RecordFormat(FileFormat):
             try:
                 parsed = self.parse(block.data, source_of(block))
             except NewColumnsSeen as seen:
+                # The rest of the split is looked through, so that the query stops once for all that
+                # is new in it.
                 raise self.all_new_columns(seen, chain([block], blocks)) from None
             yield Decoded(parsed.batch, parsed.dropped, parsed.bad)
 

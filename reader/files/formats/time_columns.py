@@ -22,6 +22,7 @@ from .api import TimeSpan
 TAIL: Final = 64 * 1024
 """Bytes at the end of a file that are read at once: few footers are longer."""
 
+# Fractions, because a nanosecond is no whole number of microseconds.
 PER_UNIT: Final = {
     "s": Fraction(1_000_000),
     "ms": Fraction(1_000),

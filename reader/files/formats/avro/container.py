@@ -64,6 +64,7 @@ def read_header(source: pa.NativeFile) -> Header:
         try:
             return _parse_header(data)
         except IndexError:
+            # Longer than what was read, unless there is no more: schemas may take megabytes.
             if length >= min(size, _MAX_HEADER):
                 _fail("the file ends within its header", size)
             length *= 4

@@ -32,6 +32,7 @@ from .container import MAGIC, Header, decompressor, encoded, first_block, raw_bl
 from .schema import AvroSchema, Column, has_endless_arrays
 
 _ROWS = 32_768
+# The header that is made here names the marker, so any 16 bytes serve.
 _SYNC = bytes(16)
 
 

@@ -115,6 +115,7 @@ class AvroSchema:
         name = _full_name(schema["name"], schema.get("namespace", space))
         named = {k: v for k, v in schema.items() if k not in ("namespace", "aliases", "doc")}
         named["name"] = name
+        # Before its fields, which may refer to it.
         self._named[name] = named
         if "fields" in schema:
             inner = name.rpartition(".")[0]
@@ -211,6 +212,7 @@ def _leaf(schema: Mapping[str, Any], kind: str) -> Column:
     final = _LOGICAL.get((kind, str(logical)))
     if final is None:
         return Column(raw, raw)
+    # The numbers stay as they are; only what they count gets a name.
     return Column(raw, final, lambda array: array.view(final))
 
 
@@ -221,6 +223,7 @@ def _uuid_text(array: pa.Array) -> pa.Array:
 
 def _decimal(raw: pa.DataType, schema: Mapping[str, Any]) -> Column:
     precision = int(schema["precision"])
+    # Spark has no decimals of more digits, so such values stay bytes.
     if not 0 < precision <= 38:
         return Column(raw, raw)
     final = pa.decimal128(precision, int(schema.get("scale", 0)))

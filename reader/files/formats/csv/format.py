@@ -151,8 +151,7 @@ class CsvFormat(FastThenExactFormat):
     def quick(self, data: bytes, source: Source) -> Parsed | None:
         packed = len(source.files) > 1
         lines = _as_lines(data, self._separator)
-        # Without its comments, a piece has other offsets, by which packed files are told from each
-        # other.
+        # Removing comments moves what follows, and packed files are found by their offsets.
         if lines is None or (self._comments is not None and (packed or has_lone_return(data))):
             return None
         if self._comments is not None:

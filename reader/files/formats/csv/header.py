@@ -49,13 +49,16 @@ class Header:
             NewColumnsSeen: a name is no column of the schema, and that stops the query.
         """
         expected, options = self.columns, self._options
+        # Inferred columns come from the headers of several files, which may order them differently.
         if self._context.schema_is_inferred or not options.enforce_schema:
             return self._by_name(field_names(tokens, file), file)
+        # The other modes go by position, as Spark does with a warning in its log.
         if options.mode is ParseMode.FAILFAST and not options.rescued_data_column:
             names = [(token or "").strip() for token in tokens]
             folded, wanted = [n.lower() for n in names], [n.lower() for n in expected]
             if len(names) != len(expected):
                 raise header_misfit(file, names, expected, "the number of columns differs")
+            # Other names are taken by position: only a changed order is sure to be a mistake.
             if folded != wanted and sorted(folded) == sorted(wanted):
                 raise header_misfit(file, names, expected, "the order differs")
         return list(expected)

@@ -109,6 +109,8 @@ class MultilineCsv:
         at, size = 0, PIECE
         line_break = document.line_break.encode()
         while at < len(data):
+            # The break may be within quotes: then no record ends in the piece, which is doubled
+            # below.
             end = data.find(line_break, at + size)
             end = end + len(line_break) if end >= 0 else len(data)
             piece, ends_here = data[at:end], is_last and end == len(data)

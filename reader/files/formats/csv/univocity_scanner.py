@@ -60,6 +60,7 @@ class Scanner:
             self.at = self._size
             if self._is_cut_off() or self._value:
                 self._end_value()
+            # As in `a,`: a field has begun behind the separator, and has no characters.
             elif self._size > start:
                 self._row.append(None)
         return self._row
@@ -184,6 +185,7 @@ class Scanner:
         rules, char, before = self._rules, self._char, self._before
         if char == rules.escape and before == rules.before_escape != NO_CHARACTER:
             self._value.append(rules.escape)
+            # Used up: it must not escape what follows.
             self._char = NO_CHARACTER
         elif before == rules.escape:
             if char == rules.quote:

@@ -300,6 +300,7 @@ class FastRecords:
             maps, rows = self._maps.columns(data) if self._maps else ([], table.num_rows)
         except (*REFUSALS, ValueError, pa.ArrowException):
             return None
+        # Two parsers of the same bytes that find different records: one of them is too lax.
         if rows != table.num_rows:
             return None
         found = columns_of(table) | dict(zip(self._map_names, maps, strict=False))

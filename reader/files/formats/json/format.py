@@ -143,6 +143,7 @@ def _records(text: bytes, options: ReaderOptions) -> Iterator[dict[str, object]]
     try:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # What msgspec refuses may be JSON to Spark, such as single quotes.
         value = tree_of_record(text, options)
     for record in value if isinstance(value, list) else [value]:
         if isinstance(record, dict):

@@ -65,6 +65,7 @@ class JsonRows(Rows):
             MalformedDataError: the record does not parse or fit, under `FAILFAST`.
             NewColumnsSeen: it has fields that the schema does not have, if that stops the query.
         """
+        # Before the mode applies: a new field stops the query, also in a record that does not fit.
         self.unknown_fields.look(record, where)
         try:
             return self._plain(record), ""
@@ -75,6 +76,7 @@ class JsonRows(Rows):
         except Partial as err:
             return self._bad(err.value, record, str(err), where)
         except ValueError as err:
+            # As in Spark, a record of which nothing fits is one row of nulls.
             return self._bad([{}], record, str(err), where)
 
     def of_element(self, element: bytes, where: Callable[[], str]) -> Row:

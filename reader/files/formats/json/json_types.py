@@ -43,6 +43,7 @@ def type_of_json(values: Iterable[Any], *, exact: bool) -> pa.DataType:
 
 
 def _leaf(value: Any, *, exact: bool) -> pa.DataType:
+    # A `Number` is a string with the digits, so strings are those that are not.
     if not exact or (isinstance(value, str) and type(value) is not Number):
         return pa.string()
     if isinstance(value, bool):

@@ -37,6 +37,7 @@ class Documents:
     def __init__(self, options: ReaderOptions, rows: JsonRows, fast: Fast) -> None:
         """`fast` takes lines of one record each, or refuses them."""
         self._options, self._rows, self._fast = options, rows, fast
+        # A comment may hold quotes and brackets, which `elements` would count.
         self._whole = bool(options.single_variant_column) or options.allow_comments
 
     def read(self, file: FileVersion) -> Iterator[Parsed]:
@@ -58,6 +59,7 @@ class Documents:
             raise Odd("a document that is one record")
         step = min(BLOCK_BYTES, self._options.batch_bytes)
         blocks = elements(_plain(content(file, self._options, step)), step, self._limit(file))
+        # Nothing has to wait for the end: the first value that does not fit fails the query.
         if self._options.mode is ParseMode.FAILFAST:
             for block in blocks:
                 batch, problem = self._batch(block, file)

@@ -125,6 +125,7 @@ def _row(value: Any, fields: Mapping[str, Take]) -> dict[str, Any]:
 
 
 def _of(kind: type, value: Any) -> Any:
+    # Not `isinstance`: a `Number` is a `str`, too.
     if type(value) is not kind:
         raise ValueError
     return value

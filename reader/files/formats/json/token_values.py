@@ -113,6 +113,8 @@ def struct_of(stream: TokenStream, fields: Mapping[str, Convert]) -> dict[str, A
             continue
         try:
             row[name] = convert(stream)
+            # A later value of the name makes up for one that does not fit, but not for text that is
+            # no JSON.
             if not stream.has_failed:
                 problems.pop(name, None)
         except Partial as err:

@@ -119,6 +119,7 @@ class TokenStream(Literals):
         """
         text = self._read()
         if (
+            # A character is at most two units of UTF-16, so shorter strings need no closer look.
             len(text) > MAX_STRING // 2
             and len(text.encode("utf-16-le", "replace")) > 2 * MAX_STRING
         ):
@@ -223,6 +224,7 @@ class TokenStream(Literals):
 
     def _name(self, char: int) -> str:
         name = self._text_of_name(char)
+        # A character has at most four bytes, so shorter names need no closer look.
         if len(name) > MAX_NAME // 4 and len(name.encode("utf-8", "replace")) > MAX_NAME:
             self.fail(f"a name of more than {MAX_NAME} bytes")
         return name

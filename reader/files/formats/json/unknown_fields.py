@@ -83,6 +83,7 @@ class UnknownJsonFields:
         return self._known.unknown_part(value) is not None
 
     def _is_new(self, name: str) -> bool:
+        # A column of the path may be in records as well, and is not new there.
         return name in self._kinds or name not in self._columns
 
     def _longer(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Number]]:

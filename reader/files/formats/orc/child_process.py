@@ -191,6 +191,7 @@ def _serve(produce: Produce, most_bytes: int, take: int, write: int) -> NoReturn
     try:
         # The parent's sockets are not ours to keep open, nor is its crash report ours to write.
         low, high = sorted((take, write))
+        # In containers, SC_OPEN_MAX may be a billion.
         for start, stop in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
             os.closerange(start, min(stop, 65_536))
         faulthandler.disable()

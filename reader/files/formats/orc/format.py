@@ -115,6 +115,8 @@ def _stripes(
     source.seek(0)
     reader = orc.ORCFile(source)
     rows = sum(stripe.rows for stripe in tail.stripes)
+    # What our own parser and Arrow make of the footer has to agree, or rows would be missing
+    # unnoticed.
     if (len(tail.stripes), rows) != (reader.nstripes, reader.nrows):
         counted = f"stripes whose rows do not add up to the {reader.nrows} rows of the file"
         raise malformed(split.file, OrcFormat.what, counted)
@@ -327,5 +329,6 @@ def _leaves(tail: Tail) -> Iterator[tuple[Path, Type]]:
             raise ValueError(reason)
         if not kind.children:
             yield at, kind
+        # Lists and maps have children without names.
         names = kind.names or {1: ("element",), 2: ("key", "value")}.get(len(kind.children), ())
         stack += [((*at, name), child) for name, child in zip(names, kind.children, strict=False)]

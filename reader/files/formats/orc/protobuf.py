@@ -33,6 +33,7 @@ def fields(data: bytes) -> Iterator[Field]:
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
+            # 3 and 4 are groups, which ORC's messages do not have.
             reason = f"wire type {kind} in the ORC footer"
             raise ValueError(reason)
         if at + length > len(data):

@@ -57,6 +57,7 @@ class ParquetFormat(BlockFormat):
     @classmethod
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
+        # In Arrow's default unit, nanoseconds, INT96 timestamps would end in 2262.
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us").schema_arrow
 
     @classmethod
@@ -107,6 +108,7 @@ class ParquetFormat(BlockFormat):
             pre_buffer=False,
             buffer_size=self._buffer_size(file),
             coerce_int96_timestamp_unit="us",
+            # Off by default; without it, a changed byte may come out as another value.
             page_checksum_verification=True,
         )
 
@@ -316,6 +318,7 @@ def selected(
     # `ParquetFile` itself takes dotted names only, which mean several paths at once.
     reader = parquet.reader
     leaves = [i for i, names in enumerate(reader.column_paths) if _is_below(tuple(names), paths)]
+    # Spark has a task on each core, so no core is left for threads of Arrow's.
     yield from reader.iter_batches(
         rows, row_groups=[group], column_indices=leaves, use_threads=False
     )

@@ -96,6 +96,7 @@ def _timestamps(array: pa.FixedSizeBinaryArray) -> pa.TimestampArray:
     nanoseconds = parts["nanoseconds"].astype(np.int64)
     microseconds = nanoseconds // 1000
     if nanoseconds.size and nanoseconds.min() < 0:
+        # Spark's division cuts towards zero, numpy's goes down.
         microseconds += (nanoseconds < 0) & (nanoseconds % 1000 != 0)
     days = parts["day"] - _JULIAN_DAY_OF_1970
     validity = array.is_valid().buffers()[1] if array.null_count else None

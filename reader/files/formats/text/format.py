@@ -61,6 +61,7 @@ class TextFormat(RecordFormat):
         separator = separator or b"\n"
         ends = _ends(data, separator)
         starts = np.concatenate(([0], ends + len(separator)))[: len(ends) + 1]
+        # A separator at the end begins no other line.
         if starts[-1] >= len(data):
             starts = starts[:-1]
         else:

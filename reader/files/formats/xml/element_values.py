@@ -121,6 +121,7 @@ class _Converters:
                 whole = str(found[0]) if found else None
             else:
                 whole = element.text
+            # In Spark, blank text is null unless the column is a string.
             if whole is None or is_blank(whole):
                 return None
             text = trimmed(whole)
@@ -300,6 +301,7 @@ class _Struct:
 
     def _take(self, child: Element, row: dict[str, Any], extra: Extra, problems: list[str]) -> None:
         name = self._names.name(child.tag)
+        # `_find` begins with the same look-up; here it saves a call for almost every element.
         found = self._exact.get(name) or self._find(name)
         if found is None:
             if self._wildcard is None:

@@ -97,6 +97,7 @@ def is_blank(text: str) -> bool:
 def as_text(element: Element) -> str:
     """What is in an element, as Spark writes it: without comments, and nothing escaped."""
     parts = list[str]()
+    # No recursion: a thousand levels are allowed.
     stack: list[Iterator[Element | str] | str] = [contents(element)]
     while stack:
         top = stack[-1]

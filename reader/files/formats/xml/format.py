@@ -99,6 +99,7 @@ class XmlFormat(FileFormat):
         """The records that begin in `split`; see `FileFormat.decode`."""
         with closing(records(split, self.options)) as found:
             while True:
+                # Not around the `yield`, during which other code runs.
                 with gc_paused():
                     decoded = self._block(split.file, found)
                 if decoded is None:
@@ -191,11 +192,13 @@ class XmlRows(Rows):
 
     def _read(self, record: bytes, extra: Extra, where: Callable[[], str]) -> Row:
         root = parsed(record)
+        # After expat, which limits the levels: with `huge_tree` lxml does not.
         if self._xsd is not None:
             self._xsd.require(record)
         try:
             return self._values.of_record(root, extra)
         finally:
+            # In `finally`: a record with a value that does not fit may have a new field as well.
             if extra.unknown and self._options.mode_of_evolution.stops:
                 self._stop_for(self._new_part(extra), where)
 

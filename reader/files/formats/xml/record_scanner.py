@@ -79,6 +79,7 @@ def starts(file: FileVersion, options: ReaderOptions, apart: int) -> list[int]:
         SplitReadError: as for `records`.
     """
     with SourceFile(file, options.storage_options).opened() as source:
+        # In another encoding, positions in the content are no bytes of the file.
         if _declared(source.read_at(0, 1024), file, options) != options.encoding:
             return [0]
     found = [0]
@@ -167,6 +168,7 @@ class RecordFinder:
         self._outside = re.compile(rb"<(?:%s|!DOCTYPE|%s(?=[\s/>]))" % (other, name))
         self._inside = re.compile(rb"<(?:%s|/?%s(?=[\s/>]))" % (other, name))
         self._tag = re.compile(rb"<%s(?:(?=[\s/>])%s)>" % (name, _ATTRIBUTES))
+        # A tag that is cut off, perhaps within quotes, where `>` has no meaning.
         self._unfinished = re.compile(
             rb"<%s(?=[\s/>])%s(?:\"[^\"<]*+|'[^'<]*+)?\Z" % (name, _ATTRIBUTES)
         )
@@ -210,6 +212,7 @@ class RecordFinder:
         self._data = self._data[keep:] + more
         self._base += keep
         self._at -= keep
+        # An open record now begins with the held bytes.
         self._start = min(self._start, 0)
         self._wanted = 0
 
@@ -247,6 +250,7 @@ class RecordFinder:
         """Records with nothing odd in them, in a third of the time; stops before any other."""
         data, at = self._data, self._at
         closes = b"</" + self._plain + b">"
+        # One look for all that is held: most files have no comments between their records.
         is_odd = _has_any(data, at, len(data))
         while True:
             begins = data.find(b"<", at)
@@ -281,6 +285,7 @@ class RecordFinder:
             return True
         end = self._data.find(self._until, self._at)
         if end < 0:
+            # What ends it may be cut in two by the end of what is held.
             self._at = max(self._at, len(self._data) - len(self._until) + 1)
             return False
         self._at, self._until = end + len(self._until), b""

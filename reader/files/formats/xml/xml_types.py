@@ -56,6 +56,7 @@ class Shape:
         if self._types is None:
             return pa.string()
         found = self._types.of(text)
+        # As Spark infers XML, integers beyond `bigint` are `double`.
         if _types.is_decimal(found):
             return pa.float64()
         # Java reads 1d as a number, which Spark's XML reader does not take for one.
