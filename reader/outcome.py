@@ -41,6 +41,7 @@ class Outcome:
             self.skipped |= dict.fromkeys(indexes, _WAIVED)
             return
         for index in indexes:
+            # The same as in the commit that counts, with which this attempt has to agree.
             self.rows[index] = earlier.rows[index]
         self.unfinished += [part for part in earlier.unfinished if part.index in indexes]
 

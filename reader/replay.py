@@ -52,6 +52,7 @@ class Replay:
         Raises:
             ReplayError: the batch was completed without this attempt.
         """
+        # The driver may have published it while this attempt was still reading.
         if counted.abandoned:
             raise ReplayError(
                 "Spark completed the batch without this attempt",

@@ -189,6 +189,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         return self._fitter.fit(batch, splits[0].file.path), rows
 
     def _single(self, split: FileSplit) -> Iterator[Item]:
+        # A replay must return the same rows again: its split cannot be returned any more.
         if self._context.may_return and not self._context.must_finish:
             yield from self._held_back(split)
         else:
@@ -293,6 +294,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 yield self._fitter.fit(way.rows.keep(batch), path), decoded
         except SluiceError:
             raise
+        # Decoders recur once a level, so a file nested by the thousand ends in a `RecursionError`.
         except (pa.ArrowException, ValueError, OverflowError, RecursionError) as err:
             raise MalformedDataError(
                 "file cannot be decoded",

@@ -85,6 +85,7 @@ class Condition:
         if known.nulls is not None:
             if self.op == "is null":
                 return known.nulls > 0
+            # Nothing but nulls: neither a comparison nor IS NOT NULL holds for any of them.
             if known.nulls == known.rows:
                 return False
         if self.op in ("is null", "is not null") or known.low is None or known.high is None:
@@ -163,6 +164,7 @@ class Predicate:
         for condition in self.conditions:
             holds = condition.holds(batch.column(condition.column))
             mask = holds if mask is None else pc.and_(mask, holds)
+        # `filter` drops rows of which the mask is null, as SQL does.
         return batch if mask is None else batch.filter(mask)
 
     def may_hold(self, ranges: dict[str, Range]) -> bool:
@@ -245,6 +247,7 @@ class FilterParser:
             name = name[1:-1].replace("``", "`")
         elif "." in name:
             self._fail(f"the name of a whole column; one that has a dot in it is written `{name}`")
+        # An exact name goes before one in another case.
         known = name if name in self._schema.names else self._names.get(name.lower())
         if known is None and self._others is not None and name.lower() not in self._others:
             self._fail(f"a column of the schema: {', '.join(self._schema.names)}")
@@ -283,6 +286,8 @@ class FilterParser:
             value = self._token
         else:
             self._fail("a number, a text in single quotes, true or false")
+        # A literal for a column of others is only passed over: its type is known where that column
+        # is.
         scalar = None if field is None else self._typed(value, field, prefix)
         self._advance()
         return scalar
@@ -352,6 +357,8 @@ def _number(text: str, kind: pa.DataType) -> pa.Scalar:
     Raises:
         ValueError: it has more digits than Spark's decimals.
     """
+    # A literal with an exponent is a double in Spark (`legacy.exponentLiteralAsDecimal.enabled` is
+    # off).
     if pa.types.is_floating(kind) or "e" in text.lower():
         return pa.scalar(float(text), pa.float64())
     value = Decimal(text)

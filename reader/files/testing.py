@@ -63,6 +63,7 @@ def read(
     for item in reader.read(splits):
         if isinstance(item, pa.RecordBatch):
             assert item.schema.equals(schema), (item.schema, schema)
+            # A wrong offset would otherwise show only where Spark reads it.
             item.validate(full=True)
             batches.append(item)
         else:
@@ -156,6 +157,7 @@ class FileFormatSuite(ABC):
         path = self._file(tmp_path, rows)
         size = path.stat().st_size
         everywhere = range(1, size)
+        # With a seed, so that a failure comes again.
         chosen = everywhere if size <= 400 else random.Random(size).sample(everywhere, 120)
         for splits in {tuple(self._cut(path, [at])) for at in chosen}:
             assert self._read(splits) == rows, f"cut at byte {splits[-1].start} of {size}"

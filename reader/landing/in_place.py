@@ -33,6 +33,7 @@ class InPlaceReader(FileSplitReader):
 
     @override
     def _pack_key(self, split: FileSplit) -> object | None:
+        # Packed files are parsed as one, while each of these has its own row about it.
         return None
 
     @override

@@ -102,7 +102,7 @@ def _texts(column: pa.Array) -> pa.Array:
     """Values as Delta's protocol writes them; an empty text is null there."""
     if _types.is_timestamp(column.type):
         text = pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S")
-        # Arrow writes six digits of a fraction; Spark writes no fraction where there is none.
+        # Arrow writes six digits of a fraction; Spark leaves out a fraction of zero.
         return pc.replace_substring_regex(text, r"\.0+$", "")
     text = column.cast(pa.string())
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)

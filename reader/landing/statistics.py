@@ -134,6 +134,7 @@ def _high(value: Any, kind: pa.DataType) -> Any:
         up = -value.microsecond % 1000
         try:
             return _instant(value + dt.timedelta(microseconds=up), kind)
+        # Python's calendar ends with the year 9999, so there is no next millisecond.
         except OverflowError:
             return None
     return _plain(value)

@@ -41,6 +41,7 @@ class KnownFields:
         self._fields: dict[str, KnownFields] | None = None
         self._elements: KnownFields | None = None
         self._entries: KnownFields | None = None
+        # A variant has room for any field, so nothing in it is unknown.
         if pa.types.is_struct(kind) and not is_variant(kind):
             self._fields = {field.name: KnownFields(field.type) for field in kind}
         elif pa.types.is_map(kind):
@@ -98,4 +99,5 @@ def written(value: Any, leaf: Callable[[Any], str]) -> str:
 
 
 def _name(name: Any) -> str:
+    # Keys of maps may be numbers in other formats, and JSON has text only.
     return json.dumps(name if isinstance(name, str) else str(name), ensure_ascii=False)

@@ -88,6 +88,7 @@ def merged(one: pa.DataType, other: pa.DataType, leaf: Merge) -> pa.DataType | N
         return one
     if _types.is_null(one):
         return other
+    # Before structs: a variant looks like one, but its two fields are no columns.
     if is_variant(one) or is_variant(other):
         return leaf(one, other)
     if _types.is_struct(one) and _types.is_struct(other):
@@ -127,6 +128,7 @@ def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         # A long has more digits than a double.
         return pa.float64() if rest in _INTEGERS[:3] else None
     if _types.is_date(one) or _types.is_date(other):
+        # With a zone, the instant of a date would depend on the session.
         rest = other if _types.is_date(one) else one
         return rest if rest == pa.timestamp("us") else None
     return _wider_decimal(one, other)

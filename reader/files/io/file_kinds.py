@@ -63,6 +63,7 @@ def another_kind(
     as_given = (options.file_format, codec_of(file.path, options.compression).value)
     if kind.value in as_given or not is_built_in(options.file_format):
         return None
+    # Any file is a value there.
     if options.file_format == FileFormatName.BINARY_FILE:
         return None
     may_be_told = kind.option == "fileFormat" or options.file_format in _OF_LINES

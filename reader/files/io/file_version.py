@@ -77,6 +77,7 @@ def check_local(file: FileVersion, descriptor: int) -> None:
 
 def mark_at(descriptor: int, end: int) -> GrowingMark:
     """The mark of an open file that is appended to, taken up to `end`."""
+    # The last bytes before `end`: appending changes none of them, and replacing the file does.
     begin = max(0, end - MARKED_BYTES)
     data = os.pread(descriptor, end - begin, begin)
     return GrowingMark(os.fstat(descriptor).st_ino, end, xxh3_64_intdigest(data))

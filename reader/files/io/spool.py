@@ -38,6 +38,7 @@ class Spool:
 
     def put(self, batch: pa.RecordBatch) -> None:
         """Keep one batch in memory, or on disk once memory would exceed the limit."""
+        # Once a batch is on disk, all that follow are, so that they stay in order.
         if self._writer is None and self._held + batch.nbytes <= self._limit:
             self._memory.append(batch)
             self._held += batch.nbytes

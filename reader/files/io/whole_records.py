@@ -153,6 +153,7 @@ class _Held:
 
     def _keep(self, window: bytes, start: int) -> None:
         width = len(self._separator)
+        # Nothing of a separator that was found may be part of another one.
         self._tail = window[max(len(window) - width + 1, self._open - start, 0) :]
         if not self._begun:
             # All of it belongs to the split before.

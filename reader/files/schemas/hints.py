@@ -186,6 +186,7 @@ def _just(hinted: pa.DataType, _: pa.DataType) -> pa.DataType:
 
 
 def _not_less(hinted: pa.DataType, before: pa.DataType) -> pa.DataType:
+    # A variant takes every value already.
     if is_variant(hinted):
         return hinted
 

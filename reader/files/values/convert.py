@@ -88,7 +88,7 @@ def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: 
         return lambda array: inner(unwrap(array))
     if pa.types.is_null(found):
         return lambda array: pa.nulls(len(array), target)
-    # Before structs, as which Arrow shows both.
+    # Before structs: Arrow shows both as structs.
     if is_variant(target) and is_shredded(found):
         return _variant_converter(found, target, column)
     if pa.types.is_struct(target) and pa.types.is_struct(found):

@@ -34,6 +34,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?0*\d{1,9})?")
 # `Double.parseDouble` takes digits of ASCII only, and a letter for the type at the end.
 _FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)[dDfF]?", re.ASCII)
+# Java's hexadecimal floats, such as `0x1.8p3`: the exponent is not optional.
 _HEXADECIMAL = re.compile(
     r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?\d+)[dDfF]?", re.ASCII
 )
@@ -90,6 +91,7 @@ def floating(text: str, kind: pa.DataType) -> float:
     Raises:
         ValueError: it is not a number.
     """
+    # Unlike Java's parsers of integers and decimals, `Double.parseDouble` trims its text.
     text = text.strip(BLANKS)
     sign = -1 if text.startswith("-") else 1
     word = _WORDS.get(text[1:] if text.startswith(("-", "+")) else text)

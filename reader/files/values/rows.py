@@ -42,6 +42,7 @@ def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
     if len(schema):
         arrays = [pa.nulls(rows, field.type) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    # `RecordBatch.from_arrays` without arrays always has 0 rows.
     nothing = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
     return pa.RecordBatch.from_struct_array(nothing)
 

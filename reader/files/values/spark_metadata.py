@@ -94,6 +94,7 @@ def calendar_of(notes: Mapping[bytes, bytes], options: ReaderOptions, path: str)
     """
     dates = _mode(notes, _DATES, options.datetime_rebase_mode)
     int96 = _mode(notes, _INT96, options.int96_rebase_mode)
+    # The usual file: nothing of it has to be looked at.
     if dates is int96 is RebaseMode.CORRECTED:
         return None
     hybrid = hybrid_calendar(notes.get(_ZONE, b"").decode() or options.time_zone or "UTC", path)

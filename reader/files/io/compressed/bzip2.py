@@ -40,6 +40,7 @@ def content_of(split: FileSplit, stored: StoredFile) -> Content:
     def own() -> Iterator[bytes]:
         for bit, content in found:
             if bit >= 8 * end and end < size:
+                # The next split's, but decompressed already: the last record here may end in it.
                 first_beyond.append(content)
                 return
             yield content

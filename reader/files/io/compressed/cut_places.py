@@ -125,6 +125,7 @@ class StoredCutPlaces(CutPlaces):
     @override
     def find(self, file: FileVersion) -> list[AccessPoint] | None:
         name = object_of(file)
+        # Asked again while there are no points: another process may have stored them since.
         if self._last[0] != name or self._last[1] is None:
             try:
                 self._last = name, _read(self._store.read(f"{FOLDER}/{name}"))
@@ -179,6 +180,7 @@ def object_of(file: FileVersion, boundary: int | None = None) -> str:
 
 
 def _written(points: list[AccessPoint]) -> bytes:
+    # A file without points is stored as well, so that nobody looks through it again.
     columns = list(zip(*points, strict=True)) or [()] * 4
     types = (pa.int64(), pa.int8(), pa.int64(), pa.binary())
     arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]

@@ -94,6 +94,7 @@ def _points(index: BinaryIO) -> Iterator[AccessPoint]:
 def _spread(points: Iterator[AccessPoint], spacing: int) -> Iterator[AccessPoint]:
     last = 0
     for point in points:
+        # Without a window it is the file's beginning, where any reader can start.
         if point.window and point.bit % 2 == 0 and point.start - last >= spacing:
             yield point
             last = point.start

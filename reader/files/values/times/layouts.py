@@ -55,6 +55,7 @@ class Layout:
         fields, marks, width = dict[str, int](), list[tuple[int, bytes]](), 0
         pieces = list(pattern.pieces)
         zones, fraction = frozenset({0}), (-1, -1)
+        # Java writes `XXX` as `Z` or as `+hh:mm`.
         if pieces and (pieces[-1].letter, pieces[-1].count) == ("X", 3):
             zones = frozenset({1, 6})
             pieces.pop()
@@ -63,6 +64,7 @@ class Layout:
         for piece in pieces:
             if not piece.letter and piece.text.isascii():
                 for char in piece.text:
+                    # As in Spark, letters of the pattern's own text fit in either case.
                     marks.append((width, (char.lower() + char.upper()).encode()))
                     width += 1
             elif piece.letter in _WIDTH and piece.count == _WIDTH[piece.letter]:

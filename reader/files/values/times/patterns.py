@@ -16,6 +16,7 @@ from .zones import DAY, SHORT_IDS, UTC, Zone, zone_in_any_case
 _MONTHS = "January February March April May June July August September October November December"
 _SHORT = [name[:3] for name in _MONTHS.split()]
 _NUMBER = {name[:3].lower(): number for number, name in enumerate(_SHORT, 1)}
+# As many digits as `DateTimeFormatterBuilder.appendValue` takes without a width.
 _PLAIN = r"(\d{1,19})"
 _OFFSETS = {
     1: r"[+-]\d{2}(?:\d{2})?",
@@ -127,6 +128,7 @@ class JavaPattern:
         self._names.append(letter)
         if letter == "S" and count <= 9:
             return rf"(\d{{1,{count}}})"
+        # `SignStyle.EXCEEDS_PAD`: more digits than letters need a sign.
         if letter == "y" and count >= 4:
             return rf"(\d{{{count}}}|\+\d{{{count + 1},10}}|-\d{{{count},10}})"
         spelling = _SPELLINGS.get(letter, {}).get(count)

@@ -67,6 +67,7 @@ def cast_text(text: str, kind: pa.DataType, zone: str) -> pa.Scalar:
     if pa.types.is_date(kind):
         return pa.scalar(day_of(text), pa.int32()).cast(kind)
     if kind.tz is None:
+        # Spark's cast leaves a zone out that the text names; its readers refuse such a text.
         value = wall_clock_of(text, with_zone=True)
     else:
         value = instant_of(text, zone_of(zone))
@@ -101,6 +102,7 @@ class _Rule:
         values = self.number(times)
         left = np.flatnonzero(~times.good)
         if len(left):
+            # What is left are nulls, and texts of which many are the same.
             known: dict[str | None, int] = {None: 0}
             for index, text in zip(left, texts.take(pa.array(left)).to_pylist(), strict=True):
                 if text not in known:
@@ -185,6 +187,7 @@ def _instants_of_times(times: Times, zone: Zone) -> np.ndarray:
     if not times.zoned.any():
         return zone.instants(local, times.days)
     named: np.ndarray = local - times.offset * 1_000_000
+    # Mostly all texts of a column name a zone or no text does, and one computation is enough.
     if times.zoned.all():
         return named
     return np.where(times.zoned, named, zone.instants(local, times.days))

@@ -51,6 +51,7 @@ def reassembler(found: pa.StructType, target: pa.StructType) -> Callable[[pa.Arr
         stored = array.field("metadata").to_pylist()
         valid = array.is_valid().to_pylist()
         build = _group(array)
+        # Rows of one writer mostly share their dictionary of names.
         known: dict[bytes, list[str]] = {}
         rows = [
             _variant(index, build, stored[index], known) if valid[index] else None
@@ -178,6 +179,7 @@ def _object(typed: pa.StructArray, values: list[bytes | None]) -> Build:
             if there[name][index]:
                 # A name counts before the names within its value do.
                 names.setdefault(name, len(names))
+                # `_is_there` has said that it has a value.
                 parts[name] = field(index, old, names) or b""
         rest = values[index]
         for name, at in () if rest is None else fields_of(rest, old):

@@ -60,6 +60,7 @@ def metadata_of(names: Names) -> bytes:
     """The dictionary of a variant whose fields have these names."""
     texts = [name.encode() for name in names]
     width = _width(max(sum(map(len, texts)), len(texts)))
+    # The flag for sorted names stays off: names are in the order of their first use.
     head = bytes([_VERSION | (width - 1) << 6]) + len(texts).to_bytes(width, "little")
     return b"".join((head, _offsets(texts, width), *texts))
 
@@ -70,6 +71,7 @@ def names_of(metadata: bytes) -> list[str]:
     Raises:
         ValueError: the bytes are no dictionary of a variant.
     """
+    # The low four bits are the version, the two highest ones the bytes of an offset less one.
     if not metadata or metadata[0] & 15 != _VERSION:
         reason = f"a variant's dictionary that begins with {metadata[:1]!r}"
         raise ValueError(reason)
@@ -126,6 +128,7 @@ def decimal_of(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     scale = -int(exponent)
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+    # 0.001 has one digit and three places, and a decimal's precision covers its scale.
     precision = max(len(digits), scale)
     for i, (size, most) in enumerate(((4, 9), (8, 18), (16, 38))):
         if precision <= most:
@@ -168,6 +171,8 @@ def copied(value: bytes, old: list[str], names: Names, at: int = 0) -> bytes:
             names.setdefault(name, len(names))
             parts[name] = copied(value, old, names, where)
         return object_of(parts, names)
+    # From the lowest bit: bytes of an offset less one (2 bits), and whether the count has four
+    # bytes.
     width = (kind & 3) + 1
     size = 4 if kind >> 2 & 1 else 1
     count = _number(value, at + 1, size)
@@ -187,6 +192,8 @@ def fields_of(value: bytes, old: list[str], at: int = 0) -> Iterator[tuple[str, 
         reason = "a variant that is not an object next to shredded fields"
         raise ValueError(reason)
     kind = value[at] >> 2
+    # From the lowest bit: bytes of an offset and of an id, each less one (2 bits), and of the
+    # count.
     width, id_width, size = (kind & 3) + 1, (kind >> 2 & 3) + 1, 4 if kind >> 4 & 1 else 1
     count = _number(value, at + 1, size)
     ids = at + 1 + size
@@ -263,6 +270,7 @@ def _is_bytes(found: pa.DataType) -> bool:
 
 
 def _is_instant(found: pa.DataType) -> bool:
+    # Spark's variants have microseconds only, and not the format's newer types of nanoseconds.
     return bool(pa.types.is_timestamp(found) and found.unit == "us" and found.tz)
 
 
