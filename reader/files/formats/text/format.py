@@ -89,7 +89,7 @@ class TextFormat(RecordFormat):
 
     def _batch(self, offsets: np.ndarray, data: bytes) -> pa.RecordBatch:
         rows = len(offsets) - 1
-        array = utf8(offsets, data).slice(0, rows)
+        array = utf8(offsets, data)
         arrays = [
             array if field.name == self._column else pa.nulls(rows, field.type)
             for field in self._data
