@@ -1,7 +1,5 @@
 """Small JSON documents with a checksum of their own, so that a single flipped bit is found.
 
-An older release ignores the key; a document without it was written by one.
-
 Not here: what is in the documents.
 """
 
@@ -34,14 +32,15 @@ def without_checksum(data: bytes) -> dict[str, Any]:
     """The document without its checksum.
 
     Raises:
-        ValueError: it is no JSON object, or not what it was when it was written.
+        ValueError: it is no JSON object, has no checksum, or is not what was written.
     """
     document = json.loads(data)
     if not isinstance(document, dict):
         message = "not a JSON object"
         raise ValueError(message)
     if KEY not in document:
-        return document
+        message = "no checksum"
+        raise ValueError(message)
     body = {name: value for name, value in document.items() if name != KEY}
     if document[KEY] != _checksum(body):
         message = f"checksum {_checksum(body)} instead of {str(document[KEY])[:40]}"
@@ -59,8 +58,6 @@ def parsed(
     where: str,
     what: str,
     remedy: str = "",
-    *,
-    checksum_since: str = "format",
 ) -> DocumentT:
     """A document as its model; a newer one is reported as newer, even if it cannot be read.
 
@@ -70,7 +67,6 @@ def parsed(
         where: its place, for the error.
         what: it is, for the error: "a reader commit".
         remedy: for the error.
-        checksum_since: the key with which the checksum came; documents of older releases lack both.
 
     Raises:
         StateVersionError: written by a newer release.
@@ -80,10 +76,6 @@ def parsed(
         document = json.loads(data)
         if document["format"] > DOCUMENT_VERSION:
             raise newer_format(where, document["format"])
-        if checksum_since in document and KEY not in document:
-            # The key itself may be what is damaged.
-            message = "no checksum"
-            raise ValueError(message)
         return model.model_validate(without_checksum(data))
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         raise StateCorruptError(

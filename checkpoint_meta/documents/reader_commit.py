@@ -174,8 +174,7 @@ class ReaderCommit(_OfAttempt):
             StateVersionError: written by a newer release.
             StateCorruptError: not a reader commit.
         """
-        remedy = "Restore the object from a copy."
-        return parsed(cls, data, where, "a reader commit", remedy, checksum_since="finished")
+        return parsed(cls, data, where, "a reader commit", "Restore the object from a copy.")
 
 
 class Abandonment(_OfAttempt):

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from xxhash import xxh3_128_hexdigest
 
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT
-from ....checkpoint_meta.documents.heartbeat import Process
 from ....checkpoint_meta.documents.layout import (
     ABANDONED,
     BASES,
@@ -42,8 +41,6 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import SluiceError
 from ...views.state_view import in_parallel
 from .document_checks import Records
-
-_CLAIM: Final = {"epoch", "format", "nonce", "purpose", *Process.__annotations__}
 
 
 class Verification(Records):
@@ -137,11 +134,11 @@ class Verification(Records):
                     epoch_object(epoch), f"epochs are claimed consecutively up to {newest}"
                 )
         for epoch in sorted(claimed):
-            claim = self._json(epoch_object(epoch), _CLAIM)
+            claim = self._json(epoch_object(epoch))
             if claim is not None and claim.get("epoch") != epoch:
                 self._damaged(epoch_object(epoch), f"it claims epoch {claim.get('epoch')}")
         for leaf in self._store.list(HEARTBEATS):
-            self._json(f"{HEARTBEATS}/{leaf}", {"format", "epoch", "beat"})
+            self._json(f"{HEARTBEATS}/{leaf}")
 
     # How they belong together ---------------------------------------------------------------
 
@@ -181,7 +178,7 @@ class Verification(Records):
 
     def _commit(self, ref: CheckpointRef, leaf: str) -> None:
         name = f"{READERS}/{ref.name}/{leaf}"
-        if self._json(name, set(ReaderCommit.model_fields)) is None:
+        if self._json(name) is None:
             self._bad_commits.add(ref)
             return
         try:
@@ -220,7 +217,7 @@ class Verification(Records):
         for ref in refs_in(self._store.list(ABANDONED)):
             for leaf in self._store.list(f"{ABANDONED}/{ref.name}"):
                 name = f"{ABANDONED}/{ref.name}/{leaf}"
-                document = self._json(name, set(Abandonment.model_fields))
+                document = self._json(name)
                 if document is not None:
                     self._check(name, partial(Abandonment.model_validate, document))
 

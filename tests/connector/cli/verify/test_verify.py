@@ -235,25 +235,22 @@ def test_every_bit_of_a_sealed_document_counts():
         flipped = bytearray(data)
         flipped[at // 8] ^= 1 << at % 8
         try:
-            found = without_checksum(bytes(flipped))
+            without_checksum(bytes(flipped))
         except ValueError:
             continue
-        if not set(found) - set(document):
-            unseen.append(at)
+        unseen.append(at)
     assert unseen == []
 
 
-def test_documents_of_earlier_releases_are_no_damage(whole):
-    older = {}
-    for name, data in whole.items():
-        older[name] = data
-        if name.endswith(".json") and not name.startswith("orders/"):
-            document = json.loads(data)
-            del document["checksum"]
-            document.pop("finished", None)
-            text = json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n"
-            older[name] = text.encode()
-    assert Verification(store_of(older)).run().findings == []
+def test_a_document_without_its_checksum_is_damaged(whole):
+    documents = [name for name in whole if name.endswith(".json")]
+    assert len({name.split("/")[0] for name in documents}) >= 4
+    for name in documents:
+        document = json.loads(whole[name])
+        del document["checksum"]
+        data = (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
+        findings = Verification(store_of({**whole, name: data})).run().findings
+        assert (name, "damaged") in [(finding.object, finding.problem) for finding in findings]
 
 
 def test_the_command_says_what_is_damaged_and_what_is_left(query, whole, right, capsys):
