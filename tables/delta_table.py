@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from typing_extensions import override
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..errors import TableError
+from ..reader.landing.statistics import Path
 from .landed_batch import LandedBatch, not_next
 from .table_sink import TableSink
 
@@ -32,6 +33,7 @@ class DeltaSink(TableSink):
     """See `TableSink`."""
 
     format = "Delta"
+    _final = ("Unsupported table features", "Failed to parse value")
 
     def __init__(self, table: str, storage_options: Mapping[str, Any]) -> None:
         super().__init__(storage_url(absolute(table)), storage_options)
@@ -115,7 +117,7 @@ class DeltaSink(TableSink):
         whole = json.loads(known.to_json()) if known is not None else kinds[0]
         try:
             for kind in kinds:
-                whole = _both(whole, kind, "")
+                whole = _both(whole, kind, "", of_table=known is not None)
         except ValueError as error:
             raise TableError(
                 "the columns of the files do not fit the table's",
@@ -141,6 +143,7 @@ class DeltaSink(TableSink):
                 f"the table's partition columns: {', '.join(partitions) or 'none'}",
             )
         known = table.schema()
+        self._check_rules(table, known, batch)
         schema = self._with(known, batch.schemas)
         grows = schema != known
         # Only an overwrite takes new columns in; it removes the files that the filters select.
@@ -155,6 +158,29 @@ class DeltaSink(TableSink):
             else None,
             commit_properties=_identity(batch),
         )
+
+    def _check_rules(self, table: DeltaTable, known: Schema, batch: LandedBatch) -> None:
+        """Refuse what the table does not allow in rows; they are in files, and nobody looks."""
+        rules = [
+            f"{name}={value}"
+            for name, value in table.metadata().configuration.items()
+            if name.startswith("delta.constraints.")
+            or (name == "delta.columnMapping.mode" and value != "none")
+        ]
+        never_null = []
+        for path, field in _columns(json.loads(known.to_json())["fields"]):
+            rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]
+            if not field["nullable"]:
+                never_null.append(path)
+        if rules:
+            raise TableError(
+                "the table has rules that apply while rows are written, which this sink cannot do",
+                self._name,
+                ", ".join(rules),
+                "no CHECK constraints, generated or identity columns, invariants, column mapping",
+                "Remove them from the table, or write to it with Delta's own sink, without landAt.",
+            )
+        batch.check_never_null(never_null, self._name)
 
     def _plain_column(self, known: Schema, partitions: Sequence[str]) -> str:
         """A column that filters may name: one of none of these values selects no file."""
@@ -199,8 +225,23 @@ _INTEGERS: Final = ("byte", "short", "integer")
 """Types that Parquet stores alike: files of one can be read as a wider one."""
 
 
-def _both(one: Any, other: Any, where: str) -> Any:
-    """The table's type in Delta's JSON with what the files' has; new fields are nullable.
+_RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
+"""Metadata of columns by which a writer has to check or make values."""
+
+
+def _columns(fields: Sequence[Any], outer: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The columns of a schema in Delta's JSON, and the fields of structs."""
+    for field in fields:
+        path = (*outer, field["name"])
+        yield path, field
+        if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
+            yield from _columns(field["type"]["fields"], path)
+
+
+def _both(one: Any, other: Any, where: str, *, of_table: bool) -> Any:
+    """A type in Delta's JSON with what a file's has in addition; new fields are nullable.
+
+    Of a table (`of_table`) the fields stay nullable or not, otherwise both have to promise it.
 
     Raises:
         ValueError: the two do not fit; says where.
@@ -212,10 +253,12 @@ def _both(one: Any, other: Any, where: str) -> Any:
             return one
     elif isinstance(one, dict) and isinstance(other, dict) and one["type"] == other["type"]:
         if one["type"] == "struct":
-            return {**one, "fields": _fields(one["fields"], other["fields"], where)}
+            fields = _fields(one["fields"], other["fields"], where, of_table=of_table)
+            return {**one, "fields": fields}
         # Keys of maps are compared as a whole below: they have to be equal.
         inner = "elementType" if one["type"] == "array" else "valueType"
-        both = {**one, inner: _both(one[inner], other[inner], f"{where}.{inner}")}
+        below = _both(one[inner], other[inner], f"{where}.{inner}", of_table=of_table)
+        both = {**one, inner: below}
         nullable = [key for key in one if key.lower().endswith("containsnull")]
         if all(both[key] == other[key] for key in both if key not in (inner, *nullable)):
             return {**both, **dict.fromkeys(nullable, True)}
@@ -223,16 +266,23 @@ def _both(one: Any, other: Any, where: str) -> Any:
     raise ValueError(message)
 
 
-def _fields(one: Sequence[Any], other: Sequence[Any], where: str) -> list[Any]:
+def _fields(one: Sequence[Any], other: Sequence[Any], where: str, *, of_table: bool) -> list[Any]:
     known = {field["name"]: field for field in one}
-    for field in other:
-        name = field["name"]
+    found = {field["name"]: field for field in other}
+    by_case = {name.lower(): name for name in known}
+    for name, field in found.items():
         if name not in known:
+            if name.lower() in by_case:
+                message = f"{where}.{name} is {by_case[name.lower()]} in the table"
+                raise ValueError(message.lstrip("."))
             known[name] = {**field, "nullable": True}
             continue
-        kind = _both(known[name]["type"], field["type"], f"{where}.{name}")
-        nullable = known[name]["nullable"] or field["nullable"]
-        known[name] = {**known[name], "type": kind, "nullable": nullable}
+        kind = _both(known[name]["type"], field["type"], f"{where}.{name}", of_table=of_table)
+        known[name] = {**known[name], "type": kind}
+    if not of_table:
+        for name, field in known.items():
+            promised = name in found and not found[name]["nullable"]
+            known[name] = {**field, "nullable": field["nullable"] or not promised}
     return list(known.values())
 
 

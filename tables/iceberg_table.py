@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from typing_extensions import override
 
 from ..errors import TableError
+from ..reader.landing.statistics import leaves
 from .landed_batch import LandedBatch, not_next
 from .table_sink import TableSink
 
@@ -75,6 +77,8 @@ class IcebergSink(TableSink):
             )
         from pyiceberg.exceptions import ValidationError
 
+        for found in batch.schemas:
+            self._check_columns(table, found)
         properties = {
             _checkpoint_of(batch.lineage): str(batch.checkpoint),
             _files_of(batch): batch.digest,
@@ -95,6 +99,45 @@ class IcebergSink(TableSink):
                 ) from error
             transaction.set_properties(properties)
             transaction.add_files([file.path for file in batch.files])
+
+    def _check_columns(self, table: Table, found: pa.Schema) -> None:
+        """Refuse what pyiceberg does not: it would change the table, or add nulls to it."""
+        schema = table.schema()
+        known = {name.lower(): name for name in schema.column_names}
+        paths = [leaf.path for leaf in leaves(found) if leaf.path is not None]
+        names = {".".join(path[: n + 1]) for path in paths for n in range(len(path))}
+        names.update(found.names)
+        problems = [
+            f"{name} is {known[name.lower()]} in the table"
+            for name in sorted(names)
+            if known.get(name.lower(), name) != name
+        ]
+        problems += [
+            f"{name} may be null, and is required in the table"
+            for name in schema.column_names
+            if schema.find_field(name).required and not _is_required(found, name)
+        ]
+        if problems:
+            raise TableError(
+                "the columns of the files do not fit the table's",
+                self._name,
+                "; ".join(problems),
+                "columns of the same names; NOT NULL in landSchema where they are required",
+                "Make the columns optional in the table, or name them as the table does.",
+            )
+
+
+def _is_required(found: pa.Schema, name: str) -> bool:
+    top, *below = name.split(".")
+    if top not in found.names:
+        return False
+    field = found.field(top)
+    for part in below:
+        # Within lists and maps names differ, and nothing is known.
+        if not pa.types.is_struct(field.type) or field.type.get_field_index(part) < 0:
+            return True
+        field = field.type.field(part)
+    return not field.nullable
 
 
 def newest_checkpoint(properties: Mapping[str, str], lineage: str) -> int:

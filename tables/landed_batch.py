@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +22,7 @@ from ..checkpoint_meta.storage.bucket import open_bucket
 from ..checkpoint_meta.storage.urls import absolute
 from ..errors import FileChangedError, FileVanishedError, TableError
 from ..reader.files.io.source_file import SourceFile
+from ..reader.landing.statistics import Path, leaves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -144,6 +145,33 @@ class LandedBatch:
                 ),
             )
 
+    def check_never_null(self, columns: Collection[Path], table: str) -> None:
+        """Check that no file has a null in these columns: the table does not allow any.
+
+        Reads the footers of the files, and nothing if there are no such columns.
+
+        Raises:
+            TableError: a file has nulls there or no such column, or its footer does not say.
+        """
+        if not columns:
+            return
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = list(pool.map(self._footer_of, self.files))
+        for file, footer in zip(self.files, found, strict=True):
+            for path in columns:
+                if file.partition.get(path[0]) is None and not _is_never_null(footer, path):
+                    raise TableError(
+                        "the table allows no nulls in a column, and a file may have some",
+                        file.path,
+                        f"nulls in {'.'.join(path)}, or no such column",
+                        f"a value in each row, since the column is NOT NULL in {table}",
+                        "Make the column nullable in the table, or fill it in landTransform.",
+                    )
+
+    def _footer_of(self, file: LandedFile) -> pq.FileMetaData:
+        with SourceFile(_version(file), self.storage_options).native() as source:
+            return pq.read_metadata(source)
+
     def _size_of(self, file: LandedFile) -> int | None:
         try:
             return SourceFile(_version(file), self.storage_options).present_version().size
@@ -179,6 +207,19 @@ class LandedBatch:
             "files": [file.model_dump(mode="json") for file in self.files],
         }
         return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _is_never_null(footer: pq.FileMetaData, path: Path) -> bool:
+    schema = footer.schema.to_arrow_schema()
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    for number, leaf in enumerate(leaves(schema)):
+        # A struct is never null if one of its fields never is.
+        if leaf.path is not None and leaf.path[: len(path)] == path:
+            found = [group.column(number).statistics for group in groups]
+            if all(part and part.has_null_count and not part.null_count for part in found):
+                return True
+    # Of a list or map the footer does not tell nulls from empty ones.
+    return len(path) == 1 and path[0] in schema.names and not schema.field(path[0]).nullable
 
 
 def _version(file: LandedFile) -> FileVersion:

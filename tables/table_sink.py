@@ -27,6 +27,9 @@ class TableSink(ABC):
     format: ClassVar[str]
     """What messages call the format of the table."""
 
+    _final: ClassVar[tuple[str, ...]] = ()
+    """Parts of messages of conflicts that are none: no other try would succeed."""
+
     def __init__(self, name: str, storage_options: Mapping[str, Any]) -> None:
         self._name = name
         self._storage_options = storage_options
@@ -64,6 +67,15 @@ class TableSink(ABC):
                 self._commit(table, batch)
                 return
             except self._conflicts() as error:
+                if any(part in str(error) for part in self._final):
+                    raise TableError(
+                        f"the {self.format} table does not take the batch",
+                        self._name,
+                        f"{type(error).__name__}: {error}",
+                        "a table that this sink can write to, and values of its types",
+                        "Nothing is lost: change the table and start the query again, or land into "
+                        "another table.",
+                    ) from error
                 conflict = error
                 time.sleep(next(pauses))
         raise TableError(

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
 
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.iceberg_table import IcebergSink
@@ -115,6 +117,28 @@ def test_new_columns_are_added_and_other_types_refused_by_name(catalog, table, t
     with pytest.raises(TableError, match="do not fit the table's"):
         sink.add(batch_of(tmp_path / "data", 2, ids(3, text=1)))
     assert rows_of(catalog) == [0, 1, 2]
+
+
+def test_columns_in_another_case_or_of_nulls_in_required_ones_are_refused_by_name(
+    catalog, tmp_path
+):
+    columns = [
+        NestedField(1, "ID", LongType()),
+        NestedField(2, "text", StringType(), required=True),
+    ]
+    other = catalog.create_table("lake.other", Schema(*columns))
+    sink = IcebergSink(other)
+    found = "id is ID in the table; text may be null, and is required"
+    with pytest.raises(TableError, match=found):
+        sink.add(batch_of(tmp_path / "data", 1, ids(0, text="a")))
+    sure = pa.schema([pa.field("ID", pa.int64()), pa.field("text", pa.string(), nullable=False)])
+    rows = pa.table({"ID": [1], "text": ["a"]}, schema=sure)
+    sink.add(batch_of(tmp_path / "data", 1, rows))
+    schema = catalog.load_table("lake.other").schema()
+    assert [(field.name, field.required) for field in schema.fields] == [
+        ("ID", False),
+        ("text", True),
+    ]
 
 
 def test_an_earlier_batch_and_partition_values_are_refused_by_name(catalog, table, tmp_path):
