@@ -33,7 +33,7 @@ class DeltaSink(TableSink):
     """See `TableSink`."""
 
     format = "Delta"
-    _final = ("Unsupported table features", "Failed to parse value")
+    _final = ("Unsupported table features",)
 
     def __init__(self, table: str, storage_options: Mapping[str, Any]) -> None:
         super().__init__(storage_url(absolute(table)), storage_options)
@@ -74,10 +74,10 @@ class DeltaSink(TableSink):
 
         partitions = list(batch.files[0].partition)
         # Their values are text in the paths; a table of other types is made beforehand.
-        names = pa.schema([(name, pa.string()) for name in partitions])
+        values = [pa.field(name, pa.string()) for name in partitions]
         create_table_with_add_actions(
             self._name,
-            self._with(None, [*batch.schemas, names]),
+            self._with(None, [pa.schema([*schema, *values]) for schema in batch.schemas]),
             self._additions(batch),
             partition_by=partitions,
             storage_options=self.client_options,
@@ -181,6 +181,25 @@ class DeltaSink(TableSink):
                 "Remove them from the table, or write to it with Delta's own sink, without landAt.",
             )
         batch.check_never_null(never_null, self._name)
+        self._check_partitions(known, batch)
+
+    def _check_partitions(self, known: Schema, batch: LandedBatch) -> None:
+        """A value that is not of the column's type would make the whole table unreadable."""
+        kinds = {field.name: field.type for field in pa.schema(known.to_arrow())}
+        for name in batch.files[0].partition:
+            values = pa.array([file.partition[name] for file in batch.files], pa.string())
+            kind = kinds[name]
+            try:
+                # The text of an instant has no zone, and Arrow wants one.
+                values.cast(pa.timestamp("us") if pa.types.is_timestamp(kind) else kind)
+            except pa.ArrowException as error:
+                raise TableError(
+                    "a partition value of the files does not fit the table's column",
+                    self._name,
+                    f"{name}: {error}",
+                    f"values of type {kind}",
+                    "Land the column with that type (landSchema), or into another table.",
+                ) from error
 
     def _plain_column(self, known: Schema, partitions: Sequence[str]) -> str:
         """A column that filters may name: one of none of these values selects no file."""

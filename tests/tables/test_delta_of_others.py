@@ -150,11 +150,32 @@ def test_a_partition_column_that_is_not_null_has_its_value_in_the_path(tmp_path)
         sink.add(batch_of(tmp_path, 2, nothing, partition_by="day"))
 
 
-def test_a_partition_value_of_another_type_is_an_error_at_once(tmp_path, monkeypatch):
-    make_table(tmp_path, ID, column("day", "integer"), partition_by=["day"])
-    monkeypatch.setattr("pyspark_sluice.tables.table_sink.delays", lambda first: iter(()))
-    batch = batch_of(tmp_path, 1, ids(0, day="abc"), partition_by="day")
-    refused(tmp_path, batch, "Failed to parse value 'abc' as 'integer'")
+@pytest.mark.parametrize(
+    ("kind", "fits", "does_not_fit"),
+    [
+        ("integer", "-7", "2147483648"),
+        ("date", "2024-01-02", "2024-13-02"),
+        ("timestamp", "2024-01-02 03:04:05.5", "now"),
+        ("timestamp_ntz", "2024-01-02 03:04:05", "2024"),
+        ("boolean", "true", "abc"),
+        ("double", "1.5", "abc"),
+        ("decimal(5,2)", "1.50", "abc"),
+        ("string", "abc", None),
+    ],
+)
+def test_a_partition_value_that_would_make_the_table_unreadable_is_refused(
+    tmp_path, kind, fits, does_not_fit
+):
+    ntz = ["timestampNtz"] if kind == "timestamp_ntz" else []
+    protocol = features(*ntz, reader=ntz) if ntz else PLAIN
+    make_table(tmp_path, ID, column("v", kind), partition_by=["v"], protocol=protocol)
+    if does_not_fit is not None:
+        batch = batch_of(tmp_path, 1, ids(0, v=does_not_fit), partition_by="v")
+        refused(tmp_path, batch, f"does not fit the table's column: .*v: .*{does_not_fit}")
+    sink = DeltaSink(str(tmp_path), {})
+    sink.add(batch_of(tmp_path, 1, ids(0, v=fits), partition_by="v"))
+    sink.add(batch_of(tmp_path, 2, ids(3, v=pa.scalar(None, pa.string())), partition_by="v"))
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table()["v"].null_count == 3
 
 
 def test_a_column_that_differs_only_in_case_is_refused_by_name(tmp_path):
