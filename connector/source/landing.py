@@ -17,7 +17,7 @@ from ...checkpoint_meta.documents.landed_file import BAD_RECORDS_SUFFIX, SUFFIX,
 from ...checkpoint_meta.storage.urls import absolute
 from ...errors import OptionError
 from ...reader.files.formats.record_format import METADATA
-from ...reader.files.schemas.hints import parse_hints
+from ...reader.files.schemas.hints import parse_columns
 from ...reader.files.values.variant.shredded_variants import is_variant
 from ...reader.landing.bad_records import BadRecordsWriter
 from ...reader.landing.file_writer import DataFileWriter, Transform
@@ -35,14 +35,7 @@ def described(text: str, option: str) -> pa.Schema:
     Raises:
         OptionError: it is not understood, or reaches into structs.
     """
-    columns = []
-    for path, kind in parse_hints(text, option):
-        if len(path) > 1:
-            raise OptionError(
-                f"{option}: a name with dots", "", ".".join(path), "names of columns, or `a.b`"
-            )
-        columns.append((path[0], kind))
-    return pa.schema(columns)
+    return pa.schema(parse_columns(text, option))
 
 
 def landed_schema(options: SluiceOptions, found: Callable[[], StructType | str]) -> StructType:

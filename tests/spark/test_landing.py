@@ -120,6 +120,19 @@ def test_what_shapes_rows_shapes_what_is_landed(lake):
     assert {row["_metadata"]["file_name"] for row in rows} == {"0.json", "1.json"}
 
 
+def test_a_column_that_is_not_null_has_no_null_in_any_file(lake):
+    lake.land("0.json", range(10))
+    seen, schema = [], "id long NOT NULL, text string"
+    land(lake, lambda batch, _: seen.extend(batch.collect()), landSchema=schema)
+    (row,) = seen
+    found = pq.read_schema(row.path)
+    assert [(field.name, field.nullable) for field in found] == [("id", False), ("text", True)]
+    (lake.source / "1.json").write_text('{"id": null, "text": "x"}\n')
+    with pytest.raises(Exception, match="column 'id' does not fit the schema"):
+        land(lake, lambda batch, _: seen.extend(batch.collect()), landSchema=schema)
+    assert len(seen) == 1
+
+
 @pytest.mark.effect_of("landFormat", "landCompression", "landFileBytes")
 def test_the_form_of_the_files_is_as_the_options_say(lake):
     lines = (f'{{"id": {i}, "text": "{os.urandom(20).hex()}"}}\n' for i in range(120_000))

@@ -1,4 +1,4 @@
-"""`schemaHints`: types of columns in Spark's DDL, read without Spark.
+"""`schemaHints` and `landSchema`: types of columns in Spark's DDL, read without Spark.
 
 Spark's own parser is in the JVM, which the process that asks for a schema cannot reach.
 """
@@ -43,28 +43,44 @@ _SIMPLE = {
 }
 
 
-def parse_hints(
-    text: str, option: str = "schemaHints"
-) -> list[tuple[tuple[str, ...], pa.DataType]]:
+def parse_hints(text: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
     """Path of names and type of each hint.
 
     Raises:
         OptionError: it does not parse; says where.
     """
-    return _Parser(text, option).hints() if text.strip() else []
+    parser = _Parser(text, "schemaHints", may_promise=False)
+    return [(path, field.type) for path, field in parser.columns()] if text.strip() else []
+
+
+def parse_columns(text: str, option: str) -> list[pa.Field]:
+    """The columns that an option describes, some of them `NOT NULL`.
+
+    Raises:
+        OptionError: it does not parse, or names a field of a struct; says where.
+    """
+    found = _Parser(text, option, may_promise=True).columns() if text.strip() else []
+    for path, _ in found:
+        if len(path) > 1:
+            raise OptionError(
+                f"{option}: a name with dots", "", ".".join(path), "names of columns, or `a.b`"
+            )
+    return [field for _, field in found]
 
 
 class _Parser:
-    def __init__(self, text: str, option: str) -> None:
+    def __init__(self, text: str, option: str, *, may_promise: bool) -> None:
+        """`may_promise`: a column may be `NOT NULL`."""
         self._text, self._at, self._option = text, 0, option
+        self._may_promise = may_promise
 
-    def hints(self) -> list[tuple[tuple[str, ...], pa.DataType]]:
+    def columns(self) -> list[tuple[tuple[str, ...], pa.Field]]:
         found = []
         while True:
             path = [self._name()]
             while self._skip("."):
                 path.append(self._name())
-            found.append((tuple(path), self._type()))
+            found.append((tuple(path), self._field(path[-1])))
             if not self._skip(","):
                 break
         if self._text[self._at :].strip():
@@ -98,6 +114,15 @@ class _Parser:
             raise self._wrong("a name of a column")
         self._next()
         return token[1:-1].replace("``", "`") if token.startswith("`") else token
+
+    def _field(self, name: str) -> pa.Field:
+        kind = self._type()
+        promises = self._may_promise and self._peek().lower() == "not"
+        if promises:
+            self._next()
+            if self._next().lower() != "null":
+                raise self._wrong("NOT NULL")
+        return pa.field(name, kind, nullable=not promises)
 
     def _type(self) -> pa.DataType:
         word = self._peek().lower()
@@ -150,7 +175,7 @@ class _Parser:
             name = self._name()
             # Spark's DDL permits `struct<a: int>` and `struct<a int>`.
             self._skip(":")
-            fields.append((name, self._type()))
+            fields.append(self._field(name))
             if self._peek() != ">":
                 self._expect(",")
         return pa.struct(fields)

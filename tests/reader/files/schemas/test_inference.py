@@ -12,7 +12,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.reader.files.schemas.hints import parse_hints, with_hints
+from pyspark_sluice.reader.files.schemas.hints import parse_columns, parse_hints, with_hints
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 
 TEXT = pa.string()
@@ -229,6 +229,20 @@ def test_a_hint_takes_nothing_back_of_a_schema_that_has_grown():
 def test_hints_that_are_not_understood_are_refused_with_their_place(text):
     with pytest.raises(OptionError, match="schemaHints: it does not parse"):
         parse_hints(text)
+
+
+def test_columns_may_be_not_null_and_hints_may_not():
+    text = "id long NOT NULL, o struct<x: int not null, y string>, not int"
+    assert parse_columns(text, "landSchema") == [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("o", pa.struct([pa.field("x", pa.int32(), nullable=False), ("y", TEXT)])),
+        pa.field("not", pa.int32()),
+    ]
+    with pytest.raises(OptionError, match="found 'NOT NULL'"):
+        parse_hints("id long NOT NULL")
+    for wrong in ("id long NOT", "id long NULL", "id long NOT NULL NOT NULL", "a.b int"):
+        with pytest.raises(OptionError, match="landSchema: "):
+            parse_columns(wrong, "landSchema")
 
 
 def test_a_hint_that_reaches_into_text_is_refused():
