@@ -28,7 +28,7 @@ class TableSink(ABC):
     """What messages call the format of the table."""
 
     _final: ClassVar[tuple[str, ...]] = ()
-    """Parts of messages of conflicts that are none: no other try would succeed."""
+    """Parts of messages of errors that no other try would resolve."""
 
     def __init__(self, name: str, storage_options: Mapping[str, Any]) -> None:
         self._name = name
