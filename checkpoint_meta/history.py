@@ -63,6 +63,8 @@ class CheckpointHistory:
         return published
 
     def _remember(self, checkpoint: Checkpoint) -> None:
+        # Replaced, never changed: other threads read it without a lock, and may lose an entry at
+        # most.
         recent = self._recent.copy()
         recent[checkpoint.ref] = checkpoint
         while len(recent) > _CACHED:
@@ -117,6 +119,7 @@ class CheckpointHistory:
         found: list[Checkpoint] = []
         ref = end
         while ref != start:
+            # Ids grow along a chain, so nothing below `start` can still lead to it.
             if ref.checkpoint <= start.checkpoint:
                 raise StateCorruptError(
                     f"{end} does not descend from {start}",
@@ -182,6 +185,7 @@ class CheckpointHistory:
             StateCorruptError: a link is damaged, or a base is and what it replaces is gone.
         """
         bases = set(self.bases()) - self._skipped_bases
+        # The listing is only needed for the base of `ref` itself, which no newer link vouches for.
         checkpoints = self.checkpoints() if ref in bases else ()
         found: list[Checkpoint] = []
         skipped = self._reason
@@ -190,6 +194,8 @@ class CheckpointHistory:
                 try:
                     base = self.read_base(ref)
                     self._check_link(base, found)
+                    # Retention may have deleted the checkpoint that a base replaces; then the base
+                    # counts alone.
                     if not found and ref in checkpoints:
                         self.check_identity(base.identity, f"the base of {ref}")
                     found.append(base)
@@ -200,6 +206,8 @@ class CheckpointHistory:
             try:
                 checkpoint = self.load(ref)
             except StateMissingError as error:
+                # The chain below is gone because a base replaced it, so the base's damage is the
+                # cause.
                 raise skipped or error from error
             self._check_link(checkpoint, found)
             found.append(checkpoint)
@@ -255,6 +263,7 @@ class CheckpointHistory:
             if self._is_usable(base.ref):
                 return
             # Nobody can have restored from it, and nobody could ever.
+            # A crash between the two leaves no base, and the checkpoints below it are all there.
             self._store.delete(name)
             self._store.publish(name, data)
             self._skipped_bases = self._skipped_bases - {base.ref}

@@ -78,6 +78,8 @@ class Retention:
 
         commits = old(refs_in(self._store.list(READERS)))
         commits = list(self._commits_go(commits)) if commits else []
+        # A crash anywhere below leaves commits without a checkpoint, which the next run deletes,
+        # and never a checkpoint without its commits or a retained chain without its base.
         for ref in old(self._history.checkpoints()):
             self._delete(checkpoint_object(ref), ref.epoch)
         for ref in commits:

@@ -26,6 +26,7 @@ _KEPT: Final = 2
 """Newest objects of a source that stay: who has listed one can still read it after the next."""
 
 
+# A try fails only if a source published twice between our listing and our read.
 _TRIES: Final = 20
 
 _LOOKS: Final = 10
@@ -93,6 +94,7 @@ class AlignedPositions:
         """
         data = with_checksum({"format": DOCUMENT_VERSION, "position": position})
         own = self._leaves().get(self._source, [])
+        # Above what an earlier incarnation left: the newest message is the one that counts.
         number = _number_of(own[-1]) if own else 0
         while True:
             number += 1
@@ -127,6 +129,8 @@ class AlignedPositions:
     def _peer(self, name: str, leaf: str) -> Peer:
         known = self._peers.get(name)
         if known is not None and known.leaf == leaf:
+            # The message does not change while we are suspended, so a long gap counts as one look
+            # only.
             watched = min(self.clock() - self._looked_at, self.idle_after / _LOOKS)
             return replace(known, unchanged=known.unchanged + watched)
         where = f"{self._folder}/{leaf}"
@@ -144,6 +148,7 @@ class AlignedPositions:
         """Source -> its messages, oldest first."""
         found: dict[str, list[str]] = {}
         for leaf in sorted(self._store.list(self._folder)):
+            # A sourceName may contain hyphens, a number cannot.
             name, _, number = leaf.removesuffix(".json").rpartition("-")
             if leaf.endswith(".json") and name and number.isdecimal():
                 found.setdefault(name, []).append(leaf)

@@ -52,10 +52,12 @@ class Attachments:
         """
         with self._lock:
             self._number += 1
+            # No other process can take this name: an epoch is claimed by one coordinator only.
             stem = f"{self._epoch:010d}-{self._number:010d}"
         return tuple(self._publish(f"{stem}.{suffix}", data) for suffix, data in objects)
 
     def _publish(self, name: str, data: bytes) -> Attachment:
+        # After a crash here nothing refers to the object, and retention deletes it.
         self._store.publish(f"{INDEX}/{name}", data)
         self.sound.add(name)
         self.bytes_written += len(data)
@@ -100,6 +102,7 @@ class AdoptedAttachments(Attachments):
     """Those of a savepoint, which is in another directory: `own` copies them."""
 
     def __init__(self, savepoint: StateStore, own: Attachments) -> None:
+        # No coordinator has epoch 0: nothing is ever published in the savepoint's directory.
         super().__init__(savepoint, 0)
         self._own = own
 

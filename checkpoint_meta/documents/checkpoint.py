@@ -29,6 +29,7 @@ FORMAT_VERSION: Final = 1
 """The version of checkpoint files and of the state directory as a whole."""
 
 _KEY = b"sluice"
+# As long as a SHA-256 in hexadecimal, so that exchanging them moves nothing in the Arrow file.
 _UNSIGNED = "unsigned" * 8
 """Is in the place of the checksum while the checksum is computed."""
 
@@ -243,6 +244,7 @@ class Checkpoint:
             ) from error
         assigned, state = [], []
         for batch in batches:
+            # Without a first row nothing says which section the batch is of.
             if batch.num_rows == 0:
                 continue
             if batch.column("section")[0].as_py() == "assigned":

@@ -38,11 +38,13 @@ def without_checksum(data: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         message = "not a JSON object"
         raise ValueError(message)
+    # Releases up to 0.1 wrote no checksum; `parsed` refuses newer documents without one.
     if KEY not in document:
         message = "no checksum"
         raise ValueError(message)
     body = {name: value for name, value in document.items() if name != KEY}
     if document[KEY] != _checksum(body):
+        # The damaged value may be of any type and length.
         message = f"checksum {_checksum(body)} instead of {str(document[KEY])[:40]}"
         raise ValueError(message)
     # A key that is there twice, or white space that was something else.
@@ -74,6 +76,7 @@ def parsed(
     """
     try:
         document = json.loads(data)
+        # Before anything else is looked at: a newer document may have another shape and checksum.
         if document["format"] > DOCUMENT_VERSION:
             raise newer_format(where, document["format"])
         return model.model_validate(without_checksum(data))

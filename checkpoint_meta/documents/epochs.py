@@ -48,6 +48,8 @@ def open_format(store: StateStore) -> None:
         found = store.read(FORMAT)
     except FileNotFoundError:
         # A lost one is what it was: it is never made newer than what the directory was begun in.
+        # Two coordinators may start in a new directory at once; the loser reads what the winner
+        # wrote.
         known = _format_of_claims(store)
         found = known or document
         try:
@@ -96,12 +98,14 @@ def claim_epoch(store: StateStore, purpose: str = "") -> int:
         try:
             store.publish(epoch_object(epoch), _claim(store, epoch, purpose))
         except FileExistsError:
+            # A network file system may serve an old listing, and with it the same number again.
             store.refresh(EPOCHS)
             continue
         # Superseded epochs are deleted, so a number that was free may be one of the past.
         if newest_epoch(store) < epoch + KEPT:
             break
     _check_exclusive(store, epoch)
+    # Last, since a crash leaves only claims too many, which the next claimant deletes.
     for old in numbers_in(store.list(EPOCHS)):
         if old <= epoch - KEPT:
             store.delete(epoch_object(old))
@@ -147,6 +151,7 @@ def newest_epoch(store: StateStore, before: int = 0) -> int:
 def claim_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
     """What the claim of `epoch` says; empty where it cannot be read. It counts by its name."""
     try:
+        # No checksum is asked for: a damaged claim must not stop a query, see FORMAT.md.
         claim = json.loads(store.read(epoch_object(epoch)))
     except (FileNotFoundError, ValueError):
         return {}

@@ -107,6 +107,7 @@ def ranges_in(batch: pa.RecordBatch, chosen: Flags | None = None) -> pa.RecordBa
     ranges = pa.record_batch([batch.column(name) for name in RANGES.names], schema=RANGES)
     if chosen is None or chosen.all():
         return ranges
+    # By position: a mask from numpy would go through pyarrow's conversion, which imports pandas.
     return ranges.take(numbers_array(np.flatnonzero(chosen)))
 
 
@@ -120,6 +121,7 @@ def flags_in(batch: pa.RecordBatch, name: str) -> Flags:
     """A column of flags, none of them null."""
     column = batch.column(name)
     assert column.null_count == 0
+    # Arrow stores flags as bits, and no buffer at all where a column has no rows.
     bits = np.unpackbits(np.frombuffer(column.buffers()[1] or b"", np.uint8), bitorder="little")
     return bits[column.offset : column.offset + len(column)].astype(np.bool_)
 

@@ -18,6 +18,7 @@ from .serializer import VersionedSerializer
 class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
     """File splits as six columns: those of the file, then start and end."""
 
+    # Offsets of Arrow's string columns are int32.
     def __init__(self, most_text: int = 2**31 - 1) -> None:
         """`most_text` is how many bytes of text a column of one record batch may hold."""
         self._most_text = most_text
@@ -40,6 +41,7 @@ class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
         starts, total = [0], 0
         for at, size in enumerate(sizes):
             total += size
+            # `at > starts[-1]`: a batch has one row at least.
             if total > self._most_text and at > starts[-1]:
                 starts.append(at)
                 total = size

@@ -78,6 +78,7 @@ def _started(pid: int) -> str:
     """Ticks since the machine was started; empty where the process or the file is not there."""
     with contextlib.suppress(OSError, IndexError):
         # The name of the program, in brackets, may have spaces and brackets of its own.
+        # starttime is field 22 of proc(5), and the third is the first one after the name.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     return ""
 
@@ -89,6 +90,7 @@ class Heartbeat:
         self._objects = NumberedObjects(store, HEARTBEATS, epoch, kept=1)
         self._epoch = epoch
         self._clock = clock
+        # The first one is due at once: until then others cannot tell this claim from a copied one.
         self._due = clock()
 
     def beat(self) -> None:
@@ -129,9 +131,11 @@ def look_at(store: StateStore, claim: Mapping[str, Any], now: float | None = Non
 
 def _seen(pid: int, started: str) -> Sign:
     runs, gone = Sign("running", "it runs"), Sign("gone", "it is no longer running")
+    # A recycled process id has another start time.
     if started:
         return runs if _started(pid) == started else gone
     try:
+        # Without /proc (macOS) a recycled id passes as running, which is the harmless mistake.
         os.kill(pid, 0)
     except ProcessLookupError:
         return gone
@@ -147,6 +151,7 @@ def _heard(store: StateStore, claim: Mapping[str, Any], now: float) -> Sign:
     own = f"{int(claim['epoch']):010d}-"
     beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(own)]
     try:
+        # `max` of no heartbeats raises ValueError as well.
         age = now - float(without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))["beat"])
     except (FileNotFoundError, LookupError, TypeError, ValueError):
         return Sign("unknown", f"{where}; no heartbeat was found")

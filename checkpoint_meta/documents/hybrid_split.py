@@ -64,6 +64,7 @@ class HybridSplitSerializer(VersionedSerializer[Sequence[HybridSplit]]):
         for part, run in groupby(value, key=lambda split: split.part):
             own = self._parts[part].serialize_all([split.split for split in run])
             batches += [self._wrapped(part, batch) for batch in own]
+        # A checkpoint needs the columns even if there is no split to write.
         return batches or [self._wrapped(FIRST, self._parts[FIRST].serialize([]))]
 
     def _wrapped(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -96,6 +97,7 @@ def rows_by_part(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBat
     ]
     changes = [at for at, (one, next_) in enumerate(pairwise(keys), 1) if one != next_]
     for start, end in pairwise([0, *changes, len(keys)] if keys else []):
+        # Parts may be written by different versions, so each run is decoded by itself.
         part, version = keys[start]
         structs = batch.column(part_name(part)).slice(start, end - start)
         own = pa.record_batch(structs.flatten(), schema=pa.schema(list(structs.type)))

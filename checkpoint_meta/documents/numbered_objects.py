@@ -26,6 +26,8 @@ class NumberedObjects:
         self._number += 1
         leaf = f"{self._epoch:010d}-{self._number:010d}.json"
         self._store.publish(f"{self._folder}/{leaf}", data)
+        # What a newer incarnation has written is not ours to delete. Publishing first means that a
+        # crash leaves one object too many, never none.
         until = [known for known in self._store.list(self._folder) if known <= leaf]
         for known in until[: -self._kept]:
             self._store.delete(f"{self._folder}/{known}")

@@ -112,6 +112,7 @@ class Orders:
             StateCorruptError: one is damaged.
             StateVersionError: one was written by a newer release.
         """
+        # By number, not by what the listing shows: a lost order must be reported, never left out.
         return [self.read(each) for each in range(number + 1, self.newest() + 1)]
 
     def waived(self, ref: CheckpointRef, contained: int) -> list[Order]:
@@ -162,6 +163,7 @@ class Orders:
                 data = with_checksum(numbered.model_dump(mode="json"))
                 self._store.publish(order_object(numbered.number), data)
             except FileExistsError:
+                # Another command took the number, or an old listing hid it.
                 self._store.refresh(ORDERS)
                 continue
             return numbered

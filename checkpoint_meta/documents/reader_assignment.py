@@ -65,5 +65,6 @@ def part_of(
     for continuation in continuations_of(checkpoint, reader):
         commit = find(continuation.origin, reader)
         left = {} if commit is None else commit.remainders(serializer)
+        # None keeps the place: commits name their splits by index.
         part.append(left.get(continuation.index))
     return part

@@ -146,6 +146,7 @@ class ReaderCommit(_OfAttempt):
 
     def first_difference(self, other: ReaderCommit) -> int | None:
         """Index of the first split with another verdict in `other`, None where all agree."""
+        # `verdict` searches lists, which is quadratic for the thousands of splits of packed files.
         same = (list(self.rows), list(self.returned_indexes), list(self.unfinished))
         if same == (list(other.rows), list(other.returned_indexes), list(other.unfinished)):
             return None
@@ -254,6 +255,7 @@ class ReaderCommits:
     def abandon(self, abandonment: Abandonment) -> None:
         """Record that an attempt was closed half-way; the first record of a reader stays."""
         document = with_checksum(abandonment.model_dump(mode="json"))
+        # Of several attempts one record is enough to say why a commit is missing.
         with contextlib.suppress(FileExistsError):
             self.store.publish(abandoned_object(abandonment.ref, abandonment.reader), document)
 

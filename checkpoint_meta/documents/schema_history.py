@@ -71,6 +71,8 @@ class SchemaHistory:
                 return before
             made = StoredSchema(0 if before is None else before.version + 1, schema, reason)
             try:
+                # The number is the lock: of two writers one fails, and grows the other's version
+                # instead.
                 self._store.publish(_name(made.version), _written(made))
             except FileExistsError:
                 continue
@@ -81,6 +83,7 @@ class SchemaHistory:
         where = f"{self._store.location}/{name}"
         try:
             data = self._store.read(name)
+            # The version comes before the checksum, so that a newer document is called newer.
             found = json.loads(data)["format"]
             if found <= _FORMAT:
                 document = without_checksum(data)

@@ -92,6 +92,7 @@ class JsonSerializer(VersionedSerializer[Sequence[T]], Generic[T]):
 
     @override
     def serialize(self, value: Sequence[T]) -> pa.RecordBatch:
+        # Sorted, since equal values have to give equal batches.
         texts = [json.dumps(self._to_json(item), sort_keys=True) for item in value]
         return pa.record_batch({"json": pa.array(texts, pa.string())})
 

@@ -62,6 +62,7 @@ def names_in(paths: pa.Array) -> Names:
 
 def _names(digests: Sequence[bytes]) -> Names:
     words = np.frombuffer(b"".join(digests), ">u8").reshape(-1, 2).astype(np.uint64)
+    # Copies, since `searchsorted` would copy an array with gaps at every call.
     return Names(words[:, 0].copy(), words[:, 1].copy())
 
 
@@ -72,6 +73,7 @@ def versions_of(sizes: Numbers, modified: Numbers, etags: Sequence[str] | None) 
     """
     of_stat = _mixed(_mixed(sizes.astype(np.uint64)) ^ modified.astype(np.uint64))
     if etags is None or not any(etags):
+        # Local files have no etag: a pass over all of them in Python is saved.
         return of_stat & ~_ODD
     marks = np.fromiter(map(_mark, etags), np.uint64, len(etags))
     plain = np.where(marks == 0, of_stat, _mixed(of_stat ^ marks)) & ~_ODD
@@ -120,6 +122,7 @@ def _mark(etag: str) -> int:
 
 
 def _mixed(words: Words) -> Words:
+    # SplitMix64 computes modulo 2^64, and numpy warns where a single word overflows.
     with np.errstate(over="ignore"):
         words = words + _MIX[0]
         words = (words ^ (words >> np.uint64(30))) * _MIX[1]
@@ -149,6 +152,7 @@ class SeenKeys:
         order = np.argsort(names.high, kind="stable")
         at = np.empty(len(names), np.intp)
         at[order] = np.searchsorted(self.names.high, names.high[order])
+        # A name behind the last one has the position after it, which cannot be looked at.
         at = np.minimum(at, len(self) - 1)
         same = self.names.high[at] == names.high
         found = same & (self.names.low[at] == names.low)
@@ -169,10 +173,13 @@ class SeenKeys:
     def sort(names: Names, version: Words | None = None, end: Numbers | None = None) -> SeenKeys:
         """Sorted; where a name comes twice the later one counts."""
         high = names.high
+        # Stable, so that of equal names the later one stays behind the earlier one.
         order = np.argsort(high, kind="stable")
         high, low = high[order], names.low[order]
         twice = high[1:] == high[:-1]
         if np.any(twice & (low[1:] != low[:-1])):
+            # Sorting by both words takes longer, and is needed only if two names share the first
+            # one.
             order = np.lexsort((names.low, names.high))
             high, low = names.high[order], names.low[order]
             twice = high[1:] == high[:-1]
@@ -189,6 +196,7 @@ class SeenKeys:
     @staticmethod
     def merge(parts: Sequence[SeenKeys]) -> SeenKeys:
         """One of many, the oldest first; of a file in several of them the newest entry counts."""
+        # The order of the parts decides: `sort` keeps the last entry of a name.
         names = Names.join([part.names for part in parts])
         versions = [part.version for part in parts if part.version is not None]
         ends = [part.end for part in parts if part.end is not None]

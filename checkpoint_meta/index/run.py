@@ -100,6 +100,7 @@ def join_files(objects: Sequence[bytes]) -> bytes:
     # What `new_stream` writes is the schema, then the mark of the end.
     parts = [ended[: -len(_END)]]
     for data in objects:
+        # Messages are copied as they are: nothing is decompressed, however many files were seen.
         messages = pa.ipc.MessageReader.open_stream(pa.BufferReader(data))
         parts.extend(m.serialize() for m in messages if m.type == "record batch")
     return b"".join([*parts, _END])

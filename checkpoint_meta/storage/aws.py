@@ -43,6 +43,7 @@ def aws_client(service: str, config: ClientConfig, longest_wait: float = 0.0) ->
     seconds = {
         f"{kind}_timeout": config.connections[name].total_seconds()
         for kind, name in (("connect", "connect_timeout"), ("read", "timeout"))
+        # A text such as `30s` is in the other client's format; boto3 then keeps its default.
         if hasattr(config.connections.get(name), "total_seconds")
     }
     if "read_timeout" in seconds:
@@ -84,6 +85,7 @@ def as_os_errors(where: str) -> Iterator[None]:
         message = str(detail.get("Message", ""))
         reason = message_in(message) if "<" in message else f"{code}: {message}"
         text = f"the service answered {status} ({reason})"
+        # The cause is printed too, and an answer may repeat tokens that no mask here knows.
         error.args, error.response = (text,), {}
         raise kind(_NUMBERS[kind], text, where) from error
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:
@@ -100,6 +102,7 @@ def shared_credentials(config: ClientConfig) -> Callable[[], Any] | None:
     named = config.profile or os.environ.get("AWS_PROFILE")
     files = ("~/.aws/config", "~/.aws/credentials")
     there = any(os.path.exists(os.path.expanduser(path)) for path in files)
+    # The other client never reads `~/.aws`. What it finds by itself needs no import of boto3.
     given = "access_key_id" in config.store or config.store.get("skip_signature")
     if given or "AWS_ACCESS_KEY_ID" in os.environ or not (named or there):
         return None
@@ -107,4 +110,5 @@ def shared_credentials(config: ClientConfig) -> Callable[[], Any] | None:
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     session = boto3.Session(profile_name=config.profile or None)
+    # Without keys in the files, the client still has those of the machine to try.
     return Boto3CredentialProvider(session) if session.get_credentials() else None

@@ -77,6 +77,7 @@ class Bucket:
         self._ends: dict[str, str] = {}
         """Prefix -> its last key, behind which nothing was when it was looked."""
         slow = {**config.connections, "timeout": _LARGE_TIMEOUT}
+        # Timeouts belong to a client of obstore, not to a request.
         self._slow_store = _client(
             scheme, name, ClientConfig(**{**vars(config), "connections": slow})
         )
@@ -128,11 +129,13 @@ class Bucket:
     def _is_end(self, prefix: str, last: str) -> bool:
         if not self._lists_with_boto:
             return True
+        # Two, since the first one may be the mark of a directory.
         answer = self._s3_page(prefix, StartAfter=last, MaxKeys=2)
         # The client names a directory that somebody has drawn without the slash at its end.
         drawn = (f"{last}/", f"{prefix}/")
         if any(found["Key"] not in drawn for found in answer.get("Contents", ())):
             return False
+        # Forgetting costs one request a prefix, and keeps the memory of a long run bounded.
         if len(self._ends) >= _ENDS_REMEMBERED:
             self._ends.clear()
         self._ends[prefix] = last
@@ -146,8 +149,10 @@ class Bucket:
         """One page of S3 through boto3, which recognizes an error with any status."""
 
         def ask() -> Mapping[str, Any]:
+            # Two threads may both make a client here: one is dropped, and nothing else happens.
             if self._s3 is None:
                 self._s3 = aws_client("s3", self._config)
+            # boto3 takes a prefix as text, so without the slash `a/b` would list `a/bc` as well.
             below = f"{prefix.rstrip('/')}/" if prefix else ""
             with as_errors_of_aws(self.url(prefix)):
                 answer: Mapping[str, Any] = self._s3.list_objects_v2(
@@ -241,6 +246,7 @@ class Bucket:
 
         wanted: GetOptions = {"range": (start, start + length)}
         if etag:
+            # Condition and read are one request: no version can come between them.
             wanted["if_match"] = f'"{etag}"'
         with as_os_errors(self.url(key)):
             found = obstore.get(self._store, key, options=wanted)
@@ -257,6 +263,8 @@ class Bucket:
         except BeyondTheEnd:
             return b""
         starts = range(len(first.data), first.size, PART)
+        # The etag keeps the parts of one version, and fails where the object was replaced
+        # meanwhile.
         rest = [self.part(key, start, PART, first.etag).data for start in starts]
         return b"".join([first.data, *rest])
 
@@ -270,6 +278,7 @@ class Bucket:
 
         store = self._store if len(data) <= PART else self._slow_store
         with as_os_errors(self.url(key)):
+            # Only a single PUT carries the condition that nothing is there.
             obstore.put(store, key, data, mode="create", use_multipart=False)
 
     def delete_one(self, key: str) -> None:
@@ -289,6 +298,7 @@ class Bucket:
         import obstore
 
         with as_os_errors(self.url(key)):
+            # The store answers when it has copied everything, however large.
             obstore.copy(self._slow_store, key, target)
 
     def delete(self, key: str) -> None:

@@ -123,9 +123,11 @@ def _config_kwargs(store: Provider, name: str, value: Any, made: ClientConfig) -
     elif name == "retries" and "max_attempts" in value:
         made.retries["max_retries"] = max(0, int(value["max_attempts"]) - 1)
     elif name == "signature_version":
+        # The client only signs by version 4: anything else would be dropped silently.
         return str(value) in ("s3v4", "v4")
     elif name == "proxies" and value:
         made.connections["proxy_url"] = value.get("https") or value.get("http")
+    # These three tune boto3 alone; nothing goes wrong without them.
     elif name not in ("max_pool_connections", "user_agent", "user_agent_extra"):
         return _taken(store, name, value, made)
     return True
@@ -173,6 +175,7 @@ def _finish(store: Provider, made: ClientConfig) -> None:
             str(endpoint),
             "a URL such as https://storage.example.com",
         )
+    # The client refuses plain HTTP unless it is permitted; an endpoint says so by itself.
     if endpoint and urlsplit(str(endpoint)).scheme == "http":
         made.connections["allow_http"] = True
     if made.store.get("request_payer") is False:

@@ -28,6 +28,7 @@ def make_directory(directory: Path, root: Path) -> None:
     A directory is durable once its parent is. One that was there may be the work of a process that
     died before it got so far: up to `root` and its parent those are made sure, too.
     """
+    # It may have been deleted since: then its entry is no longer durable.
     if directory in _durable and directory.exists():
         return
     new = [made for made in (directory, *directory.parents) if not made.exists()]
@@ -35,6 +36,7 @@ def make_directory(directory: Path, root: Path) -> None:
     ours = [made for made in (directory, *directory.parents) if root in made.parents]
     for made in dict.fromkeys([*new, *ours, root, root.parent]):
         if made in new or made not in _durable:
+            # A parent above `root` may belong to somebody else, who does not let us open it.
             with contextlib.suppress(PermissionError):
                 sync(made.parent)
             _durable.add(made)

@@ -90,6 +90,7 @@ def as_os_errors(where: str) -> Iterator[None]:
 
 
 def _kind(text: str) -> tuple[type[OSError], int]:
+    # obstore has one class for many answers, so the status has to be read from its text.
     status, code, bulk = _STATUS.search(text), _CODE.search(text), _BULK.search(text)
     if bulk is not None:
         # One of several deletions: S3 tells a code, Azure a status.
@@ -100,6 +101,7 @@ def _kind(text: str) -> tuple[type[OSError], int]:
     number = status.group(1)[:3]
     # S3 answers 400 where a client was too slow.
     passing = number in _PASSING or (code is not None and code.group(1) == "RequestTimeout")
+    # Texts of three digits compare like numbers.
     refused = number < "500" and not passing
     return _KINDS.get(number, (RefusedRequest, errno.EINVAL) if refused else (OSError, errno.EIO))
 

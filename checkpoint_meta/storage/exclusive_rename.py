@@ -35,6 +35,7 @@ def rename_exclusively(source: Path, target: Path) -> None:
         raise _refused(target, "the operating system has no exclusive rename")
     if rename(os.fsencode(source), os.fsencode(target)) == 0:
         return
+    # ctypes keeps errno for this thread, other calls of the interpreter cannot overwrite it.
     number = ctypes.get_errno()
     if number in _CANNOT:
         raise _refused(target, f"an exclusive rename fails with {os.strerror(number)!r}")

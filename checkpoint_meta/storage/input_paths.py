@@ -48,6 +48,7 @@ def loaded_paths(text: str) -> list[LoadedPath]:
         ValueError: a wildcard is where none is allowed.
     """
     pieces = filter(None, map(str.strip, _split(text)))
+    # A path that is given twice would have all of its files listed twice.
     whole = [path for piece in pieces for path in _alternatives(piece)]
     return [_parsed(path) for path in dict.fromkeys(whole)]
 
@@ -100,18 +101,22 @@ def _alternatives(path: str) -> list[str]:
 
 def _parsed(path: str) -> LoadedPath:
     scheme = scheme_of(path)
+    # `::` chains file systems of fsspec; where a wildcard would belong is not defined there.
     if scheme in _LITERAL or "::" in path:
         return LoadedPath(path, path.replace("\\,", ","), ())
     if scheme in ("file", "local"):
+        # A quoted mark such as %2A is a character of the name, never a wildcard.
         path = os.fsdecode(unquote_to_bytes(_QUOTED_MARK.sub(_kept_mark, path)))
         path = "/" + path.partition(":")[2].lstrip("/")
     parts = path.split("/")
     first = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
     base, rest = "/".join(parts[:first]), [part for part in parts[first:] if part not in ("", ".")]
+    # A bucket is a client of its own: it has to be known before anything can be listed.
     if rest and scheme not in ("", "file", "local") and first < len(["s3:", "", "bucket"]):
         raise ValueError(
             f"{path!r} has a wildcard where a literal name is required: {parts[first]!r}"
         )
+    # Matching is by names of a listing, in which `..` never occurs.
     if ".." in rest:
         raise ValueError(f"{path!r} has .. after a wildcard")
     fixed = _ESCAPED.sub(r"\1", base) or ("/" if path.startswith("/") else ".")

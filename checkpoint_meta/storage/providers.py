@@ -99,6 +99,7 @@ def _google_token(value: Any, made: ClientConfig) -> None:
         made.store["service_account_key"] = json.dumps(dict(value))
     elif value == "anon":
         made.store["skip_signature"] = True
+    # With these gcsfs looks for credentials by itself, as the client does without any.
     elif value not in ("google_default", "cloud", "cache"):
         made.store["application_credentials"] = str(value)
 

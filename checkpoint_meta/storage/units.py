@@ -29,6 +29,7 @@ def parse_bytes(value: Any) -> Any:
     if match:
         unit = match[2].lower()
         if unit not in _BYTE_FACTORS:
+            # `k`, `kb` and `kib` are one unit; `b`, `byte` and `bytes` are single bytes.
             unit = re.sub(r"(?<=.)i?b$|(?<=^b)ytes?$", "", unit)
         if unit in _BYTE_FACTORS:
             return int(match[1]) * 1024 ** _BYTE_FACTORS[unit]
@@ -54,6 +55,7 @@ def parse_milliseconds(value: Any) -> Any:
 
 
 def _unit(name: str) -> str:
+    # `s` and `ms` are units, and no plurals.
     singular = name.removesuffix("s") if len(name) > 2 else name
     return _LONG_NAMES.get(singular, singular)
 

@@ -30,6 +30,7 @@ def local_path(url: str) -> str | None:
         return os.path.abspath(os.path.expanduser(url))
     if scheme.group(1).lower() not in _LOCAL_SCHEMES:
         return None
+    # Hadoop writes `file:/a`, browsers write `file:///a`.
     rest = url[scheme.end() :]
     return os.path.abspath("/" + os.fsdecode(unquote_to_bytes(rest)).lstrip("/"))
 
@@ -123,5 +124,6 @@ def join(url: str, *parts: str) -> str:
 
 def is_below(url: str, other: str) -> bool:
     """True if `url` is `other` or lies below it."""
+    # With a slash at their ends, so that `a/bc` is not below `a/b`.
     one, whole = (join(storage_url(absolute(each)), "") for each in (url, other))
     return one.startswith(whole)

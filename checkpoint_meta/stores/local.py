@@ -42,6 +42,7 @@ class LocalStateStore(StateStore):
     def publish(self, name: str, data: bytes) -> None:
         target = self._root / name
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+        # The directory comes first: a file in it is durable only if its own entry in its parent is.
         durable.make_directory(target.parent, self._root)
         try:
             with open(temporary, "xb") as file:
@@ -50,7 +51,10 @@ class LocalStateStore(StateStore):
                 os.fsync(file.fileno())
             _create(temporary, target)
         finally:
+            # After a rename it is gone already. A crash before leaves it, and listings skip its
+            # name.
             temporary.unlink(missing_ok=True)
+        # Last: without it a crash of the machine may lose the name of a file whose bytes are safe.
         durable.sync(target.parent)
 
     @override
@@ -76,6 +80,8 @@ class LocalStateStore(StateStore):
         target = self._root / name
         with contextlib.suppress(FileNotFoundError):
             if target.is_dir():
+                # A crash half-way leaves the directory with the rest, and the next deletion
+                # finishes it.
                 for child in target.iterdir():
                     child.unlink(missing_ok=True)
                 target.rmdir()

@@ -64,6 +64,7 @@ class RetryingStateStore(StateStore):
         except (FileExistsError, FileNotFoundError):
             raise
         except OSError as error:
+            # A final error was not retried.
             times = "" if is_final(error) else f" {self._attempts} times in a row"
             raise StateError(
                 f"the state store failed to {verb}{times}",
@@ -82,8 +83,11 @@ class RetryingStateStore(StateStore):
             self._inner.publish(name, data)
         except FileExistsError as error:
             try:
+                # Equal content means that our earlier request succeeded and only its answer was
+                # lost.
                 found = self._inner.read(name)
             except FileNotFoundError:
+                # It was deleted meanwhile, or this machine does not see it yet: the caller decides.
                 raise error from None
             if found != data:
                 raise
