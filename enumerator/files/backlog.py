@@ -34,10 +34,12 @@ class BacklogFigures:
         """What Spark's progress events show of it; at most a second old."""
         count, now = len(self._pending), time.monotonic()
         then, before = self._looked_at
+        # Figures may be a second old, but not the answer whether there is a backlog at all.
         if now - then >= _EVERY or (count == 0) != (before == 0):
             self._look()
             self._looked_at = (now, count)
         found: dict[str, Any] = {
+            # Counted up to a second ago, and there are never more files than ranges.
             "filesOutstanding": min(self._files, count),
             "splitsOutstanding": count,
             "bytesOutstanding": self._pending.bytes,

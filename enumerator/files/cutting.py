@@ -23,6 +23,7 @@ def wanted_split_bytes(total: int, cores: int) -> int:
 
     As in Spark, a batch that is small for the cores is cut finer, so that all of them work.
     """
+    # Rounded up, or a few bytes would become a split more than there are cores.
     return max(_LEAST_SPLIT_BYTES, -(-total // cores))
 
 

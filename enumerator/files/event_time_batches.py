@@ -170,6 +170,7 @@ class EventTimeBatches(BatchPace):
         if self._policy.on_late is OnLateFile.READ:
             return found
         self._context.quarantine_splits({split.split_id: self._described(split) for split in late})
+        # `found` is in order, so the late ones are at its beginning.
         return replace(found, ranges=found.ranges.slice(len(late)))
 
     def _count_timeless(self, found: Sifted) -> None:

@@ -104,6 +104,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         self._context.call_async(find, partial(self._enter_next, token))
 
     def _enter_next(self, token: object, state: Any, error: BaseException | None) -> None:
+        # Something came back meanwhile: the part has to plan it before it is over.
         if token is not self._switch:
             return
         if error is not None:
@@ -118,6 +119,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
             self._begun_with = [state]
         self._is_new = True
         self._inner.start()
+        # They were announced to the part before, so this one does not know them.
         for reader in range(self._context.parallelism):
             self._inner.add_reader(reader)
         self._context.request_planning()

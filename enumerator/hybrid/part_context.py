@@ -72,6 +72,7 @@ class PartContext(SplitEnumeratorContext[Any]):
                 for reader, splits in assignment.items()
             }
         )
+        # After the assignment: if that is refused, the position stays as it was.
         noticed()
 
     @override

@@ -42,6 +42,7 @@ _ROW = pa.schema(
         ("version", pa.int32()),
         ("position", pa.string()),
         ("attachments", pa.int32()),
+        # One batch of a part may be larger than the 2 GiB of a binary column.
         ("batch", pa.large_binary()),
     ]
 )

@@ -127,10 +127,13 @@ def publish_bootstrap(
     state.enumerator.snapshot_state(_FIRST)
     frozen = state.enumerator.freeze_state()
     assert frozen is not None, "only for sources that keep their whole state"
+    # The runs become durable before the checkpoint that names them: after a crash in between
+    # nothing refers to them.
     written = frozen.write(attachments)
     ref = CheckpointRef(_FIRST, epoch)
     source = state.source
     header = CheckpointHeader(
+        # Not a base, which replaces a checkpoint: without a parent this is the whole state.
         kind="delta",
         checkpoint=ref.checkpoint,
         epoch=ref.epoch,

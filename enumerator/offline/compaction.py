@@ -143,6 +143,8 @@ class Compaction:
         version = self._source.state_serializer.version
         base = base_of(history.load(ref), restored.quarantined, written, version)
         self._check_still_ours()
+        # `publish_base` keeps a base that can be read. A crash between dropping and publishing
+        # leaves none, which `_may_write` has permitted.
         if ref in history.bases():
             history.drop_base(ref)
         history.publish_base(base)

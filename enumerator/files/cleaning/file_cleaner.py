@@ -87,6 +87,7 @@ class FileCleaner(SourceCleaner[FileSplit]):
         unread = byte_ranges_of(splits)
         for file in [file for file in self._due if file in unread]:
             del self._due[file]
+            # Read whole so far: from now on in part, without what is to be read again.
             self._coverage.restore([[*file, [(0, file.size)]]])
         self._coverage.remove(unread)
 
@@ -106,6 +107,7 @@ class FileCleaner(SourceCleaner[FileSplit]):
                     self._failed(file, error)
             self._tell()
             if failed >= _HOPELESS and not succeeded:
+                # What was not tried counts as failing too, with the reason of the others.
                 for file in self._due:
                     self._due[file] = self._due[file] or self._last_error
                 break

@@ -41,8 +41,10 @@ class LocalPlace(Place):
     @override
     def move(self, file: FileVersion, target: str) -> None:
         source, goal = _path(file.path), _path(target)
+        # A rename would move the link, and leave the data where they are.
         if source.is_symlink():
             raise OSError(errno.ELOOP, "a symbolic link is not moved", str(source))
+        # An attempt that died between its two steps has left the file in both places.
         if goal.exists():
             _finish(source, goal)
             return
@@ -50,6 +52,7 @@ class LocalPlace(Place):
         try:
             self._rename(source, goal)
         except OSError as error:
+            # EXDEV: the archive is on another file system.
             if error.errno != errno.EXDEV:
                 raise
             self._copy(source, goal)

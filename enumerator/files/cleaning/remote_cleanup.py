@@ -60,6 +60,8 @@ class BucketPlace(Place):
             raise OSError(errno.EXDEV, "the archive is in another bucket", target)
         there = self.present(FileVersion(target, 0, -1))
         if there is None:
+            # The store makes the copy appear whole, so it needs no temporary name. A crash before
+            # the deletion leaves both objects, and the next attempt finds them equal.
             patiently(lambda: bucket.copy(key, goal), attempts=4)
             there = self.present(FileVersion(target, 0, -1))
             if there is None or there.size != file.size:
@@ -112,6 +114,8 @@ class FsspecPlace(Place):
         there = self.present(FileVersion(target, 0, -1))
         if there is None:
             files.makedirs(goal.rpartition("/")[0], exist_ok=True)
+            # Hadoop's name for an incomplete copy, which is never read. After a crash it is written
+            # again.
             temporary = f"{goal}._COPYING_"
             files.cp_file(path, temporary)
             files.mv(temporary, goal)

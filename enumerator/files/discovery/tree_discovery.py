@@ -77,6 +77,7 @@ class TreeDiscovery(Discovery):
 
     def is_due(self) -> bool:
         """True if the next pass has to be a full one."""
+        # A clock that was set back gives a negative time, and with it a full pass.
         since = -1.0 if self.full_listing is None else self._clock() - self.full_listing
         return not 0 <= since < self._mode.full_listing_interval
 

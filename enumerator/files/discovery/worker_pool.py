@@ -42,6 +42,7 @@ def in_pool(first: Iterable[TaskT], work: Work[TaskT, ResultT], workers: int) ->
     if workers == 1:
         stack = list(first)
         while stack:
+            # Depth first: so few directories wait at any time, however many there are.
             for item in work(stack.pop()):
                 if isinstance(item, More):
                     stack.append(item.task)
@@ -99,6 +100,7 @@ class _WorkerPool(Generic[TaskT, ResultT]):
 
     def _next(self) -> tuple[TaskT] | None:
         with self._changed:
+            # While another thread is busy, more tasks may turn up.
             self._changed.wait_for(lambda: self._tasks or not self._busy or self._stopped.is_set())
             if self._stopped.is_set() or not self._tasks:
                 return None

@@ -122,6 +122,7 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     rows = np.flatnonzero(new)
     at = keys.find(names.take(rows))
     last = np.zeros(len(keys), np.int64)
+    # Where a name comes twice numpy keeps the last assignment, which is the newest row.
     last[at] = rows
     piece = Piece(
         files.take(numbers_array(last)), ends[last], document.created, document.checkpoint

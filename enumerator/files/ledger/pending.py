@@ -146,6 +146,7 @@ class _Chunk:
     def head(self) -> FileSplit:
         at = self.front - self._first
         if at >= len(self._windows):
+            # Small at first: a batch of few files should not make a thousand objects.
             size = min(_WINDOW, max(1, 4 * len(self._windows)))
             self._first, at = self.front, 0
             self._windows = splits_in(self.batch.slice(self.front, min(size, len(self))))
@@ -272,6 +273,7 @@ class PendingRanges:
         elif not len(chunk):
             self._chunks.remove(chunk)
         if remainder is not None:
+            # A remainder is a split of its own, which no reader has sent back.
             rest = _Chunk(ranges_of([remainder]), fresh=chunk.fresh, returned=False)
             self._insert(rest)
             self._rows += 1

@@ -181,6 +181,7 @@ class SeenFiles(KnownFiles):
         """These tails have become a run."""
         run = self._in_memory(run)
         with self._lock:
+            # By identity: comparing two tails would compare their columns.
             kept = [tail for tail in self._tails if not any(tail is done for done in tails)]
             assert len(kept) == len(self._tails) - len(tails)
             # Millions may be found before the first checkpoint: their names are on disk now.

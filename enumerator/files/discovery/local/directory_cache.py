@@ -81,6 +81,7 @@ class DirectoryCache:
     def forget(self) -> None:
         """Drop all records, so that the next pass reads every directory."""
         self._records.clear()
+        # Something else may have been mounted since.
         self._devices = _local_devices()
 
 

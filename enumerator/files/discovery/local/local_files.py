@@ -178,11 +178,14 @@ class LocalFiles:
         codes = self._criteria.judged(paths, sizes, modified, now // 1000)
         keep: list[int] = []
         for at, (one, code) in enumerate(zip(found, codes.tolist(), strict=True)):
+            # What is known is not judged again, but a version that is still being written has to
+            # wait.
             if one.is_known and code != SETTLING:
                 keep.append(at)
             elif code or not self._is_ready(one):
                 self._leave_out(one, code or UNMARKED, now, skips)
             else:
+                # The pass may fail before the file is known: then the next one must find it again.
                 one.visit.is_stable = False
                 keep.append(at)
         return FoundFiles([found[at].path for at in keep], sizes[keep], modified[keep])

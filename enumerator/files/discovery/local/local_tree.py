@@ -98,6 +98,7 @@ class LocalTree(Tree):
                 return
             yield from self._read(place, Visit(place.path, status, place.level))
         except (FileNotFoundError, NotADirectoryError):
+            # Any other directory was deleted or replaced after its parent had been read.
             if place.path == self._scope.base:
                 raise
 
@@ -142,4 +143,5 @@ class LocalTree(Tree):
 
 
 def _reaches_behind(folder: str, after: str) -> bool:
+    # A directory whose own name is not behind `after` may hold names that are.
     return folder + "/" > after or after.startswith(folder + "/")

@@ -13,6 +13,7 @@ from typing import Any
 
 from typing_extensions import override
 
+# fsspec's file systems have no common name for either of these.
 _TIMES: Sequence[str] = ("LastModified", "last_modified", "mtime", "updated", "created")
 _MARKS: Sequence[str] = ("ETag", "etag", "md5Hash", "checksum")
 

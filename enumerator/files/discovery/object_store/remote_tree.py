@@ -72,6 +72,7 @@ class RemoteTree(Tree):
 
     @override
     def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:
+        # storageOptions may have turned fsspec's cache of listings on.
         self._files.invalidate_cache()
         self._judge.begin_pass()
         base = self._root.rstrip("/") + "/"
@@ -154,6 +155,7 @@ class RemoteTree(Tree):
                 yield page, task.level
                 yield from self._folders(page, task)
         except FileNotFoundError:
+            # A directory below it may be emptied between the two requests.
             if not task.level:
                 raise
 

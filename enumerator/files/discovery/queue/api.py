@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+# SQS permits no longer wait.
 LONG_POLL = 20
 """Seconds that one call of `receive` waits for messages, at most."""
 

@@ -106,6 +106,7 @@ class MessageAcks:
         if not paths:
             return []
         answers = iter(known.are_known(paths).tolist())
+        # A list, so that each entry takes all of its answers: a generator stops at the first False.
         return [entry for entry in entries if all([next(answers) for _ in entry.paths])]  # noqa: C419
 
     def aborted(self, checkpoint_id: int) -> None:

@@ -213,6 +213,8 @@ class MessageReceiver:
                     deleted = self._queue.delete(done)
                     with self._changed:
                         self._counts["deleted"] += deleted
+                # After a third of the time, so that a round may fail before other receivers get the
+                # messages.
                 if time.monotonic() - kept > self._queue.visibility / 3:
                     kept = time.monotonic()
                     with self._changed:

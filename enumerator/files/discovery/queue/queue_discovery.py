@@ -113,6 +113,7 @@ class NotificationDiscovery(Discovery):
     def _open(self, known: KnownFiles) -> list[str]:
         """The names of all messages that are held, as far as the ledger does not have them."""
         while self._unopened:
+            # Removed after it was read: an error leaves it for the next pass.
             self._read(self._unopened[0])
             self._unopened.popleft()
         if not self._wants_versions and self._waiting:
@@ -163,6 +164,8 @@ class NotificationDiscovery(Discovery):
                     found += self._judged(name, answer, known)
                     continue
                 failures.append(answer)
+                # No worker gets an answer: asking for thousands more objects would only delay the
+                # error.
                 if len(failures) >= _WORKERS:
                     pool.shutdown(cancel_futures=True)
                     break

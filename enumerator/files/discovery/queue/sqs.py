@@ -46,6 +46,7 @@ class SqsQueue(EventQueue):
         region = _REGION.search(parts.hostname or "")
         if region is not None:
             config.store["region"] = region.group(1) or region.group(2)
+        # boto3 makes no client without a region, although a server of another kind has none.
         config.store.setdefault("region", "us-east-1")
         self._config = config
         self._client: Any = None
@@ -133,6 +134,7 @@ def _record(record: Mapping[str, Any]) -> Iterator[AnnouncedObject]:
     name = str(record["eventName"]).removeprefix("s3:")
     if name.startswith("ObjectCreated:"):
         entity = record["s3"]
+        # In its own events S3 writes keys like values of a form: a space is a plus.
         yield _announced(entity, unquote_plus(entity["object"]["key"], errors="strict"))
 
 

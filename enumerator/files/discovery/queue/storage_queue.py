@@ -139,6 +139,7 @@ class StorageQueue(EventQueue):
 
         if not messages:
             return 0
+        # Before the threads start: each of them would make a client.
         self._queue()
         with ThreadPoolExecutor(min(_WORKERS, len(messages))) as pool:
             return sum(pool.map(called, messages))

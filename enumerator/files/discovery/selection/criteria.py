@@ -147,6 +147,7 @@ class Criteria:
         if self.settle_time:
             rules.append((now - modified < self.settle_time, SETTLING))
         codes = np.zeros(len(sizes), np.uint8)
+        # Backwards, so that the first reason overwrites the others.
         for applies, code in reversed(rules):
             codes[applies] = code
         return codes
