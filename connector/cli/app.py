@@ -253,6 +253,7 @@ def main(arguments: list[str] | None = None) -> int:
         return int(ended.code)
     except SystemExit as ended:
         return int(ended.code or 0) if isinstance(ended.code, int | None) else 1
+    # 128 and the number of SIGINT, which is what a shell reports.
     except KeyboardInterrupt:
         return 130
     return int(Exit.FINE)

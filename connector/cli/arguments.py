@@ -113,6 +113,8 @@ def command(app: typer.Typer) -> Callable[[Command], Command]:
                 for one in _of_group(groups[name]):
                     (parameters if one.default is Parameter.empty else shared).append(one)
             else:
+                # By name only, so that an argument without a default may follow those that have
+                # one.
                 kind = Parameter.KEYWORD_ONLY
                 parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
 
@@ -127,6 +129,7 @@ def command(app: typer.Typer) -> Callable[[Command], Command]:
                 )
             function(**given)
 
+        # typer takes a command's arguments from its signature, and cannot take a dataclass apart.
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         app.command()(run)

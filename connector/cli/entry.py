@@ -20,6 +20,7 @@ def run() -> int:
         return 2
     from ..session.without_pandas import leave_pandas_out
 
+    # Before the commands are imported: they make arrays, and with the first one pyarrow looks.
     leave_pandas_out()
     from .app import main
 

@@ -67,6 +67,7 @@ def plainly() -> Iterator[None]:
         raise Ended(exit_code(error)) from None
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`).
+        # Without it the interpreter has nothing to flush at exit, which would fail once again.
         sys.stdout = None
         raise Ended(Exit.FINE) from None
     except OSError as error:
@@ -133,6 +134,7 @@ def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def _escaped(text: str) -> str:
+    # rich takes brackets for markup, and names of files have them.
     return text.replace("[", "\\[")
 
 

@@ -129,6 +129,7 @@ def under_way_in_spark(
 
 
 def _offsets(data: bytes) -> Iterator[CheckpointIdentity]:
+    # Other sources of the query have lines in any format of their own.
     for line in data.decode(errors="replace").splitlines():
         with contextlib.suppress(ValueError):
             document = json.loads(line)

@@ -76,6 +76,7 @@ def _is_state(store: StateStore) -> bool:
     try:
         store.read(FORMAT)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        # A lost FORMAT is restored by the next query, so without it this is a state as well.
         return any(store.list(name) for name in (CHECKPOINTS, BASES, EPOCHS))
     return True
 

@@ -96,6 +96,7 @@ def matching_pattern(pattern: str) -> str:
     """A shell pattern over whole paths as a regular expression of Arrow; * takes slashes, too."""
     # Python's translation, whose end and atomic groups RE2 does not know.
     text = translate(pattern).replace("(?>", "(?:")
+    # Python 3.14 writes `\z` where earlier ones write `\Z`.
     return "^" + text.removesuffix(r"\Z").removesuffix(r"\z") + r"$"
 
 

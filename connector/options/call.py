@@ -61,12 +61,14 @@ def checked(given: Mapping[str, object]) -> dict[str, str]:
 
 def _text(name: str, value: object) -> str | None:
     """What Spark would be given; None for a value that no option has."""
+    # Before the numbers, which bool is one of.
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
+    # landPartitionBy and landSortBy are lists with commas; all other lists are JSON.
     if isinstance(value, list | tuple) and name.startswith("land"):
         return ",".join(map(str, value))
     if isinstance(value, list | tuple | Mapping):

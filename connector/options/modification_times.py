@@ -24,6 +24,8 @@ def instant(text: str, time_zone: str) -> int | None:
 
     try:
         found = cast_text(text, _KIND, time_zone or "UTC")
+        # 14 hours from UTC, farther than any other zone: only a text with a zone of its own gives
+        # the same moment in both.
         elsewhere = cast_text(text, _KIND, "Pacific/Kiritimati")
     except ValueError as error:
         message = f"found {text!r}; expected a time such as 2026-01-31T12:00:00Z ({error})"

@@ -94,6 +94,7 @@ def _points(
     for batch, value in zip(batches, values, strict=True):
         cut = batch.planned.timestamp()
         if ended is not None and cut - ended > idle:
+            # pygal draws a line through every gap that is not marked.
             yield ended, None
         yield cut, round(value, 3)
         ended = cut + (batch.seconds or 0.0)

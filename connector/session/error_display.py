@@ -45,5 +45,6 @@ def plain_errors() -> Iterator[None]:
 
 def is_process_of_spark() -> bool:
     """True in a process that Spark has started for Python."""
+    # Spark runs its workers by `python -m pyspark...`; a script or a notebook has no such spec.
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")

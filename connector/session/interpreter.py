@@ -17,6 +17,7 @@ from typing import Any
 
 _VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 
+# Taken at import, since `use_this_interpreter` changes the environment afterwards.
 _BEFORE = {name: os.environ[name] for name in _VARIABLES if os.environ.get(name)}
 
 

@@ -299,6 +299,7 @@ class PrometheusListener(StreamingQueryListener):
         """The query has ended; its series stay for a while."""
         run = str(event.runId)
         with self._lock:
+            # A run ends once: without this the set would grow with every query of the session.
             self._foreign.discard(run)
             query = self._of_run(run)
             if query is not None:
@@ -310,6 +311,7 @@ class PrometheusListener(StreamingQueryListener):
 
         now = self._clock()
         with self._lock:
+            # mislead.
             for query in list(self._queries.values()):
                 if query.ended is not None and now - query.ended > self._keep_seconds:
                     del self._queries[query.name]

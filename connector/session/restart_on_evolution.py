@@ -54,6 +54,7 @@ def run_with_evolution(
     while True:
         query = start()
         try:
+            # PySpark refuses a timeout that is not positive.
             left = None if deadline is None else max(1, round(deadline - time.monotonic()))
             query.awaitTermination(left)
             return query

@@ -33,6 +33,7 @@ def leave_pandas_out() -> None:
     finder = _NotThere()
     sys.meta_path.insert(0, finder)
     try:
+        # Any conversion makes pyarrow look for pandas; it remembers that the import failed.
         pa.array([], pa.null())
     finally:
         sys.meta_path.remove(finder)

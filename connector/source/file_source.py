@@ -318,6 +318,7 @@ class _FormatBoundaries:
             # The reader meets the same error, where onSplitError decides what it means.
             return None
         if self._source.options.land_copy == "never":
+            # A table refers to whole files, so there is nothing to cut.
             return [Block(0, file.size, sum(block.rows for block in blocks))]
         return blocks
 

@@ -131,6 +131,7 @@ def _as_json(schema: pa.Schema) -> Mapping[str, Any]:
 
 
 def _name(assignment: Assignment[Any], suffix: str) -> FileName:
+    # Attempts of one task may run at once, and their numbers repeat after a restart.
     token = secrets.token_hex(6)
     return FileName(assignment.lineage, assignment.ref, assignment.reader, token, suffix=suffix)
 

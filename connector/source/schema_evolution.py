@@ -105,6 +105,7 @@ def evolved(
         more = _aligned(found, current, options)
         return json_of(grown(current, more, widen=mode.widens)), f"{shown}, in {seen.where}"
 
+    # Stored before the error is raised: a crash in between leaves a version that a restart uses.
     version = SchemaHistory(store).grow(grow).version
     return SchemaEvolvedError(
         "the data has new columns, and the schema that has them is stored",

@@ -42,6 +42,7 @@ class SparkBatches:
         except OSError:
             # It only makes the figure better, and Spark itself says what is wrong with its log.
             return None
+        # S3 keeps whole seconds, so a short batch seems to take no time.
         return seconds if seconds > 0 else None
 
     def _log(self, root: str) -> tuple[Iterable[str], Callable[[str], float]]:

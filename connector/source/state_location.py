@@ -30,6 +30,7 @@ def state_root(options: SluiceOptions) -> str:
     """What the state directories of all sources of the query are in."""
     if options.state_location:
         return absolute(options.state_location)
+    # Spark resolves this option itself, so it has to be read the way Hadoop reads it.
     return join(hadoop_path(options.checkpoint_location or ""), "sluice")
 
 

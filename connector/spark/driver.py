@@ -54,6 +54,7 @@ class StreamDriver:
         """
         options = parse_options(given, streaming=True)
         configure_logging(options.log_level)
+        # A source of the user's own may need pandas, and so may a program that runs this by itself.
         if options.source == "files" and is_process_of_spark():
             leave_pandas_out()
         self._options = resolved(options, schema.names, inferred=inferred)
@@ -74,6 +75,7 @@ class StreamDriver:
 
     def _savepoint(self) -> StartingState:
         savepoint = starting_state(self._options)
+        # Pending splits of the savepoint may begin at points that only its own directory has.
         take_over(savepoint.store, self._store)
         return savepoint
 

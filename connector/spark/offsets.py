@@ -76,6 +76,7 @@ def from_offset(offset: Any) -> CheckpointIdentity:
 
 
 def _is_count(value: Any) -> TypeGuard[int]:
+    # JSON's `true` would pass as 1.
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 

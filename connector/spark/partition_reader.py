@@ -82,6 +82,7 @@ def read_partition(
             part.checkpoint.lineage,
             partition.claim,
         )
+        # In order: a continuation starts where this reader's commit for an earlier part says.
         yield from task.read(assignment, attempt)
 
 
@@ -97,6 +98,7 @@ _SHAPING = set(ReaderOptions.model_fields) - _NOT_SHAPING - _OF_THE_SCHEMA
 
 def shape_of(options: SluiceOptions, schema: pa.Schema) -> dict[str, Any]:
     """The shape as JSON values: options that are not at their default, and the schema's digest."""
+    # Columns of the path depend on it, and a later start may load another path.
     given = options.model_copy(update={"base_path": options.base_path or options.path})
     digest = hashlib.sha256(str(schema).encode()).hexdigest()[:16]
     chosen = given.model_dump(mode="json", by_alias=True, include=_SHAPING, exclude_defaults=True)

@@ -50,6 +50,7 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._driver: StreamDriver | None = None
 
     def __getstate__(self) -> dict[str, Any]:
+        # Its threads and locks cannot be pickled, and no executor needs them.
         return {**self.__dict__, "_driver": None}
 
     def _opened(self) -> StreamDriver:

@@ -35,6 +35,8 @@ def with_session_time_zone(options: SluiceOptions) -> SluiceOptions:
 
 def _machine_time_zone() -> str:
     if os.environ.get("TZ"):
+        # POSIX permits a colon before the name of a zone.
         return os.environ["TZ"].lstrip(":")
+    # Only the target of the link says the name; the file itself does not.
     target = os.path.realpath(_LOCAL_TIME)
     return target.partition("zoneinfo/")[2] or "UTC"

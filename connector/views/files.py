@@ -168,6 +168,7 @@ def _grouped(seen: pa.Table, facts: pa.Table) -> pa.Table:
 
 def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     order = pc.fill_null(grouped.column("order_max"), 0)
+    # Ranges come with the newest checkpoint first, so the first position is the newest one.
     newest, explained = grouped.column("assignment_min"), grouped.column("explained_min")
     # Of what came back and was read in the end nobody needs the reason.
     tells = pc.not_equal(order, STATES.index("read"))

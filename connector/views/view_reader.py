@@ -52,6 +52,7 @@ class ViewReader(DataSourceReader):
                 "no .schema(...)",
                 ("Leave the schema out, and .select(...) the columns that you need."),
             )
+        # Several tasks would each see the state of another moment.
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002

@@ -117,6 +117,8 @@ def _rows(export: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                     message = f"a row without a path: {str(row)[:80]}"
                     raise ValueError(message)
                 known = {key: row.get(key) for key in _COLUMNS}
+                # For its errors: here it is still known which file the time that does not parse is
+                # in.
                 _order(known)
                 yield known
         except (pa.ArrowException, ValueError, LookupError, TypeError) as error:
@@ -153,6 +155,7 @@ def _parsed(name: str, data: bytes) -> Iterator[dict[str, Any]]:
     elif ending == ".csv":
         yield from _csv(data)
     else:
+        # `splitlines` would also split at U+2028 and others, which JSON permits within a text.
         for line in data.decode().split("\n"):
             if line.strip():
                 yield dict(json.loads(line))
@@ -161,6 +164,7 @@ def _parsed(name: str, data: bytes) -> Iterator[dict[str, Any]]:
 def _csv(data: bytes) -> Iterator[dict[str, Any]]:
     import csv
 
+    # A byte order mark would become part of the first name. `newline=""` leaves quoted line ends.
     for row in csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")):
         yield {key: None if value in _NULLS else value for key, value in row.items()}
 

@@ -59,6 +59,8 @@ class ContinuedQuery:
         """
         for name, data in self.objects:
             new.publish(name, data)
+        # Last, and before the seed makes it count: the old query may have run while this was
+        # written.
         if continued_query(self.old.location, {}, self.old) != self:
             raise OptionError(
                 "the old query has continued in the meantime",

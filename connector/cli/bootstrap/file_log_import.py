@@ -154,6 +154,7 @@ class Import:
         state = offline_state(OfflineFileSource(), RestoredState())
         assert isinstance(state.enumerator, OfflineEnumerator)
         now = int(time.time() * 1_000_000)
+        # In steps, since a text column of one record batch holds at most 2 GiB.
         for at in range(0, len(self.seen), _STEP):
             files = self.seen[at : at + _STEP]
             rows = pa.record_batch(file_columns(files), schema=FILES)

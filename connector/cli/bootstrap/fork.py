@@ -115,6 +115,7 @@ class Fork:
         self, enumerator: OfflineEnumerator, wanted: Callable[[pa.Array], pa.Array]
     ) -> None:
         """What the other state found later and is not wanted counts as seen."""
+        # Epoch 0: nothing is published through these.
         read, store = Attachments(self.view.store, 0), self.view.store
         source = OfflineFileSource()
         known = restore(self.view.history, self.view.head, source, read).state

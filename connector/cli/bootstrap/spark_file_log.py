@@ -103,6 +103,7 @@ def _offset_of(name: str, offsets: Sequence[str], sources: Sequence[str]) -> str
 def _entries(store: StateStore, directory: str) -> Iterator[tuple[int, OtherFile]]:
     compact = numbers(store, directory, _COMPACT)
     plain = numbers(store, directory)
+    # Spark deletes the logs that a compact one replaces only after a while, so both may be there.
     first = compact[-1] if compact else -1
     names = [f"{directory}/{first}{_COMPACT}"] if compact else []
     after = [number for number in plain if number > first]
@@ -132,6 +133,8 @@ def _read(store: StateStore, name: str) -> Iterator[tuple[int, OtherFile]]:
             entry = json.loads(line)
             modified = int(entry["timestamp"]) * 1000
             file = OtherFile(str(entry["path"]), is_quoted=True, modified=modified)
+            # Not the number of the object: an entry of a compact log keeps the batch that it came
+            # with.
             yield int(entry["batchId"]), file
         except (ValueError, LookupError, TypeError) as error:
             raise damaged(

@@ -93,6 +93,7 @@ def _of_files(view: StateView, now: float) -> dict[str, Any]:
         splits += batch.num_rows
         size += pc.sum(pc.subtract(batch.column("end"), batch.column("start"))).as_py() or 0
         times = batch.column("modified")
+        # -1 means that the file system has no times.
         first = pc.min(times.filter(pc.greater_equal(times, 0))).as_py()
         oldest = first if oldest is None or (first is not None and first < oldest) else oldest
     return {
@@ -140,6 +141,7 @@ def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
         return None
     commits = [commit for link in read for commit in link.commits.values()]
     begun = read[-1].checkpoint.header.created
+    # Commits of earlier releases do not say when they ended.
     ends = [commit.finished for commit in commits if commit.finished]
     seconds = (max(ends, default=read[0].checkpoint.header.created) - begun) / 1e6
     rows = sum(sum(commit.rows) for commit in commits)

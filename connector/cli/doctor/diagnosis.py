@@ -155,6 +155,8 @@ def executor_findings(master: str, place: str, storage_options: str) -> Iterator
 def _registered(spark: Any) -> Finding:
     what, expected = "source in Spark", 'a source called "sluice"'
     try:
+        # No such view: if the source is found, it answers with an error of its own and reads
+        # nothing.
         spark.read.format("sluice").option("view", "none").load()
     except Exception as error:  # noqa: BLE001 - told apart by its text
         text = str(error)
@@ -218,6 +220,7 @@ def asked(
 
 
 def _short(error: BaseException) -> str:
+    # An error of a task comes with tracebacks, and its cause is in the last line that names one.
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if "Error" in line or "]" in line]
     return (named or lines or [type(error).__name__])[-1 if named else 0][:300]

@@ -41,6 +41,7 @@ _LEAST: Final = {
 }
 """As in setup.cfg, which a test holds against this."""
 
+# Spark looks for sources by `iter_modules`, which does not see what an editable install links.
 _PROBE: Final = """
 import json, pkgutil, sys
 found = {"version": list(sys.version_info[:3]), "executable": sys.executable, "sees": False}

@@ -79,6 +79,8 @@ def left_as_it_was(place: str) -> Iterator[None]:
     try:
         yield
     finally:
+        # The deepest one first. One that something else was put into meanwhile is not empty, and
+        # stays.
         for each in made:
             with contextlib.suppress(OSError):
                 os.rmdir(each)

@@ -48,6 +48,7 @@ def as_present(
     missing, partly = [], []
     for file, ranges in wanted.items():
         now = found[file]
+        # Discovery does not read an empty file either: it waits for its content.
         if now is None or now.size == 0:
             missing.append(file.path)
         elif _is_as_it_was(file, now):
@@ -94,6 +95,7 @@ def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
     if not growing_mark(file.etag):
         return not has_changed(file, now)
     try:
+        # A growing file has another size by now. Opening it compares the bytes before its mark.
         with SourceFile(file, {}).opened():
             return True
     except SplitReadError:

@@ -122,6 +122,7 @@ class KnownFiles:
         in_flight = self.chain[0].checkpoint.header.in_flight if self.chain else {}
         for link in self.chain:
             for reader, commit in link.commits.items():
+                # What is no longer in flight is counted in full.
                 if reader in in_flight.get(link.ref, link.commits):
                     continue
                 splits = [

@@ -106,6 +106,7 @@ def submit_order(
         view.check_is_state()
         newest = newest_in_spark(store, options)
         if newest is not None and newest in view.refs:
+            # What was cut ahead of Spark may never be taken up, so the choice ignores it.
             view.head = newest
         return view, choose(view)
 
