@@ -157,15 +157,14 @@ class Retention:
 
     def _prune_attachments(self) -> None:
         # Listed before anything that may refer to them: what is published later is not listed.
-        there = [leaf for leaf in self._store.list(INDEX) if _epoch_of(leaf) is not None]
-        mine = [leaf for leaf in there if (_epoch_of(leaf) or 0) <= self._epoch]
+        there = {leaf: _epoch_of(leaf) for leaf in self._store.list(INDEX)}
         referred = self._all_referred()
         if referred is None:
             return
         kept = referred.union(self._in_use())
-        for leaf in mine:
-            if leaf not in kept:
-                self._delete(f"{INDEX}/{leaf}", _epoch_of(leaf) or 0)
+        for leaf, epoch in there.items():
+            if epoch is not None and leaf not in kept:
+                self._delete(f"{INDEX}/{leaf}", epoch)
 
     def _all_referred(self) -> frozenset[str] | None:
         """What any base refers to, or a checkpoint on the chain; None if that cannot be known."""

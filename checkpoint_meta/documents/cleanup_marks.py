@@ -64,6 +64,10 @@ class CleanupMarks:
                 continue  # The one before it says less, and everything is repeated from there.
         return marks
 
+    def newest(self) -> int:
+        """Id of the checkpoint up to which all is done; 0 if nothing was cleaned up."""
+        return max((mark.checkpoint for mark in self.found()), default=0)
+
     def check(self) -> Iterator[tuple[str, StateError]]:
         """The names of those that cannot be read, and why."""
         for leaf in self._store.list(CLEANED):

@@ -85,10 +85,6 @@ class FileSplit(NamedTuple):
         """True when nothing of the file lies outside this split."""
         return self.start == 0 and self.end == self.file.size
 
-    def from_position(self, start: int) -> FileSplit:
-        """The same split without the bytes before `start`."""
-        return self._replace(start=start)
-
 
 FIGURES = "figures"
 """The sums of a reader: rows, bytes, microseconds, droppedRecords, skippedFiles."""

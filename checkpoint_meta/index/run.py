@@ -21,8 +21,6 @@ from ..documents.attachments import Attachment
 from ..documents.file_columns import FILES, numbers_array, words_in
 from .fingerprints import Names, SeenKeys, Words
 
-KEYS = "keys.arrow"
-
 _KEYS = pa.schema(
     [
         ("high", pa.uint64()),

@@ -44,12 +44,12 @@ def is_final(error: BaseException | None) -> bool:
     return isinstance(error, SourceUnavailable) and is_final(error.__cause__)
 
 
-def delays(first: float = 0.1, factor: float = 3.0) -> Iterator[float]:
+def delays(first: float = 0.1) -> Iterator[float]:
     """Seconds before each new try, for ever: growing, with jitter for many clients."""
     delay = first
     while True:
         yield delay * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, hides nothing
-        delay = min(delay * factor, LONGEST_DELAY)
+        delay = min(delay * 3.0, LONGEST_DELAY)
 
 
 def patiently(

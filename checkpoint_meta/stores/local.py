@@ -102,8 +102,6 @@ def _create(temporary: Path, target: Path) -> None:
     # A link, unlike a plain rename, fails where the target exists.
     try:
         os.link(temporary, target)
-    except FileExistsError:
-        raise
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise

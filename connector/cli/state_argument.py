@@ -8,7 +8,8 @@ A state is named by its directory or by a checkpoint location above it, a checkp
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
@@ -37,6 +38,34 @@ def parsed_storage_options(text: str) -> Mapping[str, Any]:
             "--storage-options do not parse", "", "", 'a JSON object such as {"anon": true}'
         )
     return value
+
+
+def parsed_options(given: Sequence[str]) -> dict[str, str]:
+    """The values of `--option`, each NAME=VALUE.
+
+    Raises:
+        OptionError: one is not of that form.
+    """
+    pairs = [each.partition("=") for each in given]
+    if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
+        raise OptionError("--option does not parse", "", repr(wrong[0]), "NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def parsed_moment(option: str, text: str) -> int:
+    """The value of an option that is a time, in microseconds since the epoch.
+
+    Raises:
+        OptionError: it is not in ISO 8601.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise OptionError(
+            f"{option} does not parse", "", repr(text), "ISO 8601, such as 2026-11-21T20:15"
+        ) from error
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1_000_000)
 
 
 def find_state(place: str, source_name: str, storage_options: str) -> StateStore:

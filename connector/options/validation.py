@@ -13,7 +13,6 @@ from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.client_options import uses_fsspec
 from ...checkpoint_meta.storage.input_paths import loaded_paths
-from ...checkpoint_meta.storage.providers import AZURE, S3
 from ...checkpoint_meta.storage.urls import absolute, is_below, local_path, scheme_of, storage_url
 from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
@@ -213,8 +212,11 @@ def queue_problems(
     except (ValueError, OptionError) as error:
         yield str(error)
         return
+    # Imports the services, which a query without a queue does not need.
+    from ...enumerator.files.discovery.queue.queue_discovery import QUEUES
+
     schemes = {scheme_of(base) for base in bases}
-    if by_fsspec or schemes not in ({S3.path_scheme}, {AZURE.path_scheme}):
+    if by_fsspec or len(schemes) != 1 or not schemes <= QUEUES.keys():
         yield (
             f"discoveryMode=notifications: found {path}"
             + (' with "client": "fsspec"' if by_fsspec else "")

@@ -142,8 +142,11 @@ def _batches(checkpoints: pa.Table, readers: pa.Table, backlog: _Backlog) -> lis
     for row in readers.to_pylist():
         by_checkpoint.setdefault((row["checkpoint"], row["epoch"]), []).append(row)
     chain = [row for row in checkpoints.to_pylist() if row["state"] != "orphan"]
-    return [_batch(r, by_checkpoint.get((r["checkpoint"], r["epoch"]), []), backlog) for r in
-            sorted(chain, key=lambda row: row["checkpoint"])]  # fmt: skip
+    chain.sort(key=lambda row: row["checkpoint"])
+    return [
+        _batch(row, by_checkpoint.get((row["checkpoint"], row["epoch"]), []), backlog)
+        for row in chain
+    ]
 
 
 def _batch(

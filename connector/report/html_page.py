@@ -23,7 +23,7 @@ def write_report(state: StateStore, target: str | Path) -> Path:
     """Write one self-contained HTML page about a state; a query that runs on it does not notice.
 
     Args:
-        state: the state directory, see `checkpoint_meta.store.open_store`.
+        state: the state directory, see `checkpoint_meta.stores.open_store`.
         target: the local file; what is there is replaced.
 
     Raises:
@@ -67,9 +67,8 @@ td.number, th.number { text-align: right; white-space: nowrap; }
 """
 
 
-def page_of(figures: Figures, charts: Mapping[str, str], now: datetime | None = None) -> str:
+def page_of(figures: Figures, charts: Mapping[str, str]) -> str:
     """Return the page as one HTML document without external references."""
-    written = now or datetime.now(UTC)
     drawings = "".join(
         f"<h2>{escape(title)}</h2>\n"
         f'<figure role="img" aria-label="{escape(title)}">{svg}</figure>\n'
@@ -80,7 +79,7 @@ def page_of(figures: Figures, charts: Mapping[str, str], now: datetime | None = 
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n{_verdict(figures)}{_summary(figures, written)}{drawings}"
+        f"<h1>{title}</h1>\n{_verdict(figures)}{_summary(figures)}{drawings}"
         f"{_in_flight(figures)}"
         f"{_files(figures)}{_quarantine(figures)}</body>\n</html>\n"
     )
@@ -91,12 +90,12 @@ def _verdict(figures: Figures) -> str:
     return f'<p class="verdict {found.level}">{escape(" ".join(found.sentences))}</p>\n'
 
 
-def _summary(figures: Figures, written: datetime) -> str:
+def _summary(figures: Figures) -> str:
     batches = figures.batches
     pairs = [
         ("query id", figures.query_id or "unknown until Spark has finished a task"),
         ("owner", masked(str(figures.owner))),
-        ("report written", f"{written:%Y-%m-%d %H:%M:%S} UTC"),
+        ("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
     ]
     if batches:
         first, last = batches[0], batches[-1]

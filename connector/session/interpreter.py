@@ -28,7 +28,7 @@ def use_this_interpreter() -> None:
     """
     if sys.executable and not any(os.environ.get(name) for name in _VARIABLES):
         found = shutil.which("python3")
-        if found is None or not _same(found, sys.executable):
+        if found is None or not is_same_environment(found):
             os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
@@ -46,9 +46,10 @@ def run_this_interpreter_in(context: Any) -> None:
 
 def _is_configured(context: Any) -> bool:
     found = shutil.which(context.pythonExec)
-    return context.pythonExec != "python3" or (found is not None and _same(found, sys.executable))
+    return context.pythonExec != "python3" or (found is not None and is_same_environment(found))
 
 
-def _same(one: str, other: str) -> bool:
-    """True if both are in one environment; what their links lead to is the same for many."""
-    return os.path.realpath(os.path.dirname(one)) == os.path.realpath(os.path.dirname(other))
+def is_same_environment(python: str) -> bool:
+    """True for an interpreter of this environment; what links lead to is the same for many."""
+    folders = (os.path.dirname(each) for each in (python, sys.executable))
+    return len(set(map(os.path.realpath, folders))) == 1

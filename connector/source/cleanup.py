@@ -31,8 +31,7 @@ def check_not_cleaned(store: StateStore, ref: CheckpointRef, options: SluiceOpti
     Raises:
         OptionError: checkpoints after it have been cleaned up.
     """
-    marks = CleanupMarks(store, 0).found()
-    newest = max((mark.checkpoint for mark in marks), default=0)
+    newest = CleanupMarks(store, 0).newest()
     if ref.checkpoint < newest and not options.ignore_missing_files:
         raise OptionError(
             "startingState: files that this checkpoint had not assigned have been cleaned up",

@@ -27,10 +27,8 @@ from ...enumerator.files.cutting import FileBlock, SplitCutter
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.discovery.selection.criteria import Criteria, FileSelection
 from ...enumerator.files.discovery.tree_discovery import (
-    FileLister,
     ListingMode,
     TreeDiscovery,
-    lister_of,
 )
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
@@ -150,10 +148,6 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             )
         return whole_records(path, start, size, known, self.options)
 
-    def lister(self) -> FileLister:
-        """Lists what the options point at."""
-        return make_file_lister(self.options)
-
     def cutter(self, cut_places: CutPlaces | None = None) -> SplitCutter:
         """Cuts files where their format permits it; gzip only if its cuts can be stored."""
         return SplitCutter(_FormatBoundaries(self, cut_places), self.options.max_split_bytes)
@@ -262,11 +256,6 @@ def _selection(options: SluiceOptions) -> FileSelection:
         ),
         ready_marker=options.ready_marker,
     )
-
-
-def make_file_lister(options: SluiceOptions) -> FileLister:
-    """Lists what the options point at."""
-    return lister_of(make_listing(options))
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.landed_file import BAD_RECORDS_SUFFIX, SUFFIX, FileName
@@ -26,6 +25,7 @@ from ...reader.landing.place import Place, place_of
 from ...reader.task import Assignment, Lander
 from ...reader.written_files import Landing, Recording, rows_schema
 from ..options.model import SluiceOptions
+from .arrow_schema import json_of, spark_schema
 from .loading import attribute_of
 
 
@@ -43,7 +43,7 @@ def landed_schema(options: SluiceOptions, found: Callable[[], StructType | str])
     schema = options.land_schema or found()
     if isinstance(schema, StructType):
         return schema
-    return from_arrow_schema(described(schema, "landSchema"), prefer_timestamp_ntz=True)
+    return spark_schema(described(schema, "landSchema"))
 
 
 def refuse_landing(given: Mapping[str, str], way_out: str) -> None:
@@ -75,7 +75,7 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
             raise OptionError(
                 "landCopy=never: data files do not have this column", "", found, "none"
             )
-        return Lander(lambda _: FilesInPlace(), rows_schema(in_place=True), _as_json(schema))
+        return Lander(lambda _: FilesInPlace(), rows_schema(in_place=True), json_of(schema))
     place = place_of(absolute(options.land_at), options.storage_options)
     transform = _transform(options.land_transform)
     if transform is not None:
@@ -92,7 +92,7 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
     def land(assignment: Assignment[Any]) -> Landing:
         return DataFileWriter(place, _name(assignment, SUFFIX), schema, options, transform)
 
-    return Lander(land, schema=_as_json(schema))
+    return Lander(land, schema=json_of(schema))
 
 
 def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:
@@ -123,11 +123,6 @@ def written_places(options: SluiceOptions) -> Iterator[Place]:
         yield place_of(absolute(options.land_at), options.storage_options)
     if options.bad_records_path:
         yield bad_records_place(options)
-
-
-def _as_json(schema: pa.Schema) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = from_arrow_schema(schema, prefer_timestamp_ntz=True).jsonValue()
-    return found
 
 
 def _name(assignment: Assignment[Any], suffix: str) -> FileName:

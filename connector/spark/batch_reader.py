@@ -44,17 +44,19 @@ class SluiceBatchReader(DataSourceReader):
         from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
         from ...enumerator.batch_budget import UNLIMITED, BatchBudget
         from ...enumerator.files.cutting import wanted_split_bytes
+        from ...enumerator.files.discovery.tree_discovery import all_files
         from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
         from ...reader.files.path_columns import FilePruning
         from ..options.batch_validation import refuse_streaming_options
-        from ..source.file_source import driver_cores
+        from ..source.file_source import driver_cores, make_listing
         from .partitions import AssignedPart, SluicePartition
 
         cut_places = MemoryCutPlaces()
         source = self._source()
         refuse_streaming_options(source.options)
         pruning = FilePruning(source.schema, source.options)
-        files = [file for file in source.lister()(()) if _may_match(pruning, file)]
+        found = all_files(make_listing(source.options))
+        files = [file for file in found if _may_match(pruning, file)]
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
         splits = source.cutter(cut_places).cut_all(files, BatchBudget(UNLIMITED), wanted)
         spreader = source.spreader()

@@ -20,14 +20,13 @@ from .done_orders import DoneOrders
 from .quarantine import FILE_OF_SPLIT, file_of
 from .splits import (
     SPLITS,
-    TIME,
     assigned_splits,
     files_as_of_head,
     forgotten_splits,
     moments,
     pending_splits,
 )
-from .state_view import StateView
+from .state_view import TIME, StateView
 
 FILES: Final = pa.schema(
     [

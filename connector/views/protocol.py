@@ -15,9 +15,7 @@ from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.reader_assignment import readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...checkpoint_meta.documents.schema_history import SchemaHistory
-from .state_view import CheckpointView, StateView
-
-TIME: Final = pa.timestamp("us", "UTC")
+from .state_view import TIME, CheckpointView, StateView
 
 CHECKPOINTS: Final = pa.schema(
     [

@@ -13,9 +13,7 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit, quarantined_in
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from .state_view import StateView
-
-TIME: Final = pa.timestamp("us", "UTC")
+from .state_view import TIME, StateView
 
 FILE_OF_SPLIT: Final = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("modified", TIME), ("etag", pa.string())]
@@ -38,13 +36,12 @@ _SPLIT_ID = re.compile(r"(.*)@(\d+)-(-?\d+)-(.*?):(\d+)-(\d+)", re.DOTALL)
 
 def file_of(split_id: str) -> dict[str, Any]:
     """Path, size, modified, etag, start and end; empty where another source made the id."""
-    match = _SPLIT_ID.fullmatch(split_id)
-    if match is None:
+    split = split_of(split_id)
+    if split is None:
         return {}
-    path, etag = match[1], match[4]
-    size, modified, start, end = (int(match[at]) for at in (2, 3, 5, 6))
-    known = pa.scalar(modified if modified >= 0 else None, TIME)
-    return {"path": path, "size": size, "modified": known, "etag": etag, "start": start, "end": end}
+    file = split.file
+    modified = pa.scalar(file.modified if file.modified >= 0 else None, TIME)
+    return {**file._asdict(), "modified": modified, "start": split.start, "end": split.end}
 
 
 def split_of(split_id: str) -> FileSplit | None:

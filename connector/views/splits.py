@@ -20,9 +20,7 @@ from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_withou
 from ...enumerator.files.ledger.state_files import FilesAsOf
 from ...errors import OptionError
 from .done_orders import DoneOrders
-from .state_view import CheckpointView, StateView
-
-TIME: Final = pa.timestamp("us", "UTC")
+from .state_view import TIME, CheckpointView, StateView
 
 SPLITS: Final = pa.schema(
     [

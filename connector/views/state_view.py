@@ -31,13 +31,16 @@ from ...errors import StateMissingError
 T = TypeVar("T")
 U = TypeVar("U")
 
+TIME: Final = pa.timestamp("us", "UTC")
+"""The type of all columns of times."""
+
 _LOOKS: Final = 5
 _PAUSE: Final = 0.2
 _REQUESTS: Final = 16
 """Small objects that are asked for at the same time."""
 
 
-def consistent(look: Callable[[], T], sleep: Callable[[float], None] = time.sleep) -> T:
+def consistent(look: Callable[[], T]) -> T:
     """What `look` finds; again where an object has gone between two of its requests.
 
     Raises:
@@ -47,7 +50,7 @@ def consistent(look: Callable[[], T], sleep: Callable[[float], None] = time.slee
         try:
             return look()
         except (StateMissingError, FileNotFoundError):
-            sleep(_PAUSE)
+            time.sleep(_PAUSE)
     return look()
 
 

@@ -22,7 +22,7 @@ _EVERY = 1.0
 class BacklogFigures:
     """The size and age of what is in no batch yet. Call it under the coordinator's lock."""
 
-    def __init__(self, pending: PendingRanges, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, pending: PendingRanges, clock: Callable[[], float]) -> None:
         self._pending = pending
         self._clock = clock
         self._looked_at = (-_EVERY, -1)
@@ -73,7 +73,7 @@ def _files_in(ranges: pa.RecordBatch) -> int:
 class ListingStats:
     """How listings went. Call it under the coordinator's lock."""
 
-    def __init__(self, journal: Journal, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, journal: Journal, clock: Callable[[], float]) -> None:
         self._journal = journal
         self._clock = clock
         self._new = 0

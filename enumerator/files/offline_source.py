@@ -8,7 +8,7 @@ Not here: writing it (`offline/bootstrap_checkpoint.py`), and what a tool change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,6 @@ from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.file_columns import FILES, Flags, Numbers, numbers_array
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.index.fingerprints import SeenKeys, names_in, versions_in
-from ...checkpoint_meta.index.run import read_files
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from ..large_state import StateDocument
@@ -115,16 +114,3 @@ class OfflineEnumerator(LedgerEnumerator):
     @override
     def snapshot_state(self, checkpoint_id: int) -> FileState:
         return self.ledger.snapshot(checkpoint_id)
-
-
-def files_known(state: FileState, attachments: Attachments) -> Iterator[pa.RecordBatch]:
-    """Every version of a file that a state knows, the oldest first: rows of `SEEN_FILES`.
-
-    Raises:
-        StateError: the names in a run are gone or damaged.
-    """
-    for run in state.runs:
-        yield from read_files(attachments.read(run.attachments[1]))
-    for tail in state.tails:
-        for piece in tail.pieces:
-            yield piece.rows()

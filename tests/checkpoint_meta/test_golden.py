@@ -21,6 +21,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSe
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.enumerator import CoordinatorSettings
 from pyspark_sluice.enumerator.coordinator.start_position import start_position
@@ -100,9 +101,12 @@ def test_an_index_restores_as_it_was_written():
         ("/data/b.json", 9, 1),
         ("/data/c.json", 7, 2),
     ]
+    history = CheckpointHistory(store)
     assert [
-        (of.ref.checkpoint, of.reader, splits_in(of.ranges)[0].start) for of in known.assigned()
-    ] == [(2, 0, 50), (1, 0, 0)]
+        (ref.checkpoint, reader, splits_in(ranges)[0].start)
+        for ref in history.checkpoints()
+        for reader, ranges in history.load(ref).assigned
+    ] == [(1, 0, 0), (2, 0, 50)]
 
 
 def test_a_checkpoint_says_which_orders_it_contains_and_what_they_did():

@@ -79,7 +79,7 @@ class RowReader(SplitReader[FileSplit]):
             end = remainder.start
         elif word == PART:
             end = split.start + split.length // 2
-            remainder = split.from_position(end)
+            remainder = split._replace(start=end)
         for row in range(split.start, end):
             yield batch_of([(split.file.path, row)])
         if word == FAIL:

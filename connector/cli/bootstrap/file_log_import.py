@@ -30,6 +30,7 @@ from ....enumerator.offline.bootstrap_checkpoint import OfflineState, offline_st
 from ....errors import OptionError
 from ...options.model import SluiceOptions, parse_options
 from ...source.file_source import make_listing
+from ..state_argument import parsed_options
 from .new_state import Target, write_seed
 
 _SHOWN: Final = 10
@@ -169,14 +170,8 @@ def options_of(path: str, given: Sequence[str], storage_options: str) -> SluiceO
     Raises:
         OptionError: everything that is wrong with them.
     """
-    pairs = [text.partition("=") for text in given]
-    wrong = [name for name, equals, _ in pairs if not (name and equals)]
-    if wrong:
-        raise OptionError("--option does not parse", "", wrong[0], "NAME=VALUE")
-    named = {name: value for name, _, value in pairs}
-    return parse_options(
-        {"storageOptions": storage_options, **named, "path": path}, streaming=False
-    )
+    named = {"storageOptions": storage_options, **parsed_options(given), "path": path}
+    return parse_options(named, streaming=False)
 
 
 def rewrites_of(given: Sequence[str]) -> list[tuple[str, str]]:

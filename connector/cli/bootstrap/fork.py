@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,14 @@ from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.restore import restore
 from ....enumerator.coordinator.savepoint import is_known_to_be_complete
-from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource, files_known
+from ....enumerator.files.ledger.state_files import files_known
+from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.bootstrap_checkpoint import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
 from ...views.state_view import CheckpointView, StateView
-from ..state_argument import checkpoint_named
+from ..state_argument import checkpoint_named, parsed_moment
 from ..view_filter import matching_pattern
 from .new_state import Target, write_seed
 
@@ -168,15 +168,36 @@ def _newest(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Any]:
 
 
 def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork:
-    """The fork that the options ask for.
+    """The fork after the checkpoint that the options name; the newest complete one if none.
 
     Raises:
         OptionError: no such checkpoint, or files that it would read have been cleaned up, or the
             state is not of files.
         StateError: no state, or it is damaged.
     """
-    start = starting_point(store, at, at_time)
-    return Fork(start.view, start.ref, start.is_complete, matching)
+    view = StateView(store)
+    view.check_is_state()
+    chain = view.chain()
+    ref = _chosen(view, chain, at, at_time)
+    source = view.history.load(ref).header.enumerator
+    if source != "files":
+        raise OptionError(
+            "only a state of files can be forked here",
+            store.location,
+            f"the state of the source {source!r}",
+            "the state of the source 'files'",
+            f"A query of that source can start with startingState={store.location}@"
+            f"{ref.checkpoint}.",
+        )
+    _check_not_cleaned(store, ref)
+    on_chain = {link.ref: link for link in chain}
+    link = on_chain.get(ref)
+    complete = (
+        _is_complete(link)
+        if link is not None
+        else is_known_to_be_complete(ref, view.history, view.commits)
+    )
+    return Fork(view, ref, complete, matching)
 
 
 def fork_lines(found: dict[str, Any], new: str) -> list[tuple[str, str]]:
@@ -214,49 +235,6 @@ def fork_lines(found: dict[str, Any], new: str) -> list[tuple[str, str]]:
     return lines
 
 
-@dataclass(frozen=True)
-class StartingPoint:
-    """A checkpoint that a new query can begin after."""
-
-    view: StateView
-    ref: CheckpointRef
-    is_complete: bool
-    """True once all readers have finished: Spark went on, or all of them have acknowledged it."""
-
-
-def starting_point(store: StateStore, at: str, at_time: str) -> StartingPoint:
-    """The checkpoint that the options name; the newest that is complete if they name none.
-
-    Raises:
-        OptionError: no such checkpoint, or files that it would read have been cleaned up, or the
-            state is not of files.
-        StateError: no state, or it is damaged.
-    """
-    view = StateView(store)
-    view.check_is_state()
-    chain = view.chain()
-    ref = _chosen(view, chain, at, at_time)
-    source = view.history.load(ref).header.enumerator
-    if source != "files":
-        raise OptionError(
-            "only a state of files can be forked here",
-            store.location,
-            f"the state of the source {source!r}",
-            "the state of the source 'files'",
-            f"A query of that source can start with startingState={store.location}@"
-            f"{ref.checkpoint}.",
-        )
-    _check_not_cleaned(store, ref)
-    on_chain = {link.ref: link for link in chain}
-    link = on_chain.get(ref)
-    complete = (
-        _is_complete(link)
-        if link is not None
-        else is_known_to_be_complete(ref, view.history, view.commits)
-    )
-    return StartingPoint(view, ref, complete)
-
-
 def _is_complete(link: CheckpointView) -> bool:
     return link.has_finished or set(readers_of(link.checkpoint)) <= set(link.commits)
 
@@ -272,7 +250,7 @@ def _chosen(
             return ref
         raise _none(view, f"of {ref} only a base")
     if at_time:
-        moment = _moment(at_time)
+        moment = parsed_moment("--at-time", at_time)
         found = (link.ref for link in chain if link.checkpoint.header.created <= moment)
         what = f"no checkpoint cut before {at_time}"
     else:
@@ -294,19 +272,8 @@ def _none(view: StateView, found: str) -> OptionError:
     )
 
 
-def _moment(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise OptionError(
-            "--at-time does not parse", "", repr(text), "ISO 8601, such as 2026-11-21T20:15"
-        ) from None
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1_000_000)
-
-
 def _check_not_cleaned(store: StateStore, ref: CheckpointRef) -> None:
-    newest = max((mark.checkpoint for mark in CleanupMarks(store, 0).found()), default=0)
+    newest = CleanupMarks(store, 0).newest()
     if ref.checkpoint < newest:
         raise OptionError(
             "files that this checkpoint had not assigned have been cleaned up",

@@ -43,10 +43,11 @@ def doctor(
     Looks at Python, Java, packages, registration, paths and executors.
     """
     with plainly():
-        from ..doctor.diagnosis import Patient, diagnose, options_of
+        from ..doctor.diagnosis import Patient, diagnose
+        from ..state_argument import parsed_options
 
         wanted = master or ("local[2]" if spark else "")
-        options = options_of(option or [])
+        options = parsed_options(option or ())
         patient = Patient(state, path, given.source_name, given.storage_options, options, wanted)
         diagnose(patient, as_json=given.as_json)
 

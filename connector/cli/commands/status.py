@@ -29,21 +29,20 @@ _RECENT: Final = 10
 """Checkpoints of which the rate is taken."""
 
 
-def status_of(store: StateStore, now: float | None = None) -> dict[str, Any]:
+def status_of(store: StateStore) -> dict[str, Any]:
     """What `sluice status --json` prints.
 
     Raises:
         StateError: there is no state, or what is needed of it is damaged.
     """
-    moment = time.time() if now is None else now
-    return consistent(lambda: _status(StateView(store), moment))
+    return consistent(lambda: _status(StateView(store)))
 
 
-def _status(view: StateView, now: float) -> dict[str, Any]:
+def _status(view: StateView) -> dict[str, Any]:
     view.check_is_state()
     owner = owner_of(view.store)
     links = view.chain(_RECENT)
-    files = _of_files(view, now) if _is_of_files(view) else None
+    files = _of_files(view) if _is_of_files(view) else None
     quarantined = files.pop("quarantined") if files else len(quarantined_splits(view))
     return {
         "state": view.store.location,
@@ -85,7 +84,7 @@ def _is_of_files(view: StateView) -> bool:
     return head == NO_CHECKPOINT or view.history.load(head).header.enumerator == "files"
 
 
-def _of_files(view: StateView, now: float) -> dict[str, Any]:
+def _of_files(view: StateView) -> dict[str, Any]:
     known = FilesAsOf(view.store, view.head)
     splits = size = 0
     oldest: int | None = None
@@ -102,7 +101,7 @@ def _of_files(view: StateView, now: float) -> dict[str, Any]:
         "pending": {
             "splits": splits,
             "bytes": size,
-            "oldest_modified_seconds": None if oldest is None else now - oldest / 1e6,
+            "oldest_modified_seconds": None if oldest is None else time.time() - oldest / 1e6,
         },
     }
 

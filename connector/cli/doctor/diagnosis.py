@@ -19,7 +19,7 @@ import typer
 from ....checkpoint_meta.storage.providers import BY_SCHEME
 from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_of, storage_url
 from ....checkpoint_meta.stores.open_store import open_store
-from ....errors import OptionError, SluiceError, StateMissingError
+from ....errors import SluiceError, StateMissingError
 from ..output import Ended, Exit, print_json
 from ..state_argument import find_state, parsed_storage_options
 from .finding import Finding
@@ -112,18 +112,6 @@ def _print(finding: Finding) -> None:
             typer.echo(f"          expected: {finding.expected}")
         if finding.way_out:
             typer.echo(f"          fix:      {finding.way_out}")
-
-
-def options_of(given: list[str]) -> dict[str, str]:
-    """NAME=VALUE, several of them.
-
-    Raises:
-        OptionError: one is not of that form.
-    """
-    pairs = [each.partition("=") for each in given]
-    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
-        raise OptionError("--option does not parse", "", repr(wrong[0]), "NAME=VALUE")
-    return {name: value for name, _, value in pairs}
 
 
 _TASKS = 4

@@ -20,7 +20,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, Final
 
-from ...session.interpreter import interpreters_before
+from ...session.interpreter import interpreters_before, is_same_environment
 from .finding import Finding, version_of
 
 _LEAST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
@@ -110,17 +110,11 @@ def _pythons_of_spark() -> Iterator[Finding]:
             "python of Spark", sys.executable, "where pyspark_sluice is imported before the session"
         )
         other = shutil.which("python3")
-        if other is None or not _same_home(other):
+        if other is None or not is_same_environment(other):
             yield _first_of_the_path(other)
     worker = configured.get("PYSPARK_PYTHON")
     if worker and driver and worker != driver:
         yield _registration("python of tasks", worker, "PYSPARK_PYTHON")
-
-
-def _same_home(other: str) -> bool:
-    return os.path.realpath(os.path.dirname(other)) == os.path.realpath(
-        os.path.dirname(sys.executable)
-    )
 
 
 def _first_of_the_path(python: str | None) -> Finding:
@@ -194,11 +188,11 @@ def _java() -> Finding:
         )
     except (OSError, subprocess.SubprocessError) as error:
         return Finding("java", "failed", f"{java}: {type(error).__name__}", expected, way_out)
-    configured = re.search(r'version "(\d+)([^"]*)"', done.stderr + done.stdout)
-    if configured is None:
+    printed = re.search(r'version "(\d+)([^"]*)"', done.stderr + done.stdout)
+    if printed is None:
         return Finding("java", "failed", f"{java} does not print its version", expected, way_out)
-    found = f"{configured[1]}{configured[2]} at {java}"
+    found = f"{printed[1]}{printed[2]} at {java}"
     # Before Java 9 the first number was 1.
-    if int(configured[1]) < _LEAST_JAVA:
+    if int(printed[1]) < _LEAST_JAVA:
         return Finding("java", "failed", found, expected, way_out)
     return Finding("java", "ok", found, expected)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
@@ -24,8 +23,8 @@ from ....enumerator.files.ledger.byte_ranges import (
 )
 from ....errors import OptionError
 from ...views.files import files as files_view
-from ...views.state_view import CheckpointView, StateView
-from ..state_argument import checkpoint_named
+from ...views.state_view import StateView
+from ..state_argument import checkpoint_named, parsed_moment
 from ..view_filter import check_state
 from .file_check import unreadable
 from .known_files import KnownFiles, path_filter
@@ -97,8 +96,8 @@ def requeued(
     rows = [FileSplit(file, 0, end) for file, end in known.newest_versions().values() if end > 0]
     if in_state or quarantined:
         states = _states(view)
-        request = {in_state or "quarantined", "quarantined" if quarantined else in_state}
-        rows = [split for split in rows if states.get(split.file) in request]
+        wanted_states = {in_state or "quarantined", "quarantined" if quarantined else in_state}
+        rows = [split for split in rows if states.get(split.file) in wanted_states]
     return _read_again(known, byte_ranges_of(rows))
 
 
@@ -206,11 +205,11 @@ def waived(
 
 
 def _read_again(known: KnownFiles, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
-    request = splits_of(wanted)
-    splits = splits_without(request, known.under_way)
-    left_out = _count("in flight: read when the query starts", request, splits)
-    splits, request = splits_without(splits, known.pending), splits
-    left_out |= _count("pending already", request, splits)
+    chosen = splits_of(wanted)
+    idle = splits_without(chosen, known.under_way)
+    left_out = _count("in flight: read when the query starts", chosen, idle)
+    splits = splits_without(idle, known.pending)
+    left_out |= _count("pending already", idle, splits)
     # What comes back may be given up on by then; it is released all the same.
     covered = [
         each
@@ -222,8 +221,8 @@ def _read_again(known: KnownFiles, wanted: ByteRanges, released: Sequence[str] =
     return Chosen(splits_of(pending_again), sorted({*released, *covered}), left_out)
 
 
-def _count(why: str, request: Sequence[FileSplit], left: Sequence[FileSplit]) -> dict[str, int]:
-    gone = splits_without(request, byte_ranges_of(left))
+def _count(why: str, chosen: Sequence[FileSplit], left: Sequence[FileSplit]) -> dict[str, int]:
+    gone = splits_without(chosen, byte_ranges_of(left))
     return {why: len(gone)} if gone else {}
 
 
@@ -238,15 +237,8 @@ def _states(view: StateView) -> dict[FileVersion, str]:
 
 
 def _as_of(view: StateView, text: str) -> CheckpointRef:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise OptionError(
-            "--to-time does not parse", "", repr(text), "a time such as 2026-11-21T12:00 or ...Z"
-        ) from error
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    microseconds = int(aware.timestamp() * 1_000_000)
-    refs = [link.ref for link in view.chain() if _created(link) <= microseconds]
+    moment = parsed_moment("--to-time", text)
+    refs = [link.ref for link in view.chain() if link.checkpoint.header.created <= moment]
     if not refs:
         raise OptionError(
             "rewind: no checkpoint that is retained was cut by then",
@@ -256,7 +248,3 @@ def _as_of(view: StateView, text: str) -> CheckpointRef:
             "To list the checkpoints, run: sluice checkpoints",
         )
     return refs[0]
-
-
-def _created(link: CheckpointView) -> int:
-    return link.checkpoint.header.created

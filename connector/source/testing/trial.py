@@ -142,7 +142,6 @@ class Trial:
         (self.calls,) = made
         if self._bounded:
             self.coordinator.prepare_available_now()
-        self._is_planned = False
 
     def restart(self, parallelism: int | None = None) -> None:
         """The driver's process is gone; another one takes over, perhaps with other readers."""

@@ -51,15 +51,9 @@ class CleaningPolicy:
 class FileCleaner(SourceCleaner[FileSplit]):
     """Keeps what cannot be removed and tries it again; a file that has changed is let be."""
 
-    def __init__(
-        self,
-        policy: CleaningPolicy,
-        storage_options: Mapping[str, Any],
-        make_place: Callable[[str], Place] | None = None,
-    ) -> None:
-        """`make_place` is given a path or URL."""
+    def __init__(self, policy: CleaningPolicy, storage_options: Mapping[str, Any]) -> None:
         self._policy = policy
-        self._make_place = make_place or (lambda path: _place(path, storage_options))
+        self._storage_options = storage_options
         self._places: dict[bool, Place] = {}
         self._coverage = Coverage()
         self._due: dict[FileVersion, str] = {}
@@ -71,7 +65,8 @@ class FileCleaner(SourceCleaner[FileSplit]):
     @override
     def restore(self, state: Mapping[str, Any]) -> None:
         self._coverage.restore(state.get("parts", ()))
-        self._due.update(dict.fromkeys(files_of(state, "failing"), "before this start"))
+        failing = map(FileVersion._make, state.get("failing", ()))
+        self._due.update(dict.fromkeys(failing, "before this start"))
         for key, count in state.get("done", {}).items():
             self._done[key] = self._done.get(key, 0) + count
         self._tell()
@@ -169,7 +164,9 @@ class FileCleaner(SourceCleaner[FileSplit]):
     def _place_of(self, file: FileVersion) -> Place:
         is_local = local_path(file.path) is not None
         if is_local not in self._places:
-            self._places[is_local] = self._make_place(file.path)
+            self._places[is_local] = (
+                LocalPlace() if is_local else remote_place(file.path, self._storage_options)
+            )
         return self._places[is_local]
 
     # What is known --------------------------------------------------------------------------
@@ -198,20 +195,11 @@ class FileCleaner(SourceCleaner[FileSplit]):
         return self._figures
 
 
-def _place(path: str, storage_options: Mapping[str, Any]) -> Place:
-    if local_path(path) is not None:
-        return LocalPlace()
-    return remote_place(path, storage_options)
-
-
 class Coverage:
     """Files that are read in part; one that was read in one piece never comes to be in it."""
 
     def __init__(self) -> None:
         self._parts: dict[FileVersion, list[ByteRange]] = {}
-
-    def __len__(self) -> int:
-        return len(self._parts)
 
     def add(self, split: FileSplit, remainder: FileSplit | None) -> bool:
         """The split was read, up to the remainder; True if its file has now been read whole."""
@@ -241,8 +229,3 @@ class Coverage:
         """Add what `state` returned for an earlier mark."""
         for *file, ranges in state:
             self._parts[FileVersion._make(file)] = [(start, end) for start, end in ranges]
-
-
-def files_of(state: Mapping[str, Any], key: str) -> list[FileVersion]:
-    """File versions out of JSON values."""
-    return [FileVersion._make(file) for file in state.get(key, ())]

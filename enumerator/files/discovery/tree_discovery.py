@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,39 +187,16 @@ def _missing(path: str) -> MissingPathError:
     )
 
 
-class KnownPaths(Container[str], Sized, Protocol):
-    """The paths that are known already."""
-
-
-FileLister = Callable[[KnownPaths], list[FileVersion]]
-"""Lists every file that is not in the container given: one discovery pass."""
-
-
-class KnownByPath(KnownFiles):
-    """A container of paths, as discovery asks it."""
-
-    def __init__(self, paths: KnownPaths) -> None:
-        self._paths = paths
-
+class _NothingKnown(KnownFiles):
     @override
     def __len__(self) -> int:
-        return len(self._paths)
+        return 0
 
     @override
     def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
-        return np.fromiter((path in self._paths for path in paths), np.bool_, len(paths))
+        return np.zeros(len(paths), np.bool_)
 
 
 def all_files(discovery: Discovery) -> Iterator[FileVersion]:
     """A pass of `discovery` over everything, one file after the other."""
-    return (file for files in discovery.listing(KnownByPath(())) for file in files.versions())
-
-
-def lister_of(discovery: Discovery) -> FileLister:
-    """A pass of `discovery` as a list of files."""
-
-    def list_unknown(known: KnownPaths) -> list[FileVersion]:
-        found = discovery.listing(KnownByPath(known))
-        return [file for files in found for file in files.versions()]
-
-    return list_unknown
+    return (file for files in discovery.listing(_NothingKnown()) for file in files.versions())

@@ -135,7 +135,7 @@ class FrozenLedger(FrozenState):
         self,
         seen: SeenFiles,
         pending: Sequence[pa.RecordBatch],
-        changes: Callable[[pa.RecordBatch], pa.RecordBatch] = changes_of,
+        changes: Callable[[pa.RecordBatch], pa.RecordBatch],
     ) -> None:
         """`changes` makes rows of the state of pending ranges, without any lock."""
         self._seen = seen

@@ -6,7 +6,6 @@ Not here: what is made of it (connector).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
@@ -15,7 +14,6 @@ import pyarrow as pa
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint import QuarantinedSplit, quarantined_in
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ....checkpoint_meta.documents.file_columns import ranges_in
 from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.index.run import read_files
 from ....checkpoint_meta.stores.contract import StateStore
@@ -25,19 +23,6 @@ from .file_state import FileState
 from .folding import count_seen, fold, pending_after
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class AssignedRanges:
-    """What one checkpoint gave to one reader."""
-
-    ref: CheckpointRef
-    created: int
-    """Microseconds since the epoch."""
-
-    reader: int
-    ranges: pa.RecordBatch
-    """Rows of `RANGES`."""
 
 
 class FilesAsOf:
@@ -105,19 +90,17 @@ class FilesAsOf:
         Raises:
             StateError: the names in a run are gone or damaged.
         """
-        for run in self._state.runs:
-            yield from read_files(self._attachments.read(run.attachments[1]))
-        for tail in self._state.tails:
-            for piece in tail.pieces:
-                yield piece.rows()
+        yield from files_known(self._state, self._attachments)
 
-    def assigned(self) -> Iterator[AssignedRanges]:
-        """What the checkpoints that are retained have assigned, the newest first."""
-        ref = self._chain[-1].ref if self._chain else NO_CHECKPOINT
-        retained = set(self._history.checkpoints())
-        while ref in retained:
-            checkpoint = self._history.load(ref)
-            header = checkpoint.header
-            for reader, batch in checkpoint.assigned:
-                yield AssignedRanges(ref, header.created, reader, ranges_in(batch))
-            ref = header.parent
+
+def files_known(state: FileState, attachments: Attachments) -> Iterator[pa.RecordBatch]:
+    """Every version of a file that a state knows, the oldest first: rows of `SEEN_FILES`.
+
+    Raises:
+        StateError: the names in a run are gone or damaged.
+    """
+    for run in state.runs:
+        yield from read_files(attachments.read(run.attachments[1]))
+    for tail in state.tails:
+        for piece in tail.pieces:
+            yield piece.rows()

@@ -52,10 +52,6 @@ class NameRule:
         """True if what lies below a directory of this name is looked at."""
         return name.startswith(_SUMMARIES) or self._is_data(name)
 
-    def reads(self, name: str) -> bool:
-        """True if a file of this name is data."""
-        return not self.refusal(name)
-
     def refusal(self, name: str) -> str:
         """Empty if a file of this name is data, else the option that excludes it."""
         if not self._is_data(name):

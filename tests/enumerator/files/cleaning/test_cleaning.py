@@ -27,7 +27,7 @@ def keeping(tmp_path):
 def test_only_what_completed_checkpoints_have_read_to_its_end_goes(keeping):
     big = keeping.land("big", "0123456789")
     first = keeping.whole("read", "returned", "skipped", "unfinished")
-    rest = first[3].from_position(3)
+    rest = first[3]._replace(start=3)
     remainder = {"path": [rest.file.path], "size": [rest.file.size], "etag": [""]}
     remainder |= {"modified": [rest.file.modified], "start": [3], "end": [rest.end]}
     keeping.batch(

@@ -42,6 +42,29 @@ def make_discovery(paths, storage_options=None, *, fail_on_missing_path=True, cl
     )
 
 
+class KnownPaths:
+    """A container of paths, as discovery asks it."""
+
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __len__(self):
+        return len(self.paths)
+
+    def are_known(self, paths):
+        return np.fromiter((path in self.paths for path in paths), bool, len(paths))
+
+
+def lister_of(discovery):
+    """A pass as a list of files, for paths that are known already."""
+
+    def list_unknown(known):
+        found = discovery.listing(KnownPaths(known))
+        return [file for files in found for file in files.versions()]
+
+    return list_unknown
+
+
 class Ledger:
     """What is known, as the enumerator's ledger has it: every file that a pass brings."""
 

@@ -18,9 +18,10 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
 from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import FileSelection
-from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery, lister_of
+from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.reader.files.io.source_file import SourceFile
+from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 
 pytestmark = pytest.mark.slow
 

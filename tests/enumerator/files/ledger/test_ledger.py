@@ -127,7 +127,7 @@ def test_ranges_come_in_order_from_either_end_however_they_were_added(order, gro
             last = lasts.pop()
             expected = (max if last else min)(model, key=order.key)
             assert (pending.last() if last else pending.first()) == expected
-            rest = expected.from_position(expected.start + 1) if number % 2 else None
+            rest = expected._replace(start=expected.start + 1) if number % 2 else None
             if rest is not None and (rest in model or rest.length == 0):
                 rest = None
             pending.take(rest, last=last)

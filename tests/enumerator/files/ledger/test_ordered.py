@@ -65,7 +65,7 @@ class Model:
         if split is None:
             return
         length = max(1, min(split.length, end - start))
-        rest = split.from_position(split.start + length) if length < split.length else None
+        rest = split._replace(start=split.start + length) if length < split.length else None
         self.ledger.pending.take(rest)
         taken = FileSplit(split.file, split.start, split.start + length)
         self.assigned.append(taken)

@@ -8,10 +8,11 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_file_lister
+from pyspark_sluice.connector.source.file_source import make_listing
 from pyspark_sluice.errors import FileChangedError, FileVanishedError
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
+from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ class Bucket:
     def found(self, path="in"):
         url = f"{self.server.scheme}://{self.name}/{path}"
         given = {"path": url, "storageOptions": as_json(self.options)}
-        return make_file_lister(parse_options(given, streaming=False))(())
+        return lister_of(make_listing(parse_options(given, streaming=False)))(())
 
 
 @pytest.fixture

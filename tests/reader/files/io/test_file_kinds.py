@@ -12,9 +12,10 @@ import pytest
 from pyarrow import orc, parquet
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.file_source import FileSource, make_listing
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
+from pyspark_sluice.enumerator.files.discovery.tree_discovery import all_files
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitFinished
 
@@ -49,7 +50,7 @@ WRITERS = {
 def rows_of(path, schema=SCHEMA, **options):
     parsed = parse_options({"path": str(path), **options}, streaming=False)
     source = FileSource(parsed, schema)
-    [file] = source.lister()(())
+    [file] = all_files(make_listing(parsed))
     splits = source.cutter().cut_all([file], BatchBudget(UNLIMITED), 2**30)
     return list(source.create_reader(ReaderContext(0, 0, 0)).read(splits))
 

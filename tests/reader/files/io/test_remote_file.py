@@ -8,10 +8,11 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_file_lister
+from pyspark_sluice.connector.source.file_source import make_listing
 from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
+from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 from pyspark_sluice.tests.reader.files.reading import read
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ def _put(server, bucket, key, data):
 
 def _found(bucket, storage, path="in", **options):
     given = {"path": f"s3a://{bucket}/{path}", "storageOptions": as_json(storage), **options}
-    return make_file_lister(parse_options(given, streaming=False))(())
+    return lister_of(make_listing(parse_options(given, streaming=False)))(())
 
 
 def test_names_hidden_names_markers_and_empty_objects_are_distinguished(server, bucket, storage):
@@ -70,7 +71,7 @@ def test_a_pass_is_one_listing_with_a_look_behind_its_end_and_a_small_file_is_on
     for i in range(5):
         _put(server, bucket, f"in/{i}", b"abc")
     given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(server.options)}
-    lister = make_file_lister(parse_options(given, streaming=False))
+    lister = lister_of(make_listing(parse_options(given, streaming=False)))
     files = lister(())
     known = {file.path for file in files}
     # The second asks what is behind the last key: an error with the status 200 looks like an end.

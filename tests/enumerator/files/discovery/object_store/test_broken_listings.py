@@ -9,9 +9,10 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_file_lister
+from pyspark_sluice.connector.source.file_source import make_listing
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
+from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 from pyspark_sluice.tests.sweeps import sampled
 
 pytestmark = pytest.mark.slow
@@ -63,7 +64,9 @@ def _listed(server, bucket, client="obstore", **options):
     if client == "obstore":
         storage["retry_config"] = {"max_retries": 1}
     given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(storage), **options}
-    return [file.path for file in make_file_lister(parse_options(given, streaming=False))(())]
+    return [
+        file.path for file in lister_of(make_listing(parse_options(given, streaming=False)))(())
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_file_lister
+from pyspark_sluice.connector.source.file_source import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import S3Pages
 from pyspark_sluice.enumerator.files.discovery.object_store.remote_tree import BucketPages, before
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
+from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +80,7 @@ def test_a_long_listing_is_shared_out_and_complete(server, bucket):
     for name in names:
         backend.put_object(bucket, name, b"x")
     given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(server.options)}
-    lister = make_file_lister(parse_options(given, streaming=False))
+    lister = lister_of(make_listing(parse_options(given, streaming=False)))
     found = []
     counted = server.counted(lambda: found.extend(lister(())))
     assert sorted(file.path for file in found) == [f"s3://{bucket}/{name}" for name in names]

@@ -17,7 +17,7 @@ NAMES = [
 
 def test_hidden_names_are_those_of_spark():
     rule = NameRule()
-    read = [name for name in NAMES if rule.reads(name)]
+    read = [name for name in NAMES if not rule.refusal(name)]
     assert read == [
         "a",
         "a.json",
@@ -35,14 +35,14 @@ def test_hidden_names_are_those_of_spark():
 
 def test_other_names_may_be_passed_over_or_none():
     names = ["tmp-1", "a.tmp", ".a", "_a", "_a=1"]
-    assert [n for n in names if NameRule("^tmp|[.]tmp$").reads(n)] == [".a", "_a", "_a=1"]
-    assert [n for n in names if NameRule("").reads(n)] == names
+    assert [n for n in names if not NameRule("^tmp|[.]tmp$").refusal(n)] == [".a", "_a", "_a=1"]
+    assert [n for n in names if not NameRule("").refusal(n)] == names
 
 
 def test_a_pattern_is_for_files_and_hidden_names_stay_hidden():
     rule = NameRule(glob="*.{json,csv}")
     names = ["a.json", "b.csv", "c.txt", ".d.json", "json"]
-    assert [name for name in names if rule.reads(name)] == ["a.json", "b.csv"]
+    assert [name for name in names if not rule.refusal(name)] == ["a.json", "b.csv"]
     assert [name for name in names if rule.enters(name)] == ["a.json", "b.csv", "c.txt", "json"]
 
 
