@@ -35,14 +35,13 @@ def sweep(
     Without --yes, they are only listed. The query may be running.
     """
     with plainly():
-        import json
-
         from ....checkpoint_meta.storage.urls import absolute
         from ....reader.landing.place import place_of
         from ....reader.landing.unreferenced_files import sweep as look
         from ....tables.membership import membership
+        from ..state_argument import parsed_storage_options
 
-        storage = json.loads(given.storage_options)
+        storage = parsed_storage_options(given.storage_options)
         store = given.opened()
         place = place_of(absolute(land_at), storage)
         found = look(place, store, delete=yes)
