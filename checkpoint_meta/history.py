@@ -58,6 +58,7 @@ class CheckpointHistory:
         data = signed.to_bytes()
         self._store.publish(name, data)
         visibility = VisibilityCheck.of(name, data, signed.header.checksum)
+        # It is durable now, and its bytes need not stay in memory for as long as it is remembered.
         published = replace(signed, visibility=visibility, file=None)
         self._remember(published)
         return published

@@ -116,6 +116,7 @@ class Retention:
         self, head: CheckpointRef, retained: int, younger_than: int | None
     ) -> CheckpointHeader | None:
         """The oldest that is retained for its own sake; None if the chain ends before it."""
+        # `head` comes before the retained ones and is not counted, so the walk takes a step more.
         oldest, left, ref = None, retained, head
         while ref != NO_CHECKPOINT and (header := self._header(ref)) is not None:
             is_young = younger_than is not None and header.created >= younger_than

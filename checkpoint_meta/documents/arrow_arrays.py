@@ -30,6 +30,7 @@ def int32_repeated(value: int, count: int) -> pa.Array:
 def text_array(values: Sequence[str]) -> pa.Array:
     """`values` as strings, none of them null."""
     encoded = [value.encode() for value in values]
+    # Offsets of 32 bits: more than 2 GiB of text raises here, see `FileSplitSerializer`.
     ends = array("i", accumulate(map(len, encoded), initial=0))
     data = pa.py_buffer(b"".join(encoded))
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), data)

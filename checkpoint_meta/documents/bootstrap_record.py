@@ -65,6 +65,7 @@ def publish_seed(store: StateStore, seed: Seed) -> None:
     Raises:
         FileExistsError: the directory has a seed already.
     """
+    # Create-only: of two tools that prepare one directory the second one fails.
     store.publish(SEED, with_checksum(seed.model_dump(mode="json")))
 
 

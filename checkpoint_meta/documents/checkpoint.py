@@ -204,6 +204,8 @@ class Checkpoint:
         # takes twenty times as long.
         options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
         with pa.ipc.new_file(sink, schema, options=options) as writer:
+            # Each batch is of one section and one reader, so that its first row says what all of it
+            # is.
             for reader, splits in self.assigned:
                 columns = _section("assigned", reader, splits.to_struct_array(), state_type, 2)
                 writer.write_batch(pa.record_batch(columns, schema=schema))

@@ -85,5 +85,6 @@ class CleanupMarks:
 
     def publish(self, ref: CheckpointRef, state: Mapping[str, Any]) -> None:
         """Everything up to `ref` is done, but for what `state` says; older marks go."""
+        # Written after the files are gone: after a crash before it they are looked for again.
         mark = CleanupMark(checkpoint=ref.checkpoint, epoch=ref.epoch, state=state)
         self._objects.publish(with_checksum(mark.model_dump(mode="json")))

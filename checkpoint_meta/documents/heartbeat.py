@@ -100,6 +100,7 @@ class Heartbeat:
             return
         beat = {"format": FORMAT_VERSION, "epoch": self._epoch, "beat": now}
         self._objects.publish(with_checksum(beat))
+        # After the publication: one that failed is due again at once.
         self._due = now + HEARTBEAT_SECONDS
 
 

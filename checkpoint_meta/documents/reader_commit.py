@@ -266,6 +266,7 @@ class ReaderCommits:
     def newest_acknowledged(self) -> CheckpointRef | None:
         """The newest retained checkpoint that any reader has acknowledged, if there is one."""
         for ref in reversed(refs_in(self.store.list(READERS))):
+            # A deletion that was interrupted may leave a directory without commits.
             if self.readers(ref):
                 return ref
         return None

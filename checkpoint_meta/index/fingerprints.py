@@ -208,6 +208,7 @@ class SeenKeys:
 
     def bare(self) -> SeenKeys:
         """Names alone, in memory of their own."""
+        # Columns of a file share one buffer: a view of two of them would keep all four in memory.
         return SeenKeys(Names(self.names.high.copy(), self.names.low.copy()), None, None)
 
 

@@ -79,6 +79,7 @@ def as_os_errors(where: str) -> Iterator[None]:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         code = str(detail.get("Code", ""))
         kind = PermissionError if status in (401, 403) else OSError
+        # SQS answers 400 where there is no such queue.
         if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
             kind = FileNotFoundError
         # What boto3 cannot read it takes for the message as a whole: see `errors.py`.

@@ -124,6 +124,7 @@ class Bucket:
                 return_arrow=True,
             )
             for page in map(pa.record_batch, found):
+                # Azure does not start where it is asked to, see `providers.py`.
                 yield page if self.lists_in_order or not after else _behind(page, after)
 
     def _is_end(self, prefix: str, last: str) -> bool:
@@ -203,6 +204,7 @@ class Bucket:
                 break
             asked["ContinuationToken"] = answer["NextContinuationToken"]
         columns = {
+            # Without a slash at the end, as the other client names the mark of a directory.
             "path": pa.array([each["Key"].removesuffix("/") for each in found], pa.string()),
             "size": pa.array([each["Size"] for each in found], pa.int64()),
             "last_modified": pa.array(

@@ -125,6 +125,7 @@ def message_in(body: str) -> str:
 
 def _summary(error: BaseException) -> str:
     """In one line what the store has said, or what became of the request."""
+    # obstore appends Rust's own description of the error.
     text = str(error).partition("\n\nDebug source")[0]
     status, reason = _STATUS.search(text), message_in(text)
     if status is None:

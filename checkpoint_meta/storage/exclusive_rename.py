@@ -20,6 +20,7 @@ _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCL: Final = 4
 """macOS's name for the same."""
 
+# What kernels and file systems answer that do not know the flag.
 _CANNOT: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
 
 

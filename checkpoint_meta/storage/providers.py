@@ -108,6 +108,7 @@ def _connection_string(value: Any, made: ClientConfig) -> None:
     names = {"AccountName": "account_name", "AccountKey": "account_key"}
     names |= {"SharedAccessSignature": "sas_key", "BlobEndpoint": "endpoint"}
     for part in str(value).split(";"):
+        # Only the first =, since keys in Base64 may end in others.
         name, _, text = part.partition("=")
         if name in names:
             made.store[names[name]] = text

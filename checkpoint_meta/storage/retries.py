@@ -73,4 +73,5 @@ def patiently(
             if attempt == attempts:
                 raise
             sleep(next(pauses))
+    # Not reached: the last attempt returns or raises.
     raise AssertionError

@@ -73,6 +73,8 @@ class LocalStateStore(StateStore):
             names = os.listdir(self._root / directory)
         except FileNotFoundError:
             return []
+        # Temporary files, of other processes as well, and what NFS keeps of files that are still
+        # open.
         return sorted(name for name in names if not name.startswith("."))
 
     @override

@@ -175,6 +175,7 @@ def _faults_as_os_errors() -> Iterator[None]:
         if not isinstance(error, FileExistsError) and _status(error) == _PRECONDITION_FAILED:
             raise FileExistsError(*error.args) from error
         raise
+    # The file system has no conditional create: `publish` says so.
     except (TypeError, NotImplementedError):
         raise
     except Exception as error:

@@ -59,6 +59,7 @@ class MemoryStateStore(StateStore):
     @override
     def list(self, directory: str) -> list[str]:
         start = len(directory) + 1
+        # A copy, since other threads may publish meanwhile.
         below = [name[start:] for name in tuple(self.objects) if name.startswith(f"{directory}/")]
         return sorted({leaf.split("/")[0] for leaf in below})
 

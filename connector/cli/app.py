@@ -21,6 +21,7 @@ app = typer.Typer(
     help=("Inspect and verify the state of a sluice source, and start new queries from it."),
     no_args_is_help=True,
     rich_markup_mode=None,
+    # Its tracebacks print local variables, which may be secrets. `plainly` prints errors.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -118,6 +119,7 @@ def files(
         if given.as_json:
             print_json_rows([shown])
         else:
+            # Nobody reads more on a screen; `--json` prints all.
             people = shown.slice(0, 200)
             print_table(people.to_pylist(), columns_for_people(view))
             typer.echo(f"{people.num_rows} of {table.num_rows} rows")

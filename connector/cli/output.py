@@ -81,7 +81,7 @@ _WIDE: Final = Console(highlight=False, width=1000)
 
 
 def as_json(value: Any) -> str:
-    """Canonical JSON; times in ISO 8601."""
+    """One line of JSON; times in ISO 8601."""
     return json.dumps(value, default=_plain, ensure_ascii=False)
 
 

@@ -56,6 +56,7 @@ def last_committed(store: StateStore) -> CommittedBatch | None:
 def numbers(store: StateStore, directory: str, suffix: str = "") -> list[int]:
     """The numbers of the objects in a log, ascending; of those whose names end in `suffix`."""
     stems = [leaf.removesuffix(suffix) for leaf in store.list(directory) if leaf.endswith(suffix)]
+    # Other names are temporary files and checksums of Hadoop.
     return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
 
 

@@ -63,6 +63,7 @@ def continued_at(store: StateStore, storage_options: Mapping[str, Any]) -> Conti
     Raises:
         OptionError: Spark's checkpoint is not above the state, or the query cannot be continued.
     """
+    # Where `source/state_location.py` puts the state unless stateLocation says something else.
     root, _, _ = store.location.rpartition("/sluice/")
     if not root:
         raise OptionError(

@@ -61,6 +61,7 @@ def _expected(error: Mapping[str, Any]) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind in ("enum", "literal_error"):
+        # pydantic writes 'a', 'b' or 'c'.
         return "one of " + str(context["expected"]).replace("'", "").replace(" or ", ", ")
     if kind in _BOUNDS:
         return f"{_BOUNDS[kind]} {next(iter(context.values()))}"

@@ -311,7 +311,6 @@ class PrometheusListener(StreamingQueryListener):
 
         now = self._clock()
         with self._lock:
-            # mislead.
             for query in list(self._queries.values()):
                 if query.ended is not None and now - query.ended > self._keep_seconds:
                     del self._queries[query.name]

@@ -128,6 +128,7 @@ def _found(
         rest = [file for file in files if file.path != seen.where]
     found = grown(found, partition_columns(files, options), widen=False)
     try:
+        # Bounded like the first inference: a column that is missed here costs one more restart.
         more = found_columns(rest[: options.infer_sample_files], options, schema)
     except SluiceError:
         # Files that cannot be read are named when it is their turn.

@@ -96,6 +96,8 @@ def partitions_of(
     by_reader: dict[int, list[AssignedPart]] = {}
     for checkpoint in checkpoints:
         for reader in readers_of(checkpoint):
+            # The columns go from the checkpoint to the task as they are: no split becomes an object
+            # here.
             batches = [batch for of, batch in checkpoint.assigned if of == reader]
             part = AssignedPart(
                 checkpoint.identity,

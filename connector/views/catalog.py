@@ -89,4 +89,5 @@ def table_of(store: StateStore, name: str) -> pa.Table:
 
 def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
     """A table in batches of a size that Spark likes; none of them empty."""
+    # A view consists of many small tables, and each batch is a message to Spark.
     yield from table.combine_chunks().to_batches(max_chunksize=ROWS)

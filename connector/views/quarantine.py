@@ -31,6 +31,7 @@ QUARANTINE: Final = pa.schema(
     ]
 )
 
+# Greedy for the path, which may have any of the signs that follow it, and line ends.
 _SPLIT_ID = re.compile(r"(.*)@(\d+)-(-?\d+)-(.*?):(\d+)-(\d+)", re.DOTALL)
 
 

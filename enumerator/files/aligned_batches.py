@@ -118,6 +118,7 @@ class AlignedBatches(EventTimeBatches):
         self._is_exchanging, self._is_wanted = True, False
         position, question = self._position, self._questions
         is_news = self._published_at is None or position != self._published or self._is_due
+        # From here on, since a publication that fails fails the query.
         self._published = position
         if is_news:
             self._published_at = self._positions.clock()

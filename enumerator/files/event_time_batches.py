@@ -192,6 +192,7 @@ class EventTimeBatches(BatchPace):
             return ()
         late: list[FileSplit] = []
         for at in range(found.ranges.num_rows):
+            # One at a time: mostly the first file is in time, and no other has to be looked at.
             (split,) = splits_in(found.ranges.slice(at, 1))
             if self._time(split) >= self._reached - self._policy.skew:
                 break
@@ -231,6 +232,7 @@ class EventTimeBatches(BatchPace):
     def took(self, split: FileSplit) -> None:
         time = self._time(split)
         self._span = _widened(self._span, time)
+        # Once this checkpoint is complete, nobody asks for the time of the file again.
         if split.end == split.file.size:
             self._ended.append(split.file.path)
         if self._policy.times.find(split.file) is not None:

@@ -58,6 +58,7 @@ class OfflineEnumerator(LedgerEnumerator):
     def __init__(self, state: FileState, wanted: Wanted | None = None) -> None:
         self._wanted = wanted
         changes = [self._chosen(batch) for batch in state.changes]
+        # With this policy versions and ends are kept, which the query may need later.
         policy = LedgerPolicy(
             on_overwrite=OnOverwrite.REPROCESS, merging=MergePolicy(thorough=True)
         )

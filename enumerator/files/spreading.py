@@ -70,6 +70,7 @@ class SplitSpreader:
         sizes = costs if self.costs is None else map(self._cost, splits)
         self._total += int(sum(sizes))
         self._splits += len(splits)
+        # Back in the given order: the reader decodes small files that are neighbours together.
         return {r: [splits[i] for i in sorted(shares[r])] for r in sorted(shares)}
 
     def _cost(self, split: FileSplit) -> int:

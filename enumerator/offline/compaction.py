@@ -89,6 +89,7 @@ class Compaction:
             return True
         history = CheckpointHistory(self._store, {ref})
         try:
+            # The proof that it can be done without is to do without it.
             restore(history, ref, self._source, Attachments(self._store, 0))
         except StateError:
             return False
@@ -116,6 +117,7 @@ class Compaction:
     ) -> Collection[CheckpointRef]:
         history = CheckpointHistory(self._store)
         above = NO_CHECKPOINT if floor is None else floor
+        # What a newer incarnation has written is not ours to drop.
         return [ref for ref in history.bases() if above < ref < newest and ref.epoch <= self._epoch]
 
     def _is_on_top_of(self, newest: CheckpointRef, floor: CheckpointRef | None) -> bool:

@@ -143,6 +143,7 @@ def write_seed(
     target.check_unused()
     attachments = Attachments(store, epoch)
     now = int(time.time() * 1_000_000)
+    # Durable from here on, and yet nothing: without the seed no query starts after it.
     made = publish_bootstrap(make(attachments), store, attachments, epoch, now)
     check_not_fenced(store, epoch)
     target.publish_sparks_own()

@@ -18,7 +18,9 @@ def compact(
     retain: Annotated[
         int,
         typer.Option(
-            min=100, help="Keep this many checkpoints: the query's minCheckpointsToRetain."
+            # Spark keeps as many batches in its own logs by default (minBatchesToRetain).
+            min=100,
+            help="Keep this many checkpoints: the query's minCheckpointsToRetain.",
         ),
     ] = 100,
     retain_for: Annotated[

@@ -162,6 +162,7 @@ def _asked(python: str) -> dict[str, Any] | str:
         done = subprocess.run(
             [python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=False
         )
+        # What is imported may print lines of its own before the answer.
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError) as error:
         return f"{type(error).__name__}: {error}"
@@ -188,6 +189,7 @@ def _java() -> Finding:
         )
     except (OSError, subprocess.SubprocessError) as error:
         return Finding("java", "failed", f"{java}: {type(error).__name__}", expected, way_out)
+    # Most runtimes print their version on standard error.
     printed = re.search(r'version "(\d+)([^"]*)"', done.stderr + done.stdout)
     if printed is None:
         return Finding("java", "failed", f"{java} does not print its version", expected, way_out)

@@ -143,6 +143,7 @@ def _written(store: StateStore, view: StateView, chosen: Chosen, request: OrderR
         who=who,
         host=host,
         created=int(time.time() * 1_000_000),
+        # An order whose answer was lost is found by its content, which must be nobody else's.
         nonce=uuid.uuid4().hex,
     )
     # Again: a query may have been started while the files were looked at.

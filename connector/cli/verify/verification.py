@@ -200,6 +200,8 @@ class Verification(Records):
         through: set[CheckpointRef] = set()
         for ref in sorted({ref for ref, _ in there}, reverse=True):
             parent = self._checkpoints[ref].header.parent if ref in self._checkpoints else None
+            # Spark begins a batch when the one before is complete, so all ancestors of a checkpoint
+            # that has commits have theirs.
             while parent is not None and parent not in through:
                 through.add(parent)
                 known = self._checkpoints.get(parent)

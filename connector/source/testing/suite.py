@@ -189,6 +189,7 @@ class SourceSuite(ABC):
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path: Path) -> None:
         """The driver or an executor dies before, in or after each operation, one a run."""
         for kind, verb in _KILLS:
+            # Until a run ends without coming to the fault, so every operation is hit once.
             for after in count():
                 what = f"{kind} {verb or 'operation'} {after + 1}"
                 place = tmp_path / what.replace(" ", "-")

@@ -50,6 +50,7 @@ def has_changed(file: FileVersion, present: FileVersion) -> bool:
     if file.size != present.size:
         return True
     if file.etag and present.etag:
+        # Some clients keep the quotes of HTTP, others do not.
         return file.etag.strip('"') != present.etag.strip('"')
     if file.modified < 0 or present.modified < 0:
         return False

@@ -51,6 +51,7 @@ def path_trees(
     trees: list[PathTree] = []
     for path in paths:
         if path.is_local:
+            # `before` has a scope for each local path so far.
             scope = local[len(before)]
             judge = LocalFiles(
                 scope, _near(scope, before), links, selection.criteria, marker,

@@ -90,6 +90,7 @@ def count_seen(chain: Sequence[StateDocument], attachments: Attachments) -> int:
 def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
     found = iter(document.attachments)
     runs = []
+    # A run is two attachments in a row.
     for keys, files in zip(found, found, strict=True):
         known = read_keys(attachments.read(keys))
         runs.append(Run(known if details else known.bare(), attachments.own(keys, files)))

@@ -89,6 +89,7 @@ def merge_some(seen: SeenFiles, policy: MergePolicy, attachments: Attachments) -
         return False
     keys = SeenKeys.merge([read_keys(attachments.read(run.attachments[0])) for run in group])
     objects = _objects(write_keys(keys), join_files(list(_files_of(group, attachments))))
+    # The old runs stay until no base refers to them, so a crash here loses nothing.
     written = attachments.publish(*objects)
     seen.merged(group, Run(keys, written))
     return True

@@ -198,6 +198,7 @@ class SeenFiles(KnownFiles):
         """These runs, neighbours, have become one."""
         run = self._in_memory(run)
         with self._lock:
+            # Runs may have been flushed behind them while they were merged.
             at = next(i for i, known in enumerate(self._runs) if known is runs[0])
             assert all(a is b for a, b in zip(self._runs[at:], runs, strict=False))
             self._runs = (*self._runs[:at], run, *self._runs[at + len(runs) :])

@@ -68,6 +68,8 @@ class StatisticsTimes(FileTimes):
                 for _ in pool.map(self._learn_one, files):
                     pass
             except BaseException:
+                # The query fails with the first error: thousands of footers need not be read
+                # before.
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 

@@ -24,6 +24,7 @@ class Links:
     def is_found_by_itself(self, target: str, *, file: bool) -> bool:
         """True if what a link leads to is come to anyway, under its own name."""
         for scope in self._scopes:
+            # The loaded path may itself be reached by a link.
             base = os.path.realpath(scope.base)
             if is_within(target, base):
                 named = os.path.join(scope.base, os.path.relpath(target, base))

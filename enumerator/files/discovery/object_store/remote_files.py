@@ -76,6 +76,7 @@ class RemoteFiles:
         modified = np.array(page.modified, np.int64)[at]
         asked = [paths[one] for one in at.tolist()]
         codes = self._criteria.judged(asked, sizes, modified, time.time_ns() // 1000)
+        # What is known is not judged again, but a version that is still being written has to wait.
         codes[mask[at] & (codes != SETTLING)] = 0
         self._judge_markers(page, at, mask[at], codes)
         for one, code in zip(at[codes > 0].tolist(), codes[codes > 0].tolist(), strict=True):

@@ -131,6 +131,7 @@ class RemoteTree(Tree):
             if page.names:
                 yield self._judge.judged(page, -1, known, skips)
                 return
+        # After a restart the known files say that the path was there once.
         expected = self.may_vanish and (self._was_there or len(known) > 0)
         if not expected and not self._pages.exists(self._root.rstrip("/") + "/"):
             raise FileNotFoundError(self._root)
@@ -290,6 +291,7 @@ class BucketPages(Pages):
         """True if a listing comes to `key` after `limit`, in whichever order the store lists."""
         if self._bucket.lists_in_order:
             return key > limit
+        # Which of the orders the account has is not known: only what is behind in all of them is.
         return all(one > other for one, other in zip(_orders(key), _orders(limit), strict=True))
 
     @override

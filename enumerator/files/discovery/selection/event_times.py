@@ -60,6 +60,7 @@ def pattern_expression(pattern: str) -> re.Pattern[str]:
     Raises:
         ValueError: the pattern names no time.
     """
+    # Digits around it would make it a part of a longer number.
     pieces, seen = [r"(?<!\d)"], list[str]()
     for match in _FIELD.finditer(pattern):
         name, text = match[1], match[2]
@@ -198,6 +199,7 @@ def _partition_values(below: str) -> dict[str, str]:
     for part in below.split("/")[:-1]:
         key, equals, text = part.partition("=")
         if equals:
+            # Spark and Hive quote special characters of partitions as in URLs.
             values.setdefault(unquote(key).lower(), unquote(text))
     return values
 
