@@ -44,8 +44,11 @@ class Calendar:
     int96: HybridCalendar | None
     """The calendar of timestamps that Parquet keeps in INT96."""
 
-    refuses: bool = False
-    """Whether values that differ between the calendars are an error instead."""
+    refuses_dates: bool = False
+    """Whether values of `dates` that differ between the calendars are an error instead."""
+
+    refuses_int96: bool = False
+    """The same of `int96`."""
 
     def changes(
         self, schema: pa.Schema, int96: Collection[Path] = frozenset()
@@ -53,22 +56,21 @@ class Calendar:
         """What is to be done with which column; `int96` are paths of leaves that INT96 holds."""
 
         def leaf(found: pa.DataType, path: Path) -> Change | None:
+            rebase, refuses = None, self.refuses_dates
             if pa.types.is_date32(found):
-                return self._checked(self.dates.dates) if self.dates else None
-            if not pa.types.is_timestamp(found):
-                return None
-            if path in int96:
-                return self._checked(self.int96.instants) if self.int96 else None
+                rebase = self.dates.dates if self.dates else None
+            elif pa.types.is_timestamp(found) and path in int96:
+                rebase = self.int96.instants if self.int96 else None
+                refuses = self.refuses_int96
             # Spark has never rebased timestamps without a zone.
-            return self._checked(self.dates.instants) if self.dates and found.tz else None
+            elif pa.types.is_timestamp(found) and found.tz:
+                rebase = self.dates.instants if self.dates else None
+            return self._checked(rebase) if rebase and refuses else rebase
 
         changes = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
         return {name: change for name, change in changes.items() if change is not None}
 
     def _checked(self, rebase: Change) -> Change:
-        if not self.refuses:
-            return rebase
-
         def change(array: pa.Array) -> pa.Array:
             if rebase(array) is not array:
                 raise SchemaMismatchError(
@@ -102,7 +104,8 @@ def calendar_of(notes: Mapping[bytes, bytes], options: ReaderOptions, path: str)
         path,
         None if dates is RebaseMode.CORRECTED else hybrid,
         None if int96 is RebaseMode.CORRECTED else hybrid,
-        RebaseMode.EXCEPTION in (dates, int96),
+        dates is RebaseMode.EXCEPTION,
+        int96 is RebaseMode.EXCEPTION,
     )
 
 

@@ -236,6 +236,18 @@ def test_values_of_an_unknown_calendar_can_be_refused(
     assert caught.value.where == str(path)
 
 
+@pytest.mark.parametrize("int96", [False, True])
+def test_each_of_the_two_modes_refuses_its_own_values_only(
+    int96: bool, fmt: Any, read: Any, version_of: Any, tmp_path: Path
+) -> None:
+    path, schema = _parquet(tmp_path / "x.parquet", {}, int96=int96), pa.schema([("t", INSTANT)])
+    own, other = ["datetimeRebaseMode", "int96RebaseMode"][:: -1 if int96 else 1]
+    (row,) = read(fmt("parquet", schema, **{own: "LEGACY", other: "EXCEPTION"}), version_of(path))
+    assert row["t"].date() == dt.date(1000, 3, 1)
+    with pytest.raises(SchemaMismatchError, match=own):
+        read(fmt("parquet", schema, **{own: "EXCEPTION", other: "LEGACY"}), version_of(path))
+
+
 def test_a_zone_without_known_rules_is_refused_by_name(
     fmt: Any, read: Any, version_of: Any, tmp_path: Path
 ) -> None:
