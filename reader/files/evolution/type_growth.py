@@ -49,8 +49,9 @@ def fitted(kind: pa.DataType) -> pa.DataType:
         return pa.list_(pa.field("element", fitted(kind.value_type)))
     if _types.is_dictionary(kind):
         return fitted(kind.value_type)
-    if _types.is_decimal(kind) and kind.precision <= 38:
-        return pa.decimal128(kind.precision, max(kind.scale, 0))
+    # A negative scale leaves out zeros before the point, which Spark's decimals keep.
+    if _types.is_decimal(kind) and (digits := kind.precision - min(kind.scale, 0)) <= 38:
+        return pa.decimal128(digits, max(kind.scale, 0))
     if _types.is_timestamp(kind):
         return pa.timestamp("us", None if kind.tz is None else "UTC")
     return _fitted_leaf(kind)

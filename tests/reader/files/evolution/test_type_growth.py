@@ -73,6 +73,7 @@ def test_what_has_only_been_null_is_no_news():
     [
         (pa.uint32(), pa.int64()),
         (pa.uint64(), pa.decimal128(20, 0)),
+        (pa.decimal128(5, -2), pa.decimal128(7, 0)),
         (pa.float16(), pa.float32()),
         (pa.dictionary(pa.int8(), pa.large_string()), pa.string()),
         (pa.list_(pa.uint8(), 3), pa.list_(pa.field("element", pa.int16()))),
@@ -87,7 +88,10 @@ def test_types_of_files_become_types_of_spark(found, kind):
     assert fitted(found) == kind
 
 
-@pytest.mark.parametrize("found", [pa.time64("us"), pa.duration("s"), pa.decimal256(50, 0)])
+@pytest.mark.parametrize(
+    "found",
+    [pa.time64("us"), pa.duration("s"), pa.decimal256(50, 0), pa.decimal128(38, -1)],
+)
 def test_a_type_that_spark_does_not_have_is_no_other_one(found):
     with pytest.raises(TypeError):
         fitted(found)
