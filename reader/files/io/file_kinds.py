@@ -19,7 +19,7 @@ from .source_file import SourceFile
 __all__ = ["another_kind", "recognised"]
 
 _HEAD = 64
-_OF_LINES = (FileFormatName.JSON, FileFormatName.CSV, FileFormatName.TEXT)
+_MAY_BE_COMPRESSED = tuple(map(FileFormatName, ("json", "csv", "text", "xml")))
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
@@ -66,7 +66,7 @@ def another_kind(
     # Any file is a value there.
     if options.file_format == FileFormatName.BINARY_FILE:
         return None
-    may_be_told = kind.option == "fileFormat" or options.file_format in _OF_LINES
+    may_be_told = kind.option == "fileFormat" or options.file_format in _MAY_BE_COMPRESSED
     way = f"Set {kind.option}={kind.value}" if kind.option and may_be_told else "Unpack it"
     return MalformedDataError(
         f"the file is not {options.file_format}",

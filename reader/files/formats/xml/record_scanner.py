@@ -18,6 +18,7 @@ from itertools import chain
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import MalformedDataError
 from ...io.codecs import codec_of
+from ...io.file_kinds import another_kind
 from ...io.lines import content
 from ...io.memory_bounds import HELD, too_long
 from ...io.source_file import SourceFile
@@ -44,7 +45,8 @@ def records(split: FileSplit, options: ReaderOptions) -> Generator[tuple[int, by
 
     Raises:
         SplitReadError: what opening, reading and decompressing raise.
-        MalformedDataError: a record is longer than `maxRecordBytes`, or has too many tags.
+        MalformedDataError: a record is longer than `maxRecordBytes`, or has too many tags; the file
+            is of another kind, such as Parquet.
     """
     file, most = split.file, options.max_record_bytes
 
@@ -64,12 +66,20 @@ def records(split: FileSplit, options: ReaderOptions) -> Generator[tuple[int, by
 
 
 def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
-    """The records in the first `limit` bytes of a file, at least one."""
+    """The records in the first `limit` bytes of a file, at least one.
+
+    Raises:
+        SplitReadError: as for `records`; with `ignoreCorruptFiles` the records end instead.
+    """
     with closing(records(FileSplit(file, 0, file.size), options)) as found:
-        for at, record in found:
-            yield record
-            if at + len(record) >= limit:
-                return
+        try:
+            for at, record in found:
+                yield record
+                if at + len(record) >= limit:
+                    return
+        except MalformedDataError:
+            if not options.ignore_corrupt_files:
+                raise
 
 
 def starts(file: FileVersion, options: ReaderOptions, apart: int) -> list[int]:
@@ -97,6 +107,9 @@ def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, 
     else:
         pieces = content(file, options, step, keeps_mark=True)
     first = next(pieces, b"")
+    # Nothing in such a file looks like a record, so it would be read as empty.
+    if not split.start and (wrong := another_kind(first, file, options)):
+        raise wrong
     declared = options.encoding if split.start else _declared(first, file, options)
     # Only if the file names another encoding is it read again from its beginning.
     if declared == options.encoding:

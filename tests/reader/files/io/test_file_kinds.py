@@ -56,7 +56,7 @@ def rows_of(path, schema=SCHEMA, **options):
 
 
 @pytest.mark.parametrize("way", WRITERS)
-@pytest.mark.parametrize("name", ["json", "csv"])
+@pytest.mark.parametrize("name", ["json", "csv", "xml"])
 def test_a_file_of_another_kind_is_named_with_the_way_to_read_it(tmp_path, name, way):
     path = tmp_path / "data"
     WRITERS[way](path)
@@ -104,3 +104,15 @@ def test_what_is_skipped_as_corrupt_says_what_it_is(tmp_path):
     items = rows_of(path, fileFormat="json", ignoreCorruptFiles="true")
     [report] = [item for item in items if isinstance(item, SplitFinished)]
     assert "fileFormat=parquet" in report.skipped
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "xml"])
+def test_a_file_of_another_kind_adds_no_columns_where_corrupt_files_are_ignored(tmp_path, name):
+    (tmp_path / "data").write_bytes(gzip.compress(LINE))
+    options = {"path": str(tmp_path), "fileFormat": name, "ignoreCorruptFiles": "true"}
+    texts = {"json": '{"a": 1}', "csv": "a\n1\n", "xml": "<r><ROW><a>1</a></ROW></r>"}
+    (tmp_path / "whole").write_text(texts[name])
+    parsed = parse_options(
+        {**options, "header": "true"} if name == "csv" else options, streaming=False
+    )
+    assert schema_without_one_given(parsed).names == ["a"]
