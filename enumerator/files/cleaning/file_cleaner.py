@@ -165,7 +165,9 @@ class FileCleaner(SourceCleaner[FileSplit]):
         is_local = local_path(file.path) is not None
         if is_local not in self._places:
             self._places[is_local] = (
-                LocalPlace() if is_local else remote_place(file.path, self._storage_options)
+                LocalPlace(self._policy.archive)
+                if is_local
+                else remote_place(file.path, self._storage_options)
             )
         return self._places[is_local]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.storage.durable import make_directory, sync
 from ....checkpoint_meta.storage.exclusive_rename import rename_exclusively
 from ....checkpoint_meta.storage.urls import local_path
 from ....errors import StateError
@@ -23,7 +24,14 @@ from .cleanup_api import Place
 
 
 class LocalPlace(Place):
-    """One rename where both places are on one file system; else copy, link, delete."""
+    """One rename where both places are on one file system; else copy, link, delete.
+
+    What is in the archive survives a crash of the machine before the source is deleted.
+    """
+
+    def __init__(self, archive: str = "") -> None:
+        """`archive` is the directory that all targets of `move` are below."""
+        self._archive = _path(archive)
 
     @override
     def present(self, file: FileVersion) -> FileVersion | None:
@@ -44,11 +52,11 @@ class LocalPlace(Place):
         # A rename would move the link, and leave the data where they are.
         if source.is_symlink():
             raise OSError(errno.ELOOP, "a symbolic link is not moved", str(source))
+        make_directory(goal.parent, self._archive)
         # An attempt that died between its two steps has left the file in both places.
         if goal.exists():
             _finish(source, goal)
             return
-        goal.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._rename(source, goal)
         except OSError as error:
@@ -64,14 +72,16 @@ class LocalPlace(Place):
         except StateError:
             # A file system without: two steps, the first of which replaces nothing.
             os.link(source, goal)
+            sync(goal.parent)
             os.unlink(source)
+        else:
+            sync(goal.parent)
 
     def _copy(self, source: Path, goal: Path) -> None:
         temporary = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}.tmp")
         try:
             shutil.copy2(source, temporary)
-            with open(temporary, "rb") as copied:
-                os.fsync(copied.fileno())
+            sync(temporary)
             self._rename(temporary, goal)
         finally:
             temporary.unlink(missing_ok=True)
@@ -86,4 +96,7 @@ def _finish(source: Path, goal: Path) -> None:
         raise FileExistsError(
             errno.EEXIST, "the archive has another file with that name", str(goal)
         )
+    # That attempt may have died before its copy was durable.
+    sync(goal)
+    sync(goal.parent)
     os.unlink(source)

@@ -248,6 +248,42 @@ def test_death_around_any_operation_loses_and_doubles_nothing(tmp_path, monkeypa
     assert deaths >= 12
 
 
+@pytest.mark.parametrize("way", ["rename", "link", "copy", "left by an attempt that died"])
+def test_what_is_archived_is_synced_before_its_source_is_deleted(tmp_path, monkeypatch, way):
+    keeping = Keeping(tmp_path, mode="archive")
+    keeping.batch(keeping.whole("day=1/a"))
+    goal = keeping.archive / "day=1" / "a"
+    if way.startswith("left"):
+        goal.parent.mkdir(parents=True)
+        goal.write_text("day=1/a")
+    synced, synced_at_deletion = [], []
+    fsync, unlink = os.fsync, os.unlink
+
+    def syncing(descriptor):
+        fsync(descriptor)
+        synced.append((os.fstat(descriptor).st_ino, goal.exists()))
+
+    def deleting(path):
+        if os.fspath(path) == str(keeping.landing / "day=1" / "a"):
+            synced_at_deletion.append(list(synced))
+        unlink(path)
+
+    _slow_ways(monkeypatch, way)
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(os, "unlink", deleting)
+    keeping.run()
+    assert keeping.archived() == ["day=1/a"]
+    assert keeping.left() == []
+    # A rename deletes the source itself.
+    (before,) = synced_at_deletion or [synced]
+    assert (goal.parent.stat().st_ino, True) in before, "the name in the archive"
+    inodes = {inode for inode, _ in before}
+    assert {place.stat().st_ino for place in (tmp_path, keeping.archive)} <= inodes
+    # The others move the file itself, so its content is as durable as it was.
+    if way not in ("rename", "link"):
+        assert goal.stat().st_ino in inodes, "the content of the copy"
+
+
 def _slow_ways(patch, way):
     real = local_cleanup.rename_exclusively
 
