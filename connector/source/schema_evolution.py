@@ -136,9 +136,8 @@ def _found(
     made = format_class(options.file_format)
     if made.says_columns:
         return grown(found, more, widen=options.mode_of_evolution.widens)
-    return pa.schema(
-        list(made.common_columns(pa.struct(list(found)), pa.struct(list(more)), files[0]))
-    )
+    one, other = pa.struct(list(found)), pa.struct(list(more))
+    return pa.schema(list(made.common_columns(one, other, files[0], options)))
 
 
 def _aligned(found: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa.Schema:

@@ -259,6 +259,8 @@ class FileFormat(ABC):
         return cls.columns_of(file, options, limit)
 
     @classmethod
-    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+    def common_columns(
+        cls, one: pa.DataType, other: pa.DataType, file: FileVersion, options: ReaderOptions
+    ) -> pa.DataType:
         """Merge two structs of columns: a struct with all columns, in types that fit both."""
         raise NotImplementedError

@@ -152,7 +152,9 @@ class BlockFormat(FileFormat):
 
     @classmethod
     @override
-    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+    def common_columns(
+        cls, one: pa.DataType, other: pa.DataType, file: FileVersion, options: ReaderOptions
+    ) -> pa.DataType:
         return merged_blocks(one, other, file)
 
     @classmethod

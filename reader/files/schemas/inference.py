@@ -119,7 +119,9 @@ def _of_contents(
             else:
                 found = made.new_columns_of(file, options, limit, known)
             found = aligned(found, kind) if made.says_columns else found
-            kind = found if pa.types.is_null(kind) else made.common_columns(kind, found, file)
+            if not pa.types.is_null(kind):
+                found = made.common_columns(kind, found, file, options)
+            kind = found
         if not made.says_columns:
             left -= min(share, file.size)
     return kind

@@ -76,7 +76,9 @@ class CsvFormat(FastThenExactFormat):
 
     @classmethod
     @override
-    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+    def common_columns(
+        cls, one: pa.DataType, other: pa.DataType, file: FileVersion, options: ReaderOptions
+    ) -> pa.DataType:
         return merged(one, other, text_leaf)
 
     def __init__(

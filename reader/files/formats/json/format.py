@@ -64,7 +64,9 @@ class JsonFormat(FastThenExactFormat):
 
     @classmethod
     @override
-    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
+    def common_columns(
+        cls, one: pa.DataType, other: pa.DataType, file: FileVersion, options: ReaderOptions
+    ) -> pa.DataType:
         return merged(one, other, wider_or_text)
 
     def __init__(

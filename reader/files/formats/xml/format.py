@@ -80,8 +80,10 @@ class XmlFormat(FileFormat):
 
     @classmethod
     @override
-    def common_columns(cls, one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
-        return common_type(one, other)
+    def common_columns(
+        cls, one: pa.DataType, other: pa.DataType, file: FileVersion, options: ReaderOptions
+    ) -> pa.DataType:
+        return common_type(one, other, options.value_tag)
 
     def splittability(self, file: FileVersion) -> Splittability:
         """Where records begin, unless the content is compressed or in another encoding."""

@@ -5,6 +5,7 @@ Not here: elements as values of a schema (`element_values.py`).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ from ...values.text_types import TextTypes, text_leaf
 __all__ = ["Shape", "common_type"]
 
 _types = pa.types
-_VALUE = "_VALUE"
 
 
 class Shape:
@@ -79,24 +79,25 @@ def _with_text(kind: pa.StructType, leaf: pa.DataType, value_tag: str) -> pa.Dat
     index = kind.get_field_index(value_tag)
     if index < 0:
         return pa.string()
-    found = kind.field(index)
+    found, by = kind.field(index), partial(_leaf, value_tag)
     return pa.struct([
-        field.with_type(merged(field.type, leaf, _leaf)) if field == found else field
+        field.with_type(merged(field.type, leaf, by)) if field == found else field
         for field in kind
     ])  # fmt: skip
 
 
-def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+def common_type(one: pa.DataType, other: pa.DataType, value_tag: str) -> pa.DataType:
     """The one type for what was found in two files, in the spelling of the first."""
-    return merged(one, aligned(other, one), _leaf)
+    return merged(one, aligned(other, one), partial(_leaf, value_tag))
 
 
-def _leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _leaf(value_tag: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if _types.is_list(one) or _types.is_list(other):
         first, second = (k.value_type if _types.is_list(k) else k for k in (one, other))
-        return pa.list_(pa.field("element", merged(first, second, _leaf)))
+        value = merged(first, second, partial(_leaf, value_tag))
+        return pa.list_(pa.field("element", value))
     if _types.is_struct(one):
-        return _with_text(one, other, _VALUE)
+        return _with_text(one, other, value_tag)
     if _types.is_struct(other):
-        return _with_text(other, one, _VALUE)
+        return _with_text(other, one, value_tag)
     return text_leaf(one, other)

@@ -91,6 +91,27 @@ def test_columns_are_inferred_as_spark_infers_them(spark, tmp_path, exact):
         assert found == _sorted(pa.struct(list(theirs))), path.read_bytes()
 
 
+@pytest.mark.parametrize("contents", [(0, 1), (1, 0), (2, 1), (0, 3)])
+def test_text_and_attributes_in_different_files_are_one_column_as_in_spark(
+    spark, tmp_path, contents
+):
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    values = (b'<p c="1">5</p>', b"<p>6</p>", b'<p c="1">5</p><p c="2">7</p>', b"<p>1.5</p>")
+    paths = written(tmp_path / "in", [b"<rs><r>%s</r></rs>" % values[i] for i in contents])
+    reader = spark.read.format("xml").options(rowTag="r", valueTag="text", attributePrefix="")
+    theirs = to_arrow_schema(reader.load(str(tmp_path / "in")).schema, timezone="UTC")
+    options = ReaderOptions(
+        file_format="xml",
+        row_tag="r",
+        value_tag="text",
+        attribute_prefix="",
+        infer_column_types=True,
+    )
+    ours = inferred_schema([version(path) for path in paths], options)
+    assert _sorted(pa.struct(list(ours))) == _sorted(pa.struct(list(theirs)))
+
+
 GENERATED: list[tuple[int, dict[str, str]]] = [
     (80, {}),
     (80, LEGACY),
