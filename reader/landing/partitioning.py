@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,9 @@ from ..files.path_columns import NULL
 
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 """What Spark quotes in names of partition directories (ExternalCatalogUtils)."""
+
+_MOST = 2**63 - 1
+"""The greatest number of 64 bits."""
 
 _types = pa.types
 Values = tuple[str | None, ...]
@@ -57,9 +59,14 @@ class Partitioning:
         # Null is one more value of each column, behind those of the dictionary.
         codes = [pc.fill_null(t.indices, len(t.dictionary)).to_numpy() for t in texts]
         sizes = [len(t.dictionary) + 1 for t in texts]
-        pairs = zip(codes[1:], sizes[1:], strict=True)
         # One number for each combination of values; the codes themselves have 32 bits.
-        whole = reduce(lambda one, more: one * more[1] + more[0], pairs, codes[0].astype(np.int64))
+        whole, count = codes[0].astype(np.int64), sizes[0]
+        for more, size in zip(codes[1:], sizes[1:], strict=True):
+            if count * size > _MOST:
+                # In the same order, but no more numbers than rows.
+                _, whole = np.unique(whole, return_inverse=True)
+                count = len(whole)
+            whole, count = whole * size + more, count * size
         # Stable, so that rows of a partition keep their order.
         order = np.argsort(whole, kind="stable")
         if not len(order):
