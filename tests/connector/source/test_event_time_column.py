@@ -21,10 +21,12 @@ from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files import enumerator
 from pyspark_sluice.enumerator.files.discovery.local import local_tree
+from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.errors import MalformedDataError, SourceUnavailable
 from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.formats import time_columns
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
+from pyspark_sluice.tests.patience import PATIENCE
 
 BEGIN = datetime(2026, 1, 2, tzinfo=UTC)
 SCHEMA = pa.schema([("at", pa.timestamp("us", "UTC")), ("id", pa.int64())])
@@ -144,19 +146,22 @@ def test_a_long_first_listing_is_remembered_in_steps(tmp_path, footers, monkeypa
     monkeypatch.setattr(FileSource, "policy", lambda source: replace(policy(source), portion=3))
     monkeypatch.setattr(local_tree, "CHUNK", 3)
     monkeypatch.setattr(enumerator, "_UNSAVED", 3)
+    monkeypatch.setattr(enumerator, "_PATIENCE", PATIENCE)
     for hour in range(12):
         land(tmp_path, hour, modified=-hour)
     query = Query(tmp_path)
     # Checkpoints without a row, until all is listed: each run ends after its first one.
-    listed, found = [], []
-    while not found or not found[-1]:
-        assert len(listed) < 12
-        found += query.run(batches=1)
-        listed.append(len(footers))
-    assert found[-1] == [0, 1]
-    assert len(listed) > 2
+    found, listed = [], []
+    with monkeypatch.context() as dying:
+        # A run enters one portion, and has read the next one when it ends.
+        again = "_list_again_after"
+        dying.setattr(FileSplitEnumerator, again, lambda running, _: running._discover())
+        for _ in range(5):
+            found += query.run(batches=1)
+            listed.append(len(footers))
+    assert found == [[], [], [], [], [0, 1]]
     # What a run had read beyond its checkpoint is read again, the rest is not.
-    assert len(footers) < 12 * len(listed) / 2
+    assert listed == [6, 12, 18, 21, 21]
     assert query.run() == [[hour, hour + 1] for hour in range(2, 12, 2)]
 
 
