@@ -69,8 +69,12 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what asks for the session, and run it last: the cheap failures come first."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        asked = getattr(item, "fixturenames", ())
+        if "spark" in asked:
             item.add_marker(pytest.mark.spark)
+        if "server" in asked or "any_server" in asked:
+            # Importing moto alone takes a second.
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
 
 

@@ -44,11 +44,33 @@ def clone(tmp_path):
     ],
 )
 def test_the_run_fails_if_and_only_if_one_of_its_steps_does(clone, failing, expected):
+    assert status_of(clone, failing) == expected
+
+
+QUICK = "-m not spark and not drivers and not slow and not sweep tests"
+
+
+@pytest.mark.parametrize(
+    ("failing", "expected"),
+    [
+        ("nothing that is there", 0),
+        ("check", 3),
+        ("lint-imports", 3),
+        (f"{QUICK}/reader tests/connector", 3),
+        (f"{QUICK} --ignore tests/reader", 3),
+        ("site", 0),
+    ],
+)
+def test_the_quick_run_fails_if_and_only_if_one_of_its_own_steps_does(clone, failing, expected):
+    assert status_of(clone, failing, "--quick") == expected
+
+
+def status_of(clone, failing, *arguments):
     ran = subprocess.run(
-        [clone / "tools" / "check.sh"],
+        [clone / "tools" / "check.sh", *arguments],
         env={**os.environ, "FAILING": failing},
         capture_output=True,
         check=False,
         timeout=PATIENCE,
     )
-    assert ran.returncode == expected
+    return ran.returncode

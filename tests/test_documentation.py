@@ -15,8 +15,7 @@ from pyspark_sluice.benchmarks.speedup_chart import Bars, chart
 from pyspark_sluice.checkpoint_meta.storage.units import parse_bytes, parse_milliseconds
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages
-
-ROOT = Path(__file__).resolve().parent.parent
+from pyspark_sluice.tests.repository import ROOT, files
 
 RECIPES = (
     "database/database.py",
@@ -195,7 +194,7 @@ def test_every_file_that_is_named_anywhere_is_there():
 
 
 def _texts():
-    for path in [*ROOT.rglob("*.py"), *ROOT.rglob("*.md")]:
+    for path in [*files("*.py"), *files("*.md")]:
         if not any(part.startswith(".") for part in path.relative_to(ROOT).parts):
             yield path
 

@@ -6,7 +6,9 @@ import ast
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -67,7 +69,7 @@ WORDS = {
 """Idiom -> what to write. A pattern is matched as whole words, in any case, across line ends."""
 
 PATTERN = re.compile(
-    "|".join(rf"\b(?:{words})\b" for words in WORDS).replace(" ", r"\s+"), re.IGNORECASE
+    rf"\b(?:{'|'.join(rf'(?:{words})' for words in WORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE
 )
 
 
@@ -107,7 +109,7 @@ def test_code_uses_plain_words():
     found = [
         f"{path.relative_to(ROOT)}:{line}: {idiom}"
         for path in _modules()
-        for line, text in (*_literals(path), *_comments(path))
+        for line, text in (*_words(path).literals, *_comments(path))
         for idiom in idioms(text)
     ]
     assert found == []
@@ -118,7 +120,7 @@ def test_names_use_plain_words():
     found = [
         f"{path.relative_to(ROOT)}: {name}"
         for path in _modules()
-        for name in (path.stem, *_names(path))
+        for name in (path.stem, *_words(path).names)
         if idioms(_spelled_out(name))
     ]
     assert found == []
@@ -130,7 +132,7 @@ def test_no_docstring_is_a_fragment():
         f"{path.relative_to(ROOT)}:{line}: {text}"
         for path in _modules()
         if path.relative_to(ROOT).parts[0] not in ("tests", "benchmarks", "examples", "tools")
-        for line, text in _docstrings(path)
+        for line, text in _words(path).docstrings
         if re.match(r"(Of|Its)\b", text)
     ]
     assert found == []
@@ -153,38 +155,42 @@ def _modules() -> Iterator[Path]:
     yield from sorted(ROOT.glob("*.py"))
 
 
-def _docstrings(path: Path) -> Iterator[tuple[int, str]]:
-    """Texts that are statements: of modules, classes, functions and fields."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield node.lineno, str(node.value.value)
-
-
-def _names(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            yield node.name
-
-
 def _spelled_out(name: str) -> str:
     """`test_is_read` and `IsRead` as words."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ")
 
 
-def _literals(path: Path) -> Iterator[tuple[int, str]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+class _Words(NamedTuple):
+    """What is written in a module, with lines."""
+
+    docstrings: list[tuple[int, str]]
+    """Texts that are statements: of modules, classes, functions and fields."""
+    literals: list[tuple[int, str]]
+    names: list[str]
+    """Of classes and functions."""
+
+
+@cache
+def _words(path: Path) -> _Words:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and isinstance(node.body[0], ast.Expr)
     }
     in_tests = ROOT / "tests" in path.parents
-    for node in ast.walk(tree):
+    words = _Words([], [], [])
+    for node in nodes:
         # What tests pass as data, and what they quote of other programs, may be anything.
         is_checked = not in_tests or id(node) in docstrings
         if is_checked and isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, node.value
+            words.literals.append((node.lineno, node.value))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            words.docstrings.append((node.lineno, str(node.value.value)))
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            words.names.append(node.name)
+    return words
 
 
 def _comments(path: Path) -> Iterator[tuple[int, str]]:

@@ -44,11 +44,6 @@ fi
 
 step "$bin/ruff" format --check .
 step "$bin/ruff" check .
-if [ "${1:-}" = --quick ]; then
-    types_and_borders
-    tests -q -m "not spark and not drivers and not slow and not sweep" tests
-    exit
-fi
 
 output="$(mktemp -d)" runs=""
 # What fails in a trap would be the status of the whole.
@@ -59,6 +54,26 @@ in_background() {
     "$@" >"$output/$name" 2>&1 &
     runs="$runs $name=$!"
 }
+end_with() {
+    status="$1"
+    for run in $runs; do
+        echo "--- ${run%%=*}"
+        wait "${run#*=}" || status=$?
+        cat "$output/${run%%=*}"
+    done
+    exit "$status"
+}
+
+if [ "${1:-}" = --quick ]; then
+    quick="not spark and not drivers and not slow and not sweep"
+    in_background types types_and_borders
+    in_background formats_and_queries tests -q -m "$quick" tests/reader tests/connector
+    echo "--- pytest: half of the tests here, the other half and the types next to them"
+    status=0
+    tests -q -m "$quick" tests --ignore tests/reader --ignore tests/connector || status=$?
+    end_with "$status"
+fi
+
 lane() {
     chosen="$1"
     shift
@@ -84,9 +99,4 @@ status=0
 # shellcheck disable=SC2046,SC2086
 lane "spark and not drivers" tests --ignore tests/reader $(printf ' --ignore %s' $with_reader) ||
     status=$?
-for run in $runs; do
-    echo "--- ${run%%=*}"
-    wait "${run#*=}" || status=$?
-    cat "$output/${run%%=*}"
-done
-exit "$status"
+end_with "$status"

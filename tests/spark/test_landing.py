@@ -335,6 +335,8 @@ def test_spark_reads_a_batch_s_files_through_a_reader_of_its_own(lake):
     assert [row.t for row in seen] == ["one", "two"]
 
 
+@pytest.mark.spark
+@pytest.mark.drivers
 def test_the_example_goes_from_an_empty_directory_to_a_table_that_another_engine_reads(tmp_path):
     program = Path(tables.__file__).parent.parent / "examples/quickstart_table/quickstart_table.py"
     ran = subprocess.run(

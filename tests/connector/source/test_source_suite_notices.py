@@ -14,6 +14,8 @@ from pyspark_sluice.examples.table_source.table_source import Ids, TableEnumerat
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.tests.connector.source.noticing import notice_of
 
+pytestmark = pytest.mark.slow
+
 
 class NoEndOfDiscovery(TableEnumerator):
     has_discovered = False

@@ -36,6 +36,7 @@ def test_the_second_batch_waits_for_the_figures_of_the_first():
     assert second == pytest.approx(30, rel=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [0, 1, 3])
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_three_batches_after_the_cluster_changes_batches_fit_again(ahead, factor):
@@ -46,6 +47,7 @@ def test_three_batches_after_the_cluster_changes_batches_fit_again(ahead, factor
     assert near(timed.batches(10), TARGET / timed.each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [0, 1, 3])
 @pytest.mark.parametrize("factor", [0.1, 10.0])
 def test_a_checkpoint_whose_estimate_is_ten_times_wrong_is_corrected_in_three_batches(

@@ -129,6 +129,7 @@ def test_kinds_are_forgotten_that_were_not_seen_for_long():
     assert restored.to_json() == costs.to_json()
 
 
+@pytest.mark.slow
 def test_ten_slow_files_among_ninety_quick_ones_make_the_longest_task_a_third_shorter(tmp_path):
     """Times are those that real readers have measured and committed."""
     learned, by_bytes = longest_tasks(tmp_path)

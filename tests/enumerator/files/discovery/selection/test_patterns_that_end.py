@@ -20,6 +20,7 @@ from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.connector.queries import Query
 
 
+@pytest.mark.slow
 def test_a_name_that_keeps_an_expression_busy_is_named_with_it():
     rule, name = NameRule(ignored="(?:(a|aa)+)+$"), "a" * 250 + "y"
     began = time.monotonic()
@@ -37,6 +38,7 @@ def test_what_only_looks_dangerous_is_done_at_once(expression):
     assert time.process_time() - began < PATTERN_SECONDS
 
 
+@pytest.mark.slow
 def test_a_pattern_that_would_take_for_ever_stops_the_query_and_is_named(tmp_path):
     query = Query(tmp_path, ignoredPathSegmentRegex="(a|aa)+$")
     query.land("b.json")

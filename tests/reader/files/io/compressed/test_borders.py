@@ -124,6 +124,7 @@ def root(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_readers_of_any_release_that_are_killed_anywhere_give_every_row_once(root, data):
     with pytest.MonkeyPatch.context() as patch:
