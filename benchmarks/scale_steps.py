@@ -22,6 +22,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.files.discovery.api import FoundFiles
+from pyspark_sluice.tests.patience import wait_until
 
 BATCH = 100_000
 """Files in a batch while the first listing is drained."""
@@ -37,6 +38,14 @@ NEW = 1_000
 
 _IN_DIRECTORY = 1_000
 """What stores list at a time."""
+
+
+_PATIENCE = 3600.0
+"""Seconds; the bound of waits."""
+
+
+_ROUND = 0.2
+"""Seconds between two looks of the background at what is due."""
 
 
 _IN_LARGE_DIRECTORY = 10_000
@@ -144,8 +153,8 @@ class Driver:
             BatchLimits(files=limit),
             2,
             retained_checkpoints=100,
-            discovery_timeout=3600.0,
-            background_interval=0.2,
+            discovery_timeout=_PATIENCE,
+            background_interval=_ROUND,
             commit_patience=0.0,
         )
         source = FileSource(options, pa.schema([("id", pa.int64())]))
@@ -175,11 +184,19 @@ class Driver:
         """Of the coordinator."""
         return self.coordinator.report()
 
-    @property
-    def is_busy(self) -> bool:
-        """True as long as something is written in the background."""
-        opened = self.coordinator._opened  # noqa: SLF001
-        return opened is not None and opened.upkeep.is_busy
+    def settle(self, rounds: int = 0) -> None:
+        """Return when nothing was written in the background for so many of its rounds."""
+        began = time.monotonic()
+
+        def is_quiet() -> bool:
+            nonlocal began
+            opened = self.coordinator._opened  # noqa: SLF001
+            if opened is not None and opened.upkeep.is_busy:
+                began = time.monotonic()
+                return False
+            return time.monotonic() >= began + rounds * _ROUND
+
+        wait_until(is_quiet, "the end of what is written in the background", _PATIENCE)
 
 
 def first_listing(files: int, directory: str) -> dict[str, Any]:
@@ -204,8 +221,7 @@ def first_listing(files: int, directory: str) -> dict[str, Any]:
 
 def _when_idle(driver: Driver, files: int, began: float, cpu: float) -> dict[str, Any]:
     """What a run has used since `began` and `cpu`, once the driver has nothing more to do."""
-    while driver.is_busy:
-        time.sleep(0.1)
+    driver.settle()
     return {
         "whole, s": round(time.monotonic() - began, 1),
         "whole, CPU s": round(time.process_time() - cpu, 1),
@@ -239,8 +255,7 @@ def new_after_passed_over(files: int, directory: str, checkpoint: int, epoch: in
     done = list(driver.batches(CheckpointRef(checkpoint, epoch)))
     assert driver.report()["filesSeen"] == files + NEW, driver.report()
     assert len(done) == 1, done
-    while driver.is_busy:
-        time.sleep(0.1)
+    driver.settle()
     return {"written, bytes": sum(driver.store.written.values()), "resident, MiB": _resident()}
 
 
@@ -249,8 +264,7 @@ def listing_more(files: int, directory: str, checkpoint: int, epoch: int) -> dic
     driver = Driver(MORE, directory, BATCH, bounded=True)
     done = list(driver.batches(CheckpointRef(checkpoint, epoch)))
     assert driver.report()["filesSeen"] == files + MORE, driver.report()
-    while driver.is_busy:
-        time.sleep(0.1)
+    driver.settle()
     return {"batches": len(done), "resident, MiB": _resident()}
 
 
@@ -291,7 +305,7 @@ def later(files: int, directory: str, checkpoint: int, epoch: int) -> dict[str, 
         start = end
     driver.coordinator.latest(start)
     idle = _median_cpu(lambda: driver.coordinator.latest(start), 200)
-    time.sleep(2)
+    driver.settle(rounds=10)
     return {
         "restore, s": round(restored, 2),
         "restore, CPU s": round(restored_cpu, 2),

@@ -146,9 +146,15 @@ def test_requests_of_a_trigger_are_few(server, bucket, lake, until):
     on.put("0.json", range(10))
     query = on.start({"processingTime": "100 milliseconds"})
     until(lambda: sum(lake.ingested().values()) == 10, "first row")
-    time.sleep(2.0)
+    query.processAllAvailable()
+
+    def listings(after):
+        return [name for name in server.names[after:] if "LIST" in name and "prefix=in" in name]
+
+    written = len(server.requests)
+    until(lambda: len(listings(written)) >= 2, "listings after the last write")
     before, began = len(server.requests), time.monotonic()
-    time.sleep(4.0)
+    until(lambda: len(listings(before)) >= 4, "listings while idle")
     idle, seconds = Counter(server.requests[before:]), time.monotonic() - began
     # One listing of the data and one of the epochs a second.
     assert set(idle) <= {"LIST"}, idle
@@ -157,7 +163,7 @@ def test_requests_of_a_trigger_are_few(server, bucket, lake, until):
     for i in range(1, 11):
         on.put(f"{i}.json", range(10 * i, 10 * i + 10))
     until(lambda: sum(lake.ingested().values()) == 110, "rows of ten files")
-    time.sleep(1.0)
+    query.processAllAvailable()
     query.stop()
     busy = Counter(server.own_names(before))
     print(f"requests while idle, {seconds:.0f} s:", dict(idle))
@@ -165,6 +171,20 @@ def test_requests_of_a_trigger_are_few(server, bucket, lake, until):
     assert busy["GET in"] == 10, "one request for each file"
     assert "HEAD in" not in busy
     lake.check_exactly_once()
+
+
+class Stillness:
+    """No poll has begun for longer than one takes."""
+
+    def __init__(self, server):
+        self._server = server
+        self._polls, self._since = -1, 0.0
+
+    def has_come(self):
+        polls = self._server.requests.count("ReceiveMessage")
+        if polls != self._polls:
+            self._polls, self._since = polls, time.monotonic()
+        return time.monotonic() > self._since + 2 * self._server.longest_poll
 
 
 def _explained(frame):
@@ -209,7 +229,7 @@ def test_what_a_queue_tells_of_is_ingested_once_through_a_restart(server, bucket
     again = [name for name in server.names if name.startswith("LIST") and "prefix=in" in name]
     assert len(again) == len(listed), "the bucket was listed though the queue told of its files"
     # While nobody runs, the queue keeps what comes; the last poll of the dead has to end first.
-    time.sleep(3.0)
+    until(Stillness(server).has_come, "end of the polls")
     tell(on.put("later.json", range(1000, 1010)), keys[0])
     on.drain(**options)
     lake.check_exactly_once()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 
 import pytest
@@ -32,12 +31,12 @@ def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
     seen = []
 
     def sink(frame, batch_id):
+        # Three more batches follow, and each takes longer than the discovery interval.
         if not seen:
             lake.land("late.json", range(1000, 1010))
-            time.sleep(1.5)  # longer than the discovery interval
         seen.extend(row.id for row in frame.collect())
 
-    writer = lake.frame(maxFilesPerTrigger=1, discoveryInterval="100ms").writeStream
+    writer = lake.frame(maxFilesPerTrigger=1, discoveryInterval="20ms").writeStream
     writer = writer.foreachBatch(sink).trigger(availableNow=True)
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
     assert query.awaitTermination(PATIENCE)
@@ -95,7 +94,7 @@ def test_an_idle_stream_takes_one_more_file_after_its_last_batch(lake, until):
     lake.land("0.json", range(10))
     query = lake.start({"processingTime": "0 seconds"}, discoveryInterval="50ms")
     until(lambda: len(lake.ingested()) == 10, "first batch")
-    time.sleep(1)  # idle: the commit of the last batch never comes
+    query.processAllAvailable()  # idle: the commit of the last batch never comes
     lake.land("1.json", range(10, 20))
     until(lambda: len(lake.ingested()) == 20, "second batch")
     assert query.exception() is None
@@ -180,8 +179,8 @@ def test_a_restart_with_nothing_new_ends_at_once_and_reads_nothing_again(lake):
 
 def test_a_stream_may_wait_for_its_path(lake, until):
     lake.source.rmdir()
-    lake.start({"processingTime": "0 seconds"}, failOnMissingPath="false", discoveryInterval="50ms")
-    time.sleep(1)
+    options = {"failOnMissingPath": "false", "discoveryInterval": "50ms"}
+    lake.start({"processingTime": "0 seconds"}, **options).processAllAvailable()
     lake.land("0.json", range(10))
     until(lambda: len(lake.ingested()) == 10, "rows")
     lake.check_exactly_once()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 
 def children(pid: int) -> list[int]:
@@ -50,28 +50,26 @@ def executors() -> list[int]:
     return found
 
 
-def in_the_middle_of_a_batch(checkpoint: Path) -> bool:
-    """Spark has planned a batch, not the first, that it has not committed."""
+def in_the_middle_of_a_batch(checkpoint: Path, started: Path) -> bool:
+    """A task reads in a batch, not the first, that Spark has not committed."""
 
     def newest(folder: str) -> int:
         path = checkpoint / folder
         names = path.iterdir() if path.exists() else ()
         return max((int(p.name) for p in names if p.name.isdigit()), default=-1)
 
-    return newest("offsets") > newest("commits") >= 0
+    running = newest("offsets")
+    if not running > newest("commits") >= 0 or not started.exists():
+        return False
+    planned = (checkpoint / "offsets" / str(running)).stat().st_mtime_ns
+    return started.stat().st_mtime_ns > planned
 
 
-def kill_one_executor(checkpoint: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if in_the_middle_of_a_batch(checkpoint):
-            time.sleep(0.3)  # the tasks are under way
-            if in_the_middle_of_a_batch(checkpoint):
-                pid = executors()[0]
-                os.kill(pid, signal.SIGKILL)
-                print(f"killed {pid}", flush=True)
-                return
-        time.sleep(0.01)
+def kill_one_executor(checkpoint: Path, started: Path) -> None:
+    wait_until(lambda: in_the_middle_of_a_batch(checkpoint, started), "a batch under way")
+    pid = executors()[0]
+    os.kill(pid, signal.SIGKILL)
+    print(f"killed {pid}", flush=True)
 
 
 def main(root: Path, archive: str) -> None:
@@ -127,7 +125,9 @@ def main(root: Path, archive: str) -> None:
         .trigger(availableNow=True)
         .start(str(root / "sink"))
     )
-    killer = threading.Thread(target=kill_one_executor, args=(checkpoint,), daemon=True)
+    killer = threading.Thread(
+        target=kill_one_executor, args=(checkpoint, root / "where"), daemon=True
+    )
     killer.start()
     if not query.awaitTermination(PATIENCE):
         raise SystemExit("the run did not end in time")
