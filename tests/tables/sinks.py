@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Sequence
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,14 @@ def add_to_iceberg(catalog: dict[str, str], table: str, batch: LandedBatch, gate
     sink.add(batch)
 
 
-def finished(drivers: Sequence[SpawnProcess]) -> None:
+def processes() -> ForkServerContext:
+    """Makes processes that need not import again what the tests of sinks import."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pyspark_sluice.tests.tables.one_batch"])
+    return context
+
+
+def finished(drivers: Sequence[ForkServerProcess]) -> None:
     """Run them all at once, to their end."""
     for driver in drivers:
         driver.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import multiprocessing
 from decimal import Decimal
 
 import duckdb
@@ -17,9 +16,7 @@ from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables import table_sink
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.landed_batch import LandedBatch
-from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, finished, ids
-
-pytestmark = pytest.mark.slow
+from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, finished, ids, processes
 
 
 def rows_of(table, column="id"):
@@ -199,8 +196,9 @@ def test_conditions_skip_no_file_that_has_a_row(tmp_path):
     assert frame.filter(pl.col("d") == Decimal("3.25")).collect()["id"].to_list() == [6]
 
 
+@pytest.mark.slow
 def test_two_drivers_that_add_one_batch_at_once_add_it_once(tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = processes()
     for number in range(1, 6):
         batch = batch_of(tmp_path, number, ids(3 * number))
         gate = context.Barrier(2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -14,9 +12,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.iceberg_table import IcebergSink
-from pyspark_sluice.tests.tables.sinks import add_to_iceberg, batch_of, finished, ids
-
-pytestmark = pytest.mark.slow
+from pyspark_sluice.tests.tables.sinks import add_to_iceberg, batch_of, finished, ids, processes
 
 
 def where(folder):
@@ -68,8 +64,9 @@ def test_another_writer_s_copy_of_the_batch_is_seen_before_ours_is_added(
     assert rows_of(catalog) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_two_drivers_that_add_one_batch_at_once_add_it_once(catalog, table, tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = processes()
     for number in range(1, 3):
         batch = batch_of(tmp_path / "data", number, ids(3 * number))
         arguments = (where(tmp_path), "lake.orders", batch, context.Barrier(2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 
 import pytest
@@ -11,6 +10,7 @@ from pyspark_sluice.reader.landing.unreferenced_files import sweep
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.tables.one_batch import KINDS, ROWS, STEPS, OneBatch
+from pyspark_sluice.tests.tables.sinks import processes
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 def test_a_kill_at_any_step_loses_and_repeats_nothing_and_leaves_no_file(tmp_path, kind, step):
     batch = OneBatch(kind, tmp_path)
     chain(batch.store, 1)
-    killed = multiprocessing.get_context("spawn").Process(target=batch.run, args=(step,))
+    killed = processes().Process(target=batch.run, args=(step,))
     killed.start()
     killed.join(PATIENCE)
     assert killed.exitcode == -signal.SIGKILL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import Counter
 from pathlib import Path
 
@@ -11,9 +10,7 @@ import pytest
 
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.manifests import Manifests
-from pyspark_sluice.tests.tables.sinks import add_to_manifests, batch_of, finished, ids
-
-pytestmark = pytest.mark.slow
+from pyspark_sluice.tests.tables.sinks import add_to_manifests, batch_of, finished, ids, processes
 
 
 @pytest.fixture
@@ -49,8 +46,9 @@ def test_a_file_that_is_gone_is_named_before_there_is_a_manifest(tmp_path, manif
     assert list(manifests.paths()) == []
 
 
+@pytest.mark.slow
 def test_two_drivers_that_add_one_batch_at_once_add_it_once(tmp_path, manifests):
-    context = multiprocessing.get_context("spawn")
+    context = processes()
     where = str(tmp_path / "manifests")
     for number in range(1, 3):
         batch = batch_of(tmp_path / "data", number, ids(3 * number))

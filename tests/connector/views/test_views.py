@@ -17,8 +17,6 @@ from pyspark_sluice.errors import OptionError, StateCorruptError, StateMissingEr
 from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import PATIENCE
 
-pytestmark = pytest.mark.slow
-
 
 def by_name(store, view="files"):
     rows = table_of(store, view).to_pylist()

@@ -16,8 +16,6 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.doctor.interpreters import _LEAST
 from pyspark_sluice.connector.cli.doctor.storage import raced, tried
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[4]
 
 
@@ -138,6 +136,7 @@ def test_the_release_of_java_is_looked_at(tmp_path, capsys, monkeypatch, script,
     assert looked(capsys, code=1)["java"]["verdict"] == "failed"
 
 
+@pytest.mark.slow
 def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
@@ -162,12 +161,14 @@ def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
     assert found["python3 of the PATH"]["verdict"] == "warning"
 
 
+@pytest.mark.slow
 def test_it_starts_where_spark_is_not_installed_well(tmp_path):
     found = in_a_process(before="import sys; sys.modules['pyspark'] = None")
     assert found["python"]["verdict"] == "ok"
     assert "pyspark" in found
 
 
+@pytest.mark.slow
 def test_packages_that_places_and_options_need_are_looked_for():
     blocked = "import sys; sys.modules['obstore'] = None; sys.modules['fastavro'] = None"
     found = in_a_process(

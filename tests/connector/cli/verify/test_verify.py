@@ -28,8 +28,6 @@ from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.queries import SCHEMA, Query
 
-pytestmark = pytest.mark.slow
-
 FLIPS = 12
 """Of each object; each at another bit of its byte."""
 
@@ -153,6 +151,7 @@ def referred_objects(whole):
     ]
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_found_and_none_makes_wrong_splits(whole, right):
     bit = count()
     unseen, wrong = [], []

@@ -16,8 +16,6 @@ from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import StateError, StateVersionError
 from pyspark_sluice.tests.enumerator.files.cleaning.keeping import Keeping
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def keeping(tmp_path):
@@ -209,6 +207,7 @@ def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):
 OPERATIONS = {"unlink": os, "link": os, "copy2": local_cleanup.shutil}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["delete", "rename", "link", "copy"])
 def test_death_around_any_operation_loses_and_doubles_nothing(tmp_path, monkeypatch, way):
     """At every moment a file is whole in one place at least; in the end it is in one exactly."""
@@ -324,6 +323,7 @@ def _dying(patch, keeping, moment):
     return around
 
 
+@pytest.mark.slow
 def test_a_mark_with_any_bit_flipped_does_not_count(keeping):
     keeping.batch([FileSplit(keeping.land("big", "0123456789"), 0, 4)])
     keeping.run()
