@@ -40,7 +40,8 @@ def test_every_row_is_read_exactly_once_in_any_course_of_events(part):
 
 
 SOONER = {
-    RowsOnly: {"AbortOfTheLast": 1, "CommitCountedTwice": 3},
+    Simulation: {"DeletesWhatBasesReferTo": 3},
+    RowsOnly: {"AbortOfTheLast": 5, "CommitCountedTwice": 3},
     FilesOnly: {"AbortOfTheLast": 2, "CutTakesHeldEventsTwice": 3, "OpensTheNextOne": 3},
 }
 """Seeds with which a search finds early, and by rows, what it finds late without one."""
