@@ -40,7 +40,8 @@ def frames(source: RandomAccess, size: int) -> list[int]:
     """The bytes at which frames begin, in order; skippable ones belong to the frame before.
 
     Raises:
-        ValueError: the bytes are no frames of zstd, or end within one.
+        ValueError: the bytes are no frames of zstd, or end within one. Zeros behind a frame are not
+            padding, neither to the decoder nor to the command `zstd`.
     """
     view = _Ahead(source)
     found, at = list[int](), 0
@@ -52,8 +53,6 @@ def frames(source: RandomAccess, size: int) -> list[int]:
         # Skippable frames: 0x184D2A50 to 0x184D2A5F, little endian.
         elif magic[1:] == b"\x2a\x4d\x18" and magic[0] >> 4 == 5:
             at += 8 + int.from_bytes(view.read(at + 4, 4), "little")
-        elif not magic.strip(b"\0"):
-            at += len(magic)
         else:
             raise ValueError(f"no frame of zstd at byte {at}")
     if at > size:

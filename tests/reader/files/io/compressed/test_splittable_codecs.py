@@ -131,6 +131,16 @@ def test_zeros_between_members_of_bzip2_are_skipped_at_any_cut_of_the_file(spark
         assert not any(report.skipped for report in reports)
 
 
+@pytest.mark.parametrize("zeros", [4, 100])
+def test_zeros_behind_a_frame_of_zstd_are_an_error_in_a_file_that_is_not_cut(tmp_path, zeros):
+    path, frame = tmp_path / "a.json.zst", bytes(pa.Codec("zstd").compress(_lines(400)))
+    for stored in (frame + bytes(zeros), frame + bytes(zeros) + frame):
+        path.write_bytes(stored)
+        assert len(_made(MemoryCutPlaces()).blocks(version(path))) == 1
+        with pytest.raises(MalformedDataError, match="cannot be decompressed as zstd"):
+            _read([whole(path)])
+
+
 # Frames of zstd have a sum only if their writer wished; these have none.
 @pytest.mark.parametrize("kind", [kind for kind in STORED if kind != "zst"])
 def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, kind):
