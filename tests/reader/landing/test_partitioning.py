@@ -1,4 +1,4 @@
-"""Rows by partition: every combination of values by itself, whatever the number of columns."""
+"""Rows by partition: every combination of values by itself, for any number of columns."""
 
 from __future__ import annotations
 
