@@ -16,7 +16,7 @@ from typing import Any, Final
 import fsspec
 import typer
 
-from ....checkpoint_meta.storage.providers import BY_SCHEME
+from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, S3
 from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_of, storage_url
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import SluiceError, StateMissingError
@@ -66,7 +66,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
     yield from python_findings()
     places = [each for each in (patient.state, patient.path) if each]
     failed = False
-    for finding in extra_findings(places, patient.options):
+    for finding in extra_findings(places, patient.path, patient.options):
         failed = failed or finding.verdict == "failed"
         yield finding
     place = ""
@@ -217,11 +217,21 @@ def _short(error: BaseException) -> str:
 _CLIENT: Final = ("obstore", "arro3.core")
 
 
-def extra_findings(places: Sequence[str], options: Mapping[str, str]) -> Iterator[Finding]:
+_QUEUE_CLIENTS: Final = {
+    S3.path_scheme: ("boto3",),
+    AZURE.path_scheme: ("azure.storage.queue", "azure.identity"),
+}
+"""What paths begin with -> what the queue of their events is asked through."""
+
+
+def extra_findings(
+    places: Sequence[str], path: str, options: Mapping[str, str]
+) -> Iterator[Finding]:
     """What the given places and options need.
 
     Args:
         places: paths and URLs.
+        path: the one of them that is read; may be empty.
         options: of the query, in any case.
     """
     seen: set[str] = set()
@@ -237,7 +247,12 @@ def extra_findings(places: Sequence[str], options: Mapping[str, str]) -> Iterato
     if given.get("rowvalidationxsdpath"):
         yield _needed("rowValidationXSDPath", ("lxml",), "xml")
     if given.get("discoverymode") == "notifications":
-        yield _needed("discoveryMode=notifications", ("boto3",), "s3")
+        is_azure = ".queue.core." in given.get("queueurl", "")
+        scheme = scheme_of(storage_url(path)) if path else (AZURE if is_azure else S3).path_scheme
+        # Paths of other kinds have no queue, and a query refuses them.
+        if scheme in _QUEUE_CLIENTS:
+            clients, extra = _QUEUE_CLIENTS[scheme], BY_SCHEME[scheme].extra
+            yield _needed("discoveryMode=notifications", clients, extra)
 
 
 def _client(scheme: str) -> Finding:

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.storage.providers import BY_SCHEME
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.doctor.interpreters import _LEAST
 from pyspark_sluice.connector.cli.doctor.storage import raced, tried
+from pyspark_sluice.enumerator.files.discovery.queue.queue_discovery import QUEUES
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -166,6 +168,27 @@ def test_it_starts_where_spark_is_not_installed_well(tmp_path):
     found = in_a_process(before="import sys; sys.modules['pyspark'] = None")
     assert found["python"]["verdict"] == "ok"
     assert "pyspark" in found
+
+
+@pytest.mark.slow
+def test_the_client_of_a_queue_is_looked_for_by_the_kind_of_the_queue():
+    pytest.importorskip("azure.storage.queue")
+    azure, amazon = "https://a.queue.core.windows.net/q", "https://sqs.eu-west-1.amazonaws.com/1/q"
+    paths = {"s3": "s3://bucket/in", "abfs": "abfss://c@a.dfs.core.windows.net/in"}
+    assert paths.keys() == QUEUES.keys()
+    cases = [(path, "", kind) for kind, path in paths.items()]
+    cases += [("", amazon, "s3"), ("", azure, "abfs")]
+    missing = {"s3": "boto3", "abfs": "azure.identity"}
+    # Without its client no place is looked at.
+    without = ("obstore", *missing.values())
+    for path, url, kind in cases:
+        place = ("--path", path) if path else ()
+        found = in_a_process(
+            *place, "--option", "discoveryMode=notifications", "--option", f"queueUrl={url}",
+            before=f"import sys; sys.modules.update(dict.fromkeys({without!r}))",
+        )["discoveryMode=notifications"]  # fmt: skip
+        assert found["found"] == f"not installed: {missing[kind]}", (path, url)
+        assert f"[{BY_SCHEME[kind].extra}]" in found["way_out"]
 
 
 @pytest.mark.slow
