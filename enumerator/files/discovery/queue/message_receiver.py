@@ -211,6 +211,7 @@ class MessageReceiver:
             try:
                 if done:
                     deleted = self._queue.delete(done)
+                    done = []
                     with self._changed:
                         self._counts["deleted"] += deleted
                 # After a third of the time, so that a round may fail before other receivers get the

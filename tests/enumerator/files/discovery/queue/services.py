@@ -64,12 +64,16 @@ class Service(ABC):
     deletion: str
     """The kind of a request that deletes messages."""
 
+    extension: str
+    """The kind of a request that keeps messages from others for longer."""
+
     no_object: str
     """An event that is about no object."""
 
 
 class Sqs(Service):
     deletion = "DeleteMessageBatch"
+    extension = "ChangeMessageVisibilityBatch"
     no_object = s3_events.TEST_EVENT
 
     def is_queue(self, environ):
@@ -156,6 +160,7 @@ def in_base64(event):
 
 class StorageQueues(Service):
     deletion = "DeleteMessage"
+    extension = "UpdateMessage"
     longest_body = 40_000
     no_object = in_base64(blob_event("c", "in/a", "BlobTierChanged", "SetBlobTier"))
 

@@ -96,6 +96,34 @@ def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_mess
     stream.until_deleted(5)
 
 
+def test_what_was_deleted_is_not_deleted_again_because_others_could_not_be_kept(
+    service, bucket, make_queue, open_stream
+):
+    queue = make_queue()
+    stream = open_stream(queue)
+    stream.found()
+    put(service, bucket, "in/done", "in/held")
+    service.send(queue, service.event(bucket, "in/done"))
+    stream.found_within()
+    stream.discovery.notify_cut(1, stream.ledger)
+    service.send(queue, service.event(bucket, "in/held"))
+    stream.found_within()
+    service.faulty(_refusing(service, service.extension, 1_000))
+    # What is held is due at once: every round keeps it, also the one that deletes.
+    stream.discovery._receiver._queue.visibility = 0
+    stream.discovery.notify_checkpoint_complete(1)
+    stream.until_deleted(1)
+
+    def failures():
+        figures = stream.figures
+        return figures.get("failedKeeps", 0) + figures.get("failedDeletes", 0)
+
+    before = failures()
+    wait_until(lambda: failures() >= before + 2, lambda: stream.figures)
+    assert stream.figures["deleted"] == 1
+    assert "failedDeletes" not in stream.figures
+
+
 def test_an_unreachable_queue_is_tried_again_and_then_named(
     service, bucket, make_queue, open_stream
 ):
