@@ -73,7 +73,8 @@ class OrcFormat(BlockFormat):
         cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
     ) -> TimeSpan | None:
         with reading(file, cls.what), opened_at_end(file, options) as source:
-            return time_span(source, TimeColumn(file, column, unit))
+            session = options.time_zone or "UTC"
+            return time_span(source, TimeColumn(file, column, unit), session)
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         return _layout(read_tail(source), file.size)

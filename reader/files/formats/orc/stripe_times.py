@@ -15,7 +15,7 @@ from ...values.times.zones import zone_of
 from ..api import TimeSpan
 from ..time_columns import PER_UNIT, TimeColumn, span_of
 from .protobuf import Field, fields, number
-from .tail import Tail, Type, read_tail, writer_zone
+from .tail import Type, read_tail, writer_zone
 
 _INTEGERS: Final = {1, 2, 3, 4}
 _TIMESTAMP, _DATE, _INSTANT = 9, 15, 18
@@ -25,8 +25,10 @@ _ALL, _VALUES = 7, 1
 """Fields of the footer and of a column's statistics."""
 
 
-def time_span(source: pa.NativeFile, column: TimeColumn) -> TimeSpan | None:
+def time_span(source: pa.NativeFile, column: TimeColumn, session: str) -> TimeSpan | None:
     """What `FileFormat.time_span` promises, of an open file.
+
+    `session` is the zone of stripes that name none.
 
     Raises:
         ValueError: the tail is not that of an ORC file.
@@ -45,7 +47,8 @@ def time_span(source: pa.NativeFile, column: TimeColumn) -> TimeSpan | None:
         return None
     kind = tail.types[index]
     if kind.kind == _TIMESTAMP:
-        return _from_wall_clock(_bounds(found, 9, 3, column), source, tail)
+        zones = {writer_zone(source, tail, stripe) or session for stripe in tail.stripes}
+        return _from_wall_clock(_bounds(found, 9, 3, column), zones)
     if kind.kind == _INSTANT:
         return _from_milliseconds(_bounds(found, 9, 3, column))
     if kind.kind == _DATE:
@@ -74,9 +77,15 @@ def _from_milliseconds(bounds: tuple[int, int]) -> TimeSpan:
     return TimeSpan(least * 1000, most * 1000 + 999)
 
 
-def _from_wall_clock(bounds: tuple[int, int], source: pa.NativeFile, tail: Tail) -> TimeSpan:
-    zone = zone_of(writer_zone(source, tail, tail.stripes[-1]) or "UTC")
-    return TimeSpan(*map(zone.instant, _from_milliseconds(bounds)))
+def _from_wall_clock(bounds: tuple[int, int], zones: set[str]) -> TimeSpan:
+    # The stripes of files that were concatenated may be of different zones, and an hour that a zone
+    # repeats may be the first or the second.
+    first, last = _from_milliseconds(bounds)
+    made = [zone_of(name) for name in zones]
+    return TimeSpan(
+        min(min(zone.readings(first)) for zone in made),
+        max(max(zone.readings(last)) for zone in made),
+    )
 
 
 def _meaning(column: TimeColumn, kind: Type) -> str:

@@ -89,6 +89,14 @@ class Zone:
             offset = self._at(_within_years(day), clock, 0)
         return local - offset * 1_000_000
 
+    def readings(self, local: int) -> tuple[int, int]:
+        """The instants that the wall clock can mean: by the offsets before and after a change."""
+        if isinstance(self._rules, int):
+            return self.instant(local), self.instant(local)
+        day, clock = divmod(local, DAY)
+        before, after = (self._at(_within_years(day), clock, fold) for fold in (0, 1))
+        return local - before * 1_000_000, local - after * 1_000_000
+
     def instants(self, local: np.ndarray, days: np.ndarray | None = None) -> np.ndarray:
         """The same for many; `days` are theirs, where the caller has them at hand."""
         if isinstance(self._rules, int) or not len(local):

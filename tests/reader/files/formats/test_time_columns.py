@@ -23,6 +23,7 @@ from pyspark_sluice.reader.files.formats import time_columns
 from pyspark_sluice.reader.files.formats.registry import format_class
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.tests.reader.files.reading import read_rows
 
 FIRST = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 LAST = datetime(2026, 1, 2, 9, tzinfo=UTC)
@@ -85,6 +86,37 @@ def test_the_bounds_of_timestamps_hold_every_row_and_are_no_further_than_a_milli
     slack = 999 if suffix == "orc" else 0
     assert first - slack <= found.first <= first
     assert micros(LAST) <= found.last <= micros(LAST) + slack
+
+
+# Zones with names as long as that which Arrow writes, for which they are exchanged.
+@pytest.mark.parametrize("zones", ["PRC+", "+PRC", "PRC+ROK", "CET", "+CET", "-", "-+PRC"])
+def test_the_bounds_of_orc_s_wall_clocks_hold_every_row_in_the_zones_of_all_stripes(
+    tmp_path, zones
+):
+    # In CET the second of the two hours that the wall clock shows.
+    first = datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001
+    wall = [first + timedelta(milliseconds=index) for index in range(3000)]
+    made = pa.table({"at": pa.array(wall, pa.timestamp("us"))})
+    path = tmp_path / "a.orc"
+    orc.write_table(made, path, stripe_size=1024, batch_size=1000)
+    named = [name.encode() for name in zones.split("+")]
+    content, stripes = path.read_bytes().split(b"\x1a\x03GMT"), orc.ORCFile(path).nstripes
+    assert len(content) == stripes + 1 == 4
+    path.write_bytes(content[0])
+    with path.open("ab") as out:
+        for index, rest in enumerate(content[1:]):
+            name = named[index % len(named)]
+            # As a field that is not known, the zone is gone.
+            out.write((b"\x7a\x03GMT" if name == b"-" else b"\x1a\x03%s" % (name or b"GMT")) + rest)
+    options = {"file_format": "orc", "time_zone": "Asia/Kolkata"}
+    schema = pa.schema([("at", pa.timestamp("us", "UTC"))])
+    instants = [micros(row["at"]) for row in read_rows([path], schema, **options)]
+    found = format_class("orc").time_span(version(path), ReaderOptions(**options), "at", "")
+    assert len(instants) == len(wall)
+    # The bounds are of all stripes together, which have the wall clocks of three seconds.
+    slack = 3_000_000 + (3_600_000_000 if "CET" in zones else 0)
+    assert min(instants) - slack <= found.first <= min(instants)
+    assert max(instants) <= found.last <= max(instants) + slack
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "orc"])
