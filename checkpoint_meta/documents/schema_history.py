@@ -75,6 +75,8 @@ class SchemaHistory:
                 # instead.
                 self._store.publish(_name(made.version), _written(made))
             except FileExistsError:
+                # An old listing may have hidden the other version.
+                self._store.refresh(_DIRECTORY)
                 continue
             return made
 

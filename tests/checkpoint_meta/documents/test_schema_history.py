@@ -58,6 +58,36 @@ def test_columns_that_several_tasks_find_at_once_are_all_kept():
     ]
 
 
+class StaleListings(MemoryStateStore):
+    """Lists a directory as at the first look until it is refreshed, as a network file system."""
+
+    def __init__(self, disk):
+        super().__init__()
+        self.objects = disk.objects
+        self.listings = {}
+        self.tries = 0
+
+    def list(self, directory):
+        return self.listings.setdefault(directory, super().list(directory))
+
+    def refresh(self, directory):
+        self.listings.pop(directory, None)
+
+    def publish(self, name, data):
+        self.tries += 1
+        assert self.tries < 5, "spins on an old listing"
+        super().publish(name, data)
+
+
+def test_a_version_that_an_old_listing_hides_is_found_once_its_number_is_taken():
+    disk = MemoryStateStore()
+    store = StaleListings(disk)
+    assert SchemaHistory(store).latest() is None
+    SchemaHistory(disk).grow(adding("theirs"))
+    made = SchemaHistory(store).grow(adding("mine"))
+    assert made.schema["fields"] == ["theirs", "mine"]
+
+
 @pytest.mark.parametrize("kind", ["crash before", "crash half-way", "crash after"])
 def test_a_crash_around_the_publication_leaves_a_version_or_none(kind):
     disk = MemoryStateStore()
