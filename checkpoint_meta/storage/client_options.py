@@ -120,8 +120,11 @@ def _config_kwargs(store: Provider, name: str, value: Any, made: ClientConfig) -
     elif name == "s3" and set(value) <= {"addressing_style"}:
         style = value.get("addressing_style")
         made.store["virtual_hosted_style_request"] = style == "virtual"
+    elif name == "retries" and "total_max_attempts" in value:
+        # In botocore this one counts the first attempt and takes precedence, in every mode.
+        made.retries["max_retries"] = max(0, int(value["total_max_attempts"]) - 1)
     elif name == "retries" and "max_attempts" in value:
-        made.retries["max_retries"] = max(0, int(value["max_attempts"]) - 1)
+        made.retries["max_retries"] = int(value["max_attempts"])
     elif name == "signature_version":
         # The client only signs by version 4: anything else would be dropped silently.
         return str(value) in ("s3v4", "v4")

@@ -6,6 +6,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from botocore.config import Config
+from botocore.session import Session
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import PART, open_bucket
 from pyspark_sluice.checkpoint_meta.storage.client_options import client_config
@@ -259,7 +261,24 @@ def test_options_of_connections_are_understood():
     assert made.connections["timeout"].total_seconds() == 3
     assert made.connections["allow_http"] is True
     assert made.connections["allow_invalid_certificates"] is True
-    assert made.retries["max_retries"] == 3
+    assert made.retries["max_retries"] == 4
+
+
+@pytest.mark.parametrize("mode", ["legacy", "standard", "adaptive"])
+@pytest.mark.parametrize(
+    "given", [{"max_attempts": 0}, {"max_attempts": 2}, {"total_max_attempts": 2},
+              {"total_max_attempts": 1, "max_attempts": 5}],
+)  # fmt: skip
+def test_retries_are_as_many_as_botocore_makes_of_the_same_options(given, mode):
+    retries = {**given, "mode": mode}
+    client = Session().create_client(
+        "s3",
+        region_name="us-east-1",
+        config=Config(retries=dict(retries)),
+    )
+    attempts = client.meta.config.retries["total_max_attempts"]
+    made = client_config("s3", {"config_kwargs": {"retries": retries}})
+    assert made.retries["max_retries"] == attempts - 1
 
 
 def test_what_the_client_does_not_know_is_refused_by_name():
