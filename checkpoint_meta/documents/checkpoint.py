@@ -277,8 +277,11 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
         raise _corrupt(where, "no header", "a JSON header under the key 'sluice'")
     if document["format"] > FORMAT_VERSION:
         raise newer_format(where, document["format"])
-    checksum = document.get("checksum", "")
-    unsigned = data.replace(str(checksum).encode(), _UNSIGNED.encode())
+    checksum = str(document.get("checksum", ""))
+    # Of another length, the replacement could make a file many times as large in memory.
+    if len(checksum) != len(_UNSIGNED):
+        raise _corrupt(where, f"checksum {checksum!r}", f"a checksum of {len(_UNSIGNED)} digits")
+    unsigned = data.replace(checksum.encode(), _UNSIGNED.encode())
     computed = hashlib.sha256(unsigned).hexdigest()
     if computed != checksum:
         raise _corrupt(where, f"checksum {computed}", f"checksum {checksum}")

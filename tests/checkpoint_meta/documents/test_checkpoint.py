@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 
 import pyarrow as pa
 import pytest
@@ -132,6 +133,19 @@ def test_a_wrong_checksum_is_named_with_the_right_one():
     data = rewritten(lambda header: {**header, "checksum": "a" * 64})
     with pytest.raises(StateCorruptError, match=r"found checksum [0-9a-f]{64}; expected checksum"):
         Checkpoint.from_bytes(data, "here")
+
+
+@pytest.mark.parametrize("checksum", ["", "a", "a" * 65, None])
+def test_a_checksum_of_another_length_is_refused_before_it_takes_memory(checksum):
+    data = rewritten(lambda header: {**header, "checksum": checksum, "padding": "a" * 1_000_000})
+    tracemalloc.start()
+    try:
+        with pytest.raises(StateCorruptError, match="expected a checksum of 64 digits"):
+            Checkpoint.from_bytes(data, "here")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * len(data)
 
 
 @pytest.mark.parametrize("header", [None, [], 7, {"format": "one"}, {}])
