@@ -10,6 +10,7 @@ Not here: reading a file (connector, which knows the formats), and times in path
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeAlias
@@ -42,6 +43,7 @@ class StatisticsTimes(FileTimes):
         self._of = of
         self._read = read
         self._known: dict[str, int] = {}
+        self._lock = threading.Lock()
         self.may_be_missing = True
         self.longest = 0
 
@@ -76,7 +78,9 @@ class StatisticsTimes(FileTimes):
     def _learn_one(self, file: FileVersion) -> int:
         found = self._read(file)
         first, last = (_NONE, _NONE) if found is None else found
-        self.longest = max(self.longest, last - first)
+        span = last - first
+        with self._lock:
+            self.longest = max(self.longest, span)
         self._known[file.path] = first
         return first
 

@@ -16,6 +16,7 @@ from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR
+from pyspark_sluice.tests.patience import wait_until
 
 
 class Footers:
@@ -113,6 +114,21 @@ def test_many_files_are_read_at_a_time_but_not_all():
 
     StatisticsTimes("at", read).learn([whole(file(str(number))) for number in range(200)])
     assert 1 < most[0] <= 16
+
+
+def test_of_two_files_that_are_read_at_once_the_longer_span_counts():
+    short, long = file("short"), file("long")
+
+    class Slow(int):
+        """The end of a span that takes until the other file's span is known."""
+
+        def __sub__(self, other):
+            wait_until(lambda: times.knows(long))
+            return int(self) - other
+
+    times = StatisticsTimes("at", lambda of: (0, Slow(1) if of == short else HOUR))
+    times.learn([whole(short), whole(long)])
+    assert times.longest == HOUR
 
 
 def test_an_error_ends_the_reading_and_is_reported():
