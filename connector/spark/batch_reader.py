@@ -6,6 +6,7 @@ Not here: streaming (`stream_reader.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -122,12 +123,14 @@ class SluiceBatchReader(DataSourceReader):
         serializer = source.split_serializer
         cut_places = MemoryCutPlaces(partition.cut_places)
         reader = source.reader(ReaderContext(0, partition.reader, 0), cut_places)
-        for part in partition.parts:
-            splits = [s for batch in part.splits() for s in serializer.read(part.version, batch)]
-            for item in reader.read(splits):
-                if isinstance(item, pa.RecordBatch):
-                    yield item
-        reader.close()
+        # Closed after an error as well, and where Spark reads no further (a LIMIT).
+        with closing(reader):
+            for part in partition.parts:
+                rows = part.splits()
+                splits = [s for batch in rows for s in serializer.read(part.version, batch)]
+                for item in reader.read(splits):
+                    if isinstance(item, pa.RecordBatch):
+                        yield item
 
 
 def _may_match(pruning: FilePruning, file: FileVersion) -> bool:

@@ -7,7 +7,8 @@ from pyspark.sql.types import StructType
 
 from pyspark_sluice import options
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
-from pyspark_sluice.errors import OptionError
+from pyspark_sluice.errors import OptionError, SluiceError
+from pyspark_sluice.reader.files.reader import FileSplitReader
 
 SCHEMA = StructType().add("value", "string")
 
@@ -42,3 +43,30 @@ def test_a_batch_read_refuses_limits_and_reads_without_them(tmp_path):
     reader = SluiceDataSource({**given, **options(checkpointsAhead=1)}).reader(SCHEMA)
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     assert [row for batch in batches for row in batch.column("value").to_pylist()] == ["one", "two"]
+
+
+def test_a_batch_read_closes_its_reader_also_after_an_error_and_after_a_limit(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    given = {"path": str(tmp_path), "fileformat": "text"}
+    reader = SluiceDataSource(given).reader(SCHEMA)
+    (part,) = reader.partitions()
+    closed = []
+
+    def noting(reader):
+        closed.append(reader)
+
+    monkeypatch.setattr(FileSplitReader, "close", noting)
+    for _ in reader.read(part):
+        pass
+    assert len(closed) == 1
+    limited = reader.read(part)
+    next(limited)
+    assert len(closed) == 1
+    limited.close()
+    assert len(closed) == 2
+    (tmp_path / "a.txt").unlink()
+    with pytest.raises(SluiceError):
+        next(reader.read(part))
+    assert len(closed) == 3
