@@ -64,11 +64,13 @@ def flush(seen: SeenFiles, tails: Sequence[Tail], attachments: Attachments) -> R
 def _joined(rows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     # Of single files found one by one there would be a batch each.
     together: list[pa.RecordBatch] = []
+    count = 0
     for batch in rows:
         together.append(batch)
-        if sum(part.num_rows for part in together) >= _ROWS:
+        count += batch.num_rows
+        if count >= _ROWS:
             yield pa.concat_batches(together)
-            together = []
+            together, count = [], 0
     if together:
         yield pa.concat_batches(together)
 

@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.index.fingerprints import SeenKeys, names_of
+from pyspark_sluice.checkpoint_meta.index.run import read_files
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.discovery.api import FoundFiles
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer
-from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy, flush
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.seen_files import Piece, SeenFiles, Tail
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 
 pytestmark = pytest.mark.slow
@@ -71,3 +76,25 @@ def test_what_a_checkpoint_costs_does_not_follow_what_has_been_seen():
     paths = files(0, 200_000).paths
     assert again.seen.are_known(paths[::7]).all()
     assert not again.seen.are_known([path + "x" for path in paths[::7]]).any()
+
+
+def flush_cost(count):
+    """Processor time of writing a run of files that were found one by one."""
+    found = [FileVersion(f"/data/part-{number:09d}.json", 100, number) for number in range(count)]
+    end = np.array([100], np.int64)
+    pieces = tuple(Piece(ranges_of([FileSplit(file, 0, 100)]), end, 0) for file in found)
+    names = names_of([file.path for file in found])
+    keys = SeenKeys.sort(names, np.zeros(count, np.uint64), np.full(count, 100, np.int64))
+    tail = Tail(keys, pieces)
+    attachments = Attachments(MemoryStateStore(), 1)
+    before = time.thread_time()
+    run = flush(SeenFiles((), [tail]), [tail], attachments)
+    spent = time.thread_time() - before
+    batches = list(read_files(attachments.read(run.attachments[1])))
+    assert [batch.num_rows for batch in batches] == [count]
+    return spent
+
+
+def test_the_cost_of_a_run_follows_the_number_of_files_found_one_by_one():
+    flush_cost(100)
+    assert flush_cost(24_000) < 8 * flush_cost(6_000)
