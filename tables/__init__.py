@@ -63,7 +63,7 @@ def delta(table: str, *, storage_options: Mapping[str, Any] | None = None) -> Si
     return DeltaSink(table, storage_options or {})
 
 
-def iceberg(table: Any) -> Sink:
+def iceberg(table: Any, *, storage_options: Mapping[str, Any] | None = None) -> Sink:
     """A sink that adds the files of each batch to an Iceberg table.
 
         >>> orders = catalog.load_table("lake.orders")
@@ -73,12 +73,14 @@ def iceberg(table: Any) -> Sink:
 
     Args:
         table: an unpartitioned `pyiceberg.table.Table`. The sink adds columns that it lacks.
+        storage_options: like the option `storageOptions` of the stream, to check the files of each
+            batch. The table itself uses the properties of its catalog, such as `s3.endpoint`.
 
     The sink raises `TableError` in the same cases as that of `delta`.
     """
     from .iceberg_table import IcebergSink
 
-    return IcebergSink(table)
+    return IcebergSink(table, storage_options)
 
 
 def manifest(directory: str, *, storage_options: Mapping[str, Any] | None = None) -> Manifests:

@@ -7,7 +7,7 @@ Properties of snapshots would expire with them. Not here: the files (`landed_bat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from typing_extensions import override
@@ -26,7 +26,7 @@ class IcebergSink(TableSink):
 
     format = "Iceberg"
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, storage_options: Mapping[str, Any] | None = None) -> None:
         if not table.spec().is_unpartitioned():
             raise TableError(
                 "files cannot be added to a partitioned Iceberg table",
@@ -36,7 +36,7 @@ class IcebergSink(TableSink):
                 "Iceberg finds values of partitions in the files, which Hive's layout leaves out. "
                 "landSortBy keeps the rows of a file together instead.",
             )
-        super().__init__(str(table.name()), {})
+        super().__init__(str(table.name()), storage_options or {})
         self._table = table
 
     @override

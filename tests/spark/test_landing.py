@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice import run_with_evolution, tables
 from pyspark_sluice.reader.landing.place import LocalPlace
@@ -59,6 +60,31 @@ def test_rows_are_in_the_table_once_over_many_batches_and_runs(lake):
     land(lake, tables.delta(str(lake.sink)))
     assert in_table(lake) == lake.landed
     assert lake.spark.read.parquet(str(lake.sink)).count() == 70
+
+
+def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_is_given(
+    lake, tmp_path, bucket, server
+):
+    storage = server.options
+    properties = {
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": f"s3://{bucket}/lake",
+        "s3.endpoint": server.url,
+        "s3.region": storage["client_kwargs"]["region_name"],
+        "s3.access-key-id": storage["key"],
+        "s3.secret-access-key": storage["secret"],
+    }
+    catalog = SqlCatalog("x", **properties)
+    catalog.create_namespace("lake")
+    table = catalog.create_table("lake.orders", pa.schema([("id", pa.int64())]))
+    sink = tables.iceberg(table, storage_options=storage)
+    options = {"landAt": f"s3://{bucket}/rows", "storageOptions": json.dumps(storage)}
+    for number in range(2):
+        lake.land(f"{number}.json", range(number * 10, number * 10 + 10))
+        land(lake, sink, **options)
+    found = catalog.load_table("lake.orders").scan().to_arrow()
+    assert Counter(found["id"].to_pylist()) == lake.landed
+    assert found.column_names == ["id", "text"]
 
 
 def test_nothing_that_a_sink_does_with_the_rows_about_files_writes_them_again(lake):
