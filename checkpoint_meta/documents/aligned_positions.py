@@ -13,13 +13,13 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...errors import StateError
 from ..stores.contract import StateStore
-from .checksummed_json import DOCUMENT_VERSION, parsed, with_checksum
+from .checksummed_json import parsed, with_checksum
 from .layout import ALIGNMENT
 
 _KEPT: Final = 2
@@ -36,7 +36,7 @@ _LOOKS: Final = 10
 class _Document(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    format: int
+    format: Literal[1] = 1
     position: Annotated[int | None, Field(strict=True)]
 
 
@@ -92,7 +92,7 @@ class AlignedPositions:
         A crash before it leaves the old message, one after it an old message too many, which the
         next one deletes.
         """
-        data = with_checksum({"format": DOCUMENT_VERSION, "position": position})
+        data = with_checksum(_Document(position=position).model_dump())
         own = self._leaves().get(self._source, [])
         # Above what an earlier incarnation left: the newest message is the one that counts.
         number = _number_of(own[-1]) if own else 0

@@ -16,7 +16,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from ..stores.contract import StateStore
-from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointIdentity, CheckpointRef
 from .checksummed_json import parsed, with_checksum
 from .layout import SEED
@@ -27,7 +26,7 @@ class Seed(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
-    format: Literal[1] = FORMAT_VERSION
+    format: Literal[1] = 1
     purpose: str
     """Which tool has made it: that of the epoch's claim."""
 

@@ -276,7 +276,7 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
     if not isinstance(document, dict) or not isinstance(document.get("format"), int):
         raise _corrupt(where, "no header", "a JSON header under the key 'sluice'")
     if document["format"] > FORMAT_VERSION:
-        raise newer_format(where, document["format"])
+        raise newer_format(where, document["format"], FORMAT_VERSION)
     checksum = str(document.get("checksum", ""))
     # Of another length, the replacement could make a file many times as large in memory.
     if len(checksum) != len(_UNSIGNED):
@@ -291,13 +291,13 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
         raise _corrupt(where, str(error), "a checkpoint header of version 1") from error
 
 
-def newer_format(where: str, version: int) -> StateVersionError:
+def newer_format(where: str, version: int, known: int) -> StateVersionError:
     """The refusal of state that a newer release has written, naming both versions."""
     return StateVersionError(
         "the state was written by a newer release of pyspark-sluice",
         where,
         f"format version {version}",
-        f"at most format version {FORMAT_VERSION}",
+        f"at most format version {known}",
         "Upgrade pyspark-sluice on the driver and the executors.",
     )
 

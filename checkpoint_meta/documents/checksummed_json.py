@@ -16,8 +16,6 @@ from ...errors import StateCorruptError
 from .checkpoint import newer_format
 
 KEY: Final = "checksum"
-DOCUMENT_VERSION: Final = 1
-"""The version of every kind of document that is JSON."""
 
 DocumentT = TypeVar("DocumentT", bound=BaseModel)
 
@@ -64,7 +62,7 @@ def parsed(
     """A document as its model; a newer one is reported as newer, even if it cannot be read.
 
     Args:
-        model: what it has to be.
+        model: what it has to be; `format` has the newest version as its default.
         data: the object.
         where: its place, for the error.
         what: it is, for the error: "a reader commit".
@@ -74,18 +72,19 @@ def parsed(
         StateVersionError: written by a newer release.
         StateCorruptError: it is not what was written.
     """
+    known: int = model.model_fields["format"].default
     try:
-        document = json.loads(data)
+        found = json.loads(data)["format"]
         # Before anything else is looked at: a newer document may have another shape and checksum.
-        if document["format"] > DOCUMENT_VERSION:
-            raise newer_format(where, document["format"])
+        if found > known:
+            raise newer_format(where, found, known)
         return model.model_validate(without_checksum(data))
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         raise StateCorruptError(
             f"{what} is damaged",
             where,
             str(error).splitlines()[0],
-            f"a JSON document of format version {DOCUMENT_VERSION}",
+            f"a JSON document of format version {known}",
             remedy,
         ) from error
 

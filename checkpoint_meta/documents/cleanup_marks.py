@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict
 
 from ...errors import StateCorruptError, StateError
 from ..stores.contract import StateStore
-from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import parsed, with_checksum
 from .layout import CLEANED
@@ -30,7 +29,7 @@ class CleanupMark(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
-    format: Literal[1] = FORMAT_VERSION
+    format: Literal[1] = 1
     checkpoint: int
     epoch: int
 

@@ -74,7 +74,7 @@ def open_format(store: StateStore) -> None:
             "Check that the path is a Sluice state directory.",
         ) from error
     if version > FORMAT_VERSION:
-        raise newer_format(where, version)
+        raise newer_format(where, version, FORMAT_VERSION)
 
 
 def _format_of_claims(store: StateStore) -> bytes:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
 from ..stores.contract import StateStore
-from .checkpoint import FORMAT_VERSION
 from .checksummed_json import with_checksum, without_checksum
 from .layout import HEARTBEATS
 from .numbered_objects import NumberedObjects
@@ -98,7 +97,7 @@ class Heartbeat:
         now = self._clock()
         if now < self._due:
             return
-        beat = {"format": FORMAT_VERSION, "epoch": self._epoch, "beat": now}
+        beat = {"format": 1, "epoch": self._epoch, "beat": now}
         self._objects.publish(with_checksum(beat))
         # After the publication: one that failed is due again at once.
         self._due = now + HEARTBEAT_SECONDS

@@ -25,8 +25,6 @@ from .checkpoint_ref import CheckpointRef
 from .checksummed_json import parsed, with_checksum
 from .layout import ORDERS, numbers_in, order_object
 
-ORDER_FORMAT: Final = 1
-
 _REMEDY: Final = "Restore the object from a copy; the order cannot be carried out without it."
 
 Action = Literal["requeue", "rewind", "forget", "waive"]
@@ -37,7 +35,7 @@ class Order(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
-    format: Literal[1] = ORDER_FORMAT
+    format: Literal[1] = 1
     number: int = Field(default=0, ge=0)
     """The place among the orders of this directory, from 1; 0 before it is published."""
 

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict
 
 from ...errors import StateNotSharedError
 from ..stores.contract import StateStore
-from .checkpoint import FORMAT_VERSION
 from .checkpoint_ref import CheckpointRef, refs_in
 from .checksummed_json import parsed, with_checksum
 from .landed_file import BadRecordsFile, LandedFile
@@ -63,7 +62,7 @@ class _OfAttempt(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
-    format: Literal[1] = FORMAT_VERSION
+    format: Literal[1] = 1
     checkpoint: int
     epoch: int
     reader: int
