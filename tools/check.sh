@@ -79,6 +79,13 @@ lane() {
     shift
     tests --durations 10 -m "$chosen and not sweep" "$@"
 }
+drivers_and_state() {
+    failed=0
+    lane "drivers" tests/spark || failed=$?
+    # shellcheck disable=SC2086 # Each is a word.
+    lane "not spark and not drivers" $with_drivers || failed=$?
+    return "$failed"
+}
 archive &
 runs="archive=$!"
 types_and_borders
@@ -86,13 +93,17 @@ wait "${runs#*=}"
 runs=""
 
 # All others side by side: what runs with Spark waits more than it computes. Each of the four runs
-# of pytest takes about as long as the others: the reader's has a session of Spark, and time left.
+# of pytest takes about as long as the others: the reader's has a session of Spark, and time left,
+# and what the drivers leave of the time is for the state and the protocol.
+with_drivers="tests/checkpoint_meta tests/protocol"
 with_reader="tests/spark/test_alignment.py tests/spark/test_batch_duration.py
     tests/spark/test_object_store.py tests/spark/test_pages_run.py"
 # shellcheck disable=SC2086 # Each is a word.
 in_background reader lane "not drivers" tests/reader $with_reader
-in_background drivers lane "drivers" tests/spark
-in_background others lane "not spark and not drivers" tests --ignore tests/reader
+in_background drivers drivers_and_state
+# shellcheck disable=SC2046,SC2086
+in_background others lane "not spark and not drivers" tests --ignore tests/reader \
+    $(printf ' --ignore %s' $with_drivers)
 in_background site tools/site.sh "$bin"
 echo "--- pytest: queries in one session of Spark here, all others and the site next to them"
 status=0
