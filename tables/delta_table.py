@@ -109,12 +109,15 @@ class DeltaSink(TableSink):
         found = f"checkpoint {known} of the query{others}, in version {table.version()}"
         raise not_next(batch, self._name, found)
 
-    def _with(self, known: Schema | None, found: Sequence[pa.Schema]) -> Schema:
-        """The columns of the table and those of the files, which become nullable there."""
+    def _with(self, known: Any, found: Sequence[pa.Schema]) -> Schema:
+        """The columns of the table and those of the files, which become nullable there.
+
+        `known` is the table's schema in Delta's JSON; None without a table.
+        """
         from deltalake import Schema
 
         kinds = [json.loads(Schema.from_arrow(schema).to_json()) for schema in found]
-        whole = json.loads(known.to_json()) if known is not None else kinds[0]
+        whole = kinds[0] if known is None else known
         try:
             for kind in kinds:
                 whole = _both(whole, kind, "", of_table=known is not None)
@@ -143,8 +146,10 @@ class DeltaSink(TableSink):
                 f"the table's partition columns: {', '.join(partitions) or 'none'}",
             )
         known = table.schema()
-        self._check_rules(table, known, batch)
-        schema = self._with(known, batch.schemas)
+        as_json = json.loads(known.to_json())
+        self._check_rules(table, as_json, batch)
+        self._check_partitions(known, batch)
+        schema = self._with(as_json, batch.schemas)
         grows = schema != known
         # Only an overwrite takes new columns in; it removes the files that the filters select.
         table.create_write_transaction(
@@ -159,7 +164,7 @@ class DeltaSink(TableSink):
             commit_properties=_identity(batch),
         )
 
-    def _check_rules(self, table: DeltaTable, known: Schema, batch: LandedBatch) -> None:
+    def _check_rules(self, table: DeltaTable, known: Any, batch: LandedBatch) -> None:
         """Refuse what the table does not allow in rows; they are in files, and nobody looks."""
         rules = [
             f"{name}={value}"
@@ -168,7 +173,7 @@ class DeltaSink(TableSink):
             or (name == "delta.columnMapping.mode" and value != "none")
         ]
         never_null = []
-        for path, field in _columns(json.loads(known.to_json())["fields"]):
+        for path, field in _columns(known["fields"]):
             rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]
             if not field["nullable"]:
                 never_null.append(path)
@@ -181,14 +186,13 @@ class DeltaSink(TableSink):
                 "Remove them from the table, or write to it with Delta's own sink, without landAt.",
             )
         batch.check_never_null(never_null, self._name)
-        self._check_partitions(known, batch)
 
     def _check_partitions(self, known: Schema, batch: LandedBatch) -> None:
         """A value that is not of the column's type would make the whole table unreadable."""
-        kinds = {field.name: field.type for field in pa.schema(known.to_arrow())}
+        kinds = pa.schema(known.to_arrow())
         for name in batch.files[0].partition:
             values = pa.array([file.partition[name] for file in batch.files], pa.string())
-            kind = kinds[name]
+            kind = kinds.field(name).type
             try:
                 # The text of an instant has no zone, and Arrow wants one.
                 values.cast(pa.timestamp("us") if pa.types.is_timestamp(kind) else kind)

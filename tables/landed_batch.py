@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +26,8 @@ from ..reader.landing.statistics import Path, leaves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+T = TypeVar("T")
 
 _AT_ONCE: Final = 16
 """Requests to a bucket."""
@@ -114,10 +116,9 @@ class LandedBatch:
     @cached_property
     def schemas(self) -> Sequence[pa.Schema]:
         """The distinct schemas of the files, without partition columns."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = pool.map(self._schema_of, self._typical)
-            # Files that others wrote (`landCopy=never`) may differ in metadata only.
-            return list(dict.fromkeys(schema.remove_metadata() for schema in found))
+        found = _of_each(self._schema_of, self._typical)
+        # Files that others wrote (`landCopy=never`) may differ in metadata only.
+        return list(dict.fromkeys(schema.remove_metadata() for schema in found))
 
     def _schema_of(self, file: LandedFile) -> pa.Schema:
         with SourceFile(_version(file), self.storage_options).native() as source:
@@ -129,8 +130,7 @@ class LandedBatch:
         Raises:
             TableError: some are gone, or have another size.
         """
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            sizes = list(pool.map(self._size_of, self.files))
+        sizes = _of_each(self._size_of, self.files)
         gone = [f.path for f, size in zip(self.files, sizes, strict=True) if size != f.bytes]
         if gone:
             raise TableError(
@@ -155,9 +155,8 @@ class LandedBatch:
         """
         if not columns:
             return
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = list(pool.map(self._footer_of, self.files))
-        for file, footer in zip(self.files, found, strict=True):
+        footers = _of_each(self._footer_of, self.files)
+        for file, footer in zip(self.files, footers, strict=True):
             for path in columns:
                 if file.partition.get(path[0]) is None and not _is_never_null(footer, path):
                     raise TableError(
@@ -207,6 +206,11 @@ class LandedBatch:
             "files": [file.model_dump(mode="json") for file in self.files],
         }
         return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _of_each(ask: Callable[[LandedFile], T], files: Sequence[LandedFile]) -> Sequence[T]:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(ask, files))
 
 
 def _is_never_null(footer: pq.FileMetaData, path: Path) -> bool:
