@@ -101,8 +101,8 @@ class ReaderCommit(_OfAttempt):
     """Index -> why configuration skipped it."""
 
     finished: int = 0
-    """Wall clock of the executor at the end, microseconds since the epoch; 0 in commits of earlier
-    releases. For people; nothing depends on it."""
+    """Wall clock of the executor at the end, microseconds since the epoch. For people;
+    nothing depends on it."""
 
     events: Sequence[tuple[str, Any]] = ()
     """(type, JSON value) for the enumerator, in order."""

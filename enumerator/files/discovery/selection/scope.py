@@ -49,7 +49,7 @@ class Scope:
             return OUTSIDE
         if not self.names.enters(name):
             return "ignoredNamesRegex"
-        # As in Spark, partitions are entered all the same.
+        # As in Spark, partitions are entered anyway.
         if level >= self.depth and not self._nested and "=" not in name:
             return "recursiveFileLookup"
         return self.place.excludes(path) if path and self.place is not None else TAKEN
