@@ -32,7 +32,7 @@ _IS_SEARCH = settings().max_examples > 100
 def test_every_row_is_read_exactly_once_in_any_course_of_events(part):
     examples = settings(
         settings(),
-        max_examples=(10 if _IS_SEARCH else 2) * settings().max_examples,
+        max_examples=settings().max_examples * 5 // 2,
         stateful_step_count=50 if _IS_SEARCH else 20,
         suppress_health_check=_CHECKS,
     )
