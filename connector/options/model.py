@@ -30,13 +30,14 @@ from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import json_or_none
 from ...reader.landing.landing_options import LandingOptions
 from .aliases import in_our_names
-from .modification_times import instant
-from .problems import near_name, problem_of
 from .validation import (
     bad_records_problems,
     cleaning_problems,
     event_time_problems,
+    instant,
     landing_problems,
+    near_name,
+    problem_of,
     queue_problems,
 )
 

@@ -1,18 +1,21 @@
-"""What has to fit together among options, and what is wrong with values that need more than a type.
+"""What is wrong with options: single values, names, and what must fit together or needs a stream.
 
-Each function yields a line per problem. Not here: the options themselves, which are where they take
-effect, and what a batch read refuses (`batch_validation.py`).
+Most functions yield a line per problem. Not here: the options themselves, which are where they take
+effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
+import pyarrow as pa
 from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.client_options import uses_fsspec
-from ...checkpoint_meta.storage.input_paths import loaded_paths
+from ...checkpoint_meta.storage.input_paths import LoadedPath, loaded_paths
 from ...checkpoint_meta.storage.urls import absolute, is_below, local_path, scheme_of, storage_url
 from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
@@ -22,7 +25,6 @@ from ...errors import OptionError
 from ...reader.files.formats.option_support import has_time_statistics
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.landing.landing_options import LandingOptions
-from .modification_times import instant
 
 
 def archive_of(options: CleaningOptions) -> str:
@@ -38,11 +40,7 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
     if not archive:
         yield "sourceArchiveDir: found nothing; expected a directory for cleanSource=archive"
         return
-    try:
-        paths = loaded_paths(loaded)
-    except ValueError:
-        return  # Said elsewhere.
-    for path in paths:
+    for path in _paths(loaded):
         if _root(path.base) != _root(archive):
             yield (
                 f"sourceArchiveDir: found {options.source_archive_dir!r} for files of "
@@ -53,6 +51,14 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
                 f"sourceArchiveDir: found {options.source_archive_dir!r} within {path.given!r}, "
                 "where archived files would be read again; expected a directory outside that path"
             )
+
+
+def _paths(loaded: str) -> Sequence[LoadedPath]:
+    try:
+        return loaded_paths(loaded)
+    except ValueError:
+        # `parse_options` reports what is wrong with the path itself.
+        return ()
 
 
 def _root(url: str) -> tuple[str, str]:
@@ -83,10 +89,10 @@ def event_time_problems(
             bounds.append(bound_of(text, time_zone))
         except ValueError as error:
             yield f"{name}: {error}, or a name after {PATH_PREFIX}"
-    if len(bounds) == len(("startAt", "endAt")) and _is_empty(*bounds):
+    if len(bounds) == 2 and _is_empty(*bounds):
         yield (
             f"startAt: found {options.start_at} with endAt={options.end_at}, which is not after "
-            f"it; expected an earlier start"
+            "it; expected an earlier start"
         )
     yield from _order_problems(options, file_format)
     asks_time = any(isinstance(bound, int) for bound in bounds) or (
@@ -168,11 +174,7 @@ def bad_records_problems(options: ReaderOptions, loaded: str) -> Iterator[str]:
 
 def not_apart(option: str, place: str, loaded: str) -> Iterator[str]:
     """A line for each path from which what is written to a place would be read."""
-    try:
-        paths = loaded_paths(loaded)
-    except ValueError:
-        return  # Said elsewhere.
-    for path in paths:
+    for path in _paths(loaded):
         if is_below(place, path.base) or is_below(path.base, place):
             yield (
                 f"{option}: found {place!r}, which overlaps the input path {path.given!r}; "
@@ -223,3 +225,149 @@ def queue_problems(
             + "; expected paths that begin s3://, or paths that begin abfss://, and obstore, the "
             "default client"
         )
+
+
+_KIND = pa.timestamp("us", "UTC")
+
+
+def instant(text: str, time_zone: str) -> int | None:
+    """Microseconds since the epoch, from any text that Spark's cast to a timestamp reads.
+
+    None for an empty text, which names no moment.
+
+    Raises:
+        ValueError: it is no time, or nobody knows in which zone.
+    """
+    if not text:
+        return None
+    from ...reader.files.values.times.temporal import cast_text
+
+    try:
+        found = cast_text(text, _KIND, time_zone or "UTC")
+        # 14 hours from UTC, farther than any other zone: only a text with a zone of its own gives
+        # the same moment in both.
+        elsewhere = cast_text(text, _KIND, "Pacific/Kiritimati")
+    except ValueError as error:
+        message = f"found {text!r}; expected a time such as 2026-01-31T12:00:00Z ({error})"
+        raise ValueError(message) from error
+    if not time_zone and found != elsewhere:
+        message = (
+            f"found {text!r}, without a time zone; expected one at its end (2026-01-31T12:00:00Z) "
+            "or in the option timeZone: Spark does not tell a Python source its session's"
+        )
+        raise ValueError(message)
+    return int(found.value)
+
+
+def instant_in(time_zone: str, text: str) -> int:
+    """Like `instant`, of a text that is not empty."""
+    found = instant(text, time_zone)
+    assert found is not None
+    return found
+
+
+_BATCHES = (
+    "max_files_per_trigger max_bytes_per_trigger max_rows_per_trigger target_batch_duration "
+    "fresh_share file_order max_event_time_skew on_late_file event_time_column event_time_unit "
+    "on_missing_event_time alignment_group alignment_idle_timeout"
+)
+_PROGRESS = (
+    "include_existing_files on_overwrite on_split_error max_split_attempts max_pending_files"
+)
+_QUEUE = "discovery_mode queue_url dead_letter_queue_url"
+_CHECKPOINTS = (
+    "bad_records_path starting_state ingest_again allow_unread_first_batch acknowledgement_timeout "
+    "checkpoints_ahead min_checkpoints_to_retain retain_checkpoints_for"
+)
+ONLY_STREAMS = frozenset(
+    [
+        *f"{_BATCHES} {_PROGRESS} {_QUEUE} {_CHECKPOINTS}".split(),
+        *CleaningOptions.model_fields,
+    ]
+)
+"""Fields of `SluiceOptions` that say what becomes of batches, of progress and of checkpoints."""
+
+
+def refuse_streaming_options(options: EnumeratorOptions) -> None:
+    """Raise if a batch read is given what only a stream can do. A default value is accepted.
+
+    Raises:
+        OptionError: names each of them.
+    """
+    fields = type(options).model_fields
+    problems = [
+        f"{fields[name].alias}: found {_shown(getattr(options, name))} in a batch read; "
+        "expected it with readStream only"
+        for name in sorted(ONLY_STREAMS & options.model_fields_set)
+        if getattr(options, name) != fields[name].default
+    ]
+    if problems:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise OptionError(
+            f'spark.read.format("sluice") reads all files at once, without a state:{listed}\n'
+            "Leave these out, or use readStream with trigger(availableNow=True)"
+        )
+
+
+def _shown(value: object) -> object:
+    return value.value if isinstance(value, Enum) else value
+
+
+# A wrong hint is worse than none: a name is near if it is the other one, mistyped.
+_ALIKE, _CHARACTERS = 0.85, 2
+
+
+def near_name(name: str, names: Mapping[str, str]) -> str:
+    """A question after the option that was probably meant, to be appended; empty if none is near.
+
+    Args:
+        name: what the user wrote.
+        names: lower-case spelling -> spelling.
+    """
+    bare = name.lower().removeprefix("cloudfiles.").replace("_", "")
+    alike = [other for other in names if abs(len(other) - len(bare)) <= _CHARACTERS]
+    near = [bare] if bare in names else difflib.get_close_matches(bare, alike, 1, _ALIKE)
+    return f"; did you mean {names[near[0]]}?" if near else ""
+
+
+def problem_of(error: Mapping[str, Any]) -> str:
+    """One of pydantic's errors about an option, in this package's words.
+
+    This package's validators say in their `ValueError` what they expect; one of the whole model
+    says all.
+    """
+    if not error["loc"]:
+        return _expected(error)
+    name = str(error["loc"][0])
+    shown = "(hidden)" if name == "storageOptions" else repr(error["input"])
+    return f"{name}: found {shown}; expected: {_expected(error)}"
+
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string_pattern": "letters, digits and . _ -, beginning with a letter or a digit",
+    "string": "text",
+}
+"""Beginning of pydantic's name of an error -> what it expects."""
+
+_BOUNDS = {
+    "greater_than_equal": "at least",
+    "greater_than": "more than",
+    "less_than_equal": "at most",
+    "less_than": "less than",
+}
+
+
+def _expected(error: Mapping[str, Any]) -> str:
+    kind, context = str(error["type"]), error.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind in ("enum", "literal_error"):
+        # pydantic writes 'a', 'b' or 'c'.
+        return "one of " + str(context["expected"]).replace("'", "").replace(" or ", ", ")
+    if kind in _BOUNDS:
+        return f"{_BOUNDS[kind]} {next(iter(context.values()))}"
+    found = (meant for beginning, meant in _KINDS.items() if kind.startswith(f"{beginning}_"))
+    return next(found, "a value as docs/options.md describes it")

@@ -25,8 +25,7 @@ from ...errors import (
     SourceUnavailable,
 )
 from ..options.model import SluiceOptions
-from ..options.modification_times import instant_in
-from ..options.validation import bound_of
+from ..options.validation import bound_of, instant_in
 
 
 def event_times(options: SluiceOptions) -> EventTimes:

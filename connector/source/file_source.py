@@ -46,7 +46,7 @@ from ...reader.api import ReaderContext, SplitReader
 from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability
 from ...reader.files.read_metrics import FigureReader
 from ..options.model import SluiceOptions
-from ..options.modification_times import instant
+from ..options.validation import instant
 from .api import Source
 from .cleanup import make_cleaner
 from .event_time import order_of, place_bounds

@@ -48,7 +48,7 @@ class SluiceBatchReader(DataSourceReader):
         from ...enumerator.files.discovery.tree_discovery import all_files
         from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
         from ...reader.files.path_columns import FilePruning
-        from ..options.batch_validation import refuse_streaming_options
+        from ..options.validation import refuse_streaming_options
         from ..source.file_source import driver_cores, make_listing
         from .partitions import AssignedPart, SluicePartition
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ...errors import OptionError
 from ..options.model import SluiceOptions
-from ..options.problems import near_name, problem_of
+from ..options.validation import near_name, problem_of
 
 VIEW: Final = "view"
 

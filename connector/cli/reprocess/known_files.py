@@ -28,7 +28,7 @@ from ....enumerator.files.discovery.selection.criteria import PlaceBounds
 from ....enumerator.files.discovery.selection.event_times import EventTimes
 from ....enumerator.files.ledger.byte_ranges import ByteRanges, byte_ranges_of
 from ....errors import OptionError
-from ...options.modification_times import instant, instant_in
+from ...options.validation import instant, instant_in
 from ...views.quarantine import split_of
 from ...views.splits import files_as_of_head
 from ...views.state_view import CheckpointView, StateView, splits_of_order

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
 from pyspark_sluice.connector.options.model import SluiceOptions, option_names, parse_options
-from pyspark_sluice.connector.options.modification_times import instant
+from pyspark_sluice.connector.options.validation import instant
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.files.options import FileFormatName
