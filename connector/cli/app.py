@@ -14,7 +14,7 @@ import typer
 
 from .arguments import Matching, ViewArguments, command
 from .commands import bootstrap, compact, doctor, queue_setup, reprocess, sweep
-from .output import Ended, Exit, plainly, print_json, print_json_rows, print_pairs, print_table
+from .output import Ended, Exit, print_json, print_json_rows, print_pairs, print_table
 
 app = typer.Typer(
     name="sluice",
@@ -52,16 +52,15 @@ def sluice(
 @command(app)
 def status(given: ViewArguments) -> None:
     """Show the backlog, the rate, the owner and quarantine."""
-    with plainly():
-        from ..views.owner import owner_of
-        from .commands.status import status_lines, status_of
+    from ..views.owner import owner_of
+    from .commands.status import status_lines, status_of
 
-        store = given.opened()
-        found = status_of(store)
-        if given.as_json:
-            print_json(found)
-        else:
-            print_pairs(status_lines(found, str(owner_of(store))))
+    store = given.opened()
+    found = status_of(store)
+    if given.as_json:
+        print_json(found)
+    else:
+        print_pairs(status_lines(found, str(owner_of(store))))
 
 
 @command(app)
@@ -78,15 +77,14 @@ def watch(
 
     Waits for a state that does not exist yet.
     """
-    with plainly():
-        from .commands.watch import watch_state
+    from .commands.watch import watch_state
 
-        watch_state(
-            given.opened,
-            interval,
-            count,
-            as_json=given.as_json,
-        )
+    watch_state(
+        given.opened,
+        interval,
+        count,
+        as_json=given.as_json,
+    )
 
 
 @command(app)
@@ -110,33 +108,31 @@ def files(
 
     With --view, list the rows of another view.
     """
-    with plainly():
-        from .view_filter import chosen, columns_for_people
+    from .view_filter import chosen, columns_for_people
 
-        store = given.opened()
-        table = chosen(store, view, in_state=in_state, matching=matching)
-        shown = table.slice(0, limit) if limit else table
-        if given.as_json:
-            print_json_rows([shown])
-        else:
-            # Nobody reads more on a screen; `--json` prints all.
-            people = shown.slice(0, 200)
-            print_table(people.to_pylist(), columns_for_people(view))
-            typer.echo(f"{people.num_rows} of {table.num_rows} rows")
+    store = given.opened()
+    table = chosen(store, view, in_state=in_state, matching=matching)
+    shown = table.slice(0, limit) if limit else table
+    if given.as_json:
+        print_json_rows([shown])
+    else:
+        # Nobody reads more on a screen; `--json` prints all.
+        people = shown.slice(0, 200)
+        print_table(people.to_pylist(), columns_for_people(view))
+        typer.echo(f"{people.num_rows} of {table.num_rows} rows")
 
 
 @command(app)
 def checkpoints(given: ViewArguments) -> None:
     """List the checkpoints that a query can start from."""
-    with plainly():
-        from ..views.catalog import table_of
-        from .view_filter import columns_for_people
+    from ..views.catalog import table_of
+    from .view_filter import columns_for_people
 
-        table = table_of(given.opened(), "checkpoints")
-        if given.as_json:
-            print_json_rows([table])
-        else:
-            print_table(table.to_pylist(), columns_for_people("checkpoints"))
+    table = table_of(given.opened(), "checkpoints")
+    if given.as_json:
+        print_json_rows([table])
+    else:
+        print_table(table.to_pylist(), columns_for_people("checkpoints"))
 
 
 @command(app)
@@ -150,16 +146,15 @@ def inspect(
 
     This is its header, its assignments and its reader commits.
     """
-    with plainly():
-        from .commands.inspect import inspected, inspected_lines
+    from .commands.inspect import inspected, inspected_lines
 
-        found = inspected(given.opened(), checkpoint)
-        if given.as_json:
-            print_json(found)
-        else:
-            print_pairs(inspected_lines(found))
-            columns = ("path", "start", "end", "reader", "state", "rows", "reason")
-            print_table(found["splits"][:100], columns)
+    found = inspected(given.opened(), checkpoint)
+    if given.as_json:
+        print_json(found)
+    else:
+        print_pairs(inspected_lines(found))
+        columns = ("path", "start", "end", "reader", "state", "rows", "reason")
+        print_table(found["splits"][:100], columns)
 
 
 @command(app)
@@ -176,16 +171,15 @@ def diff(
 
     Lists what was found and what was assigned between them.
     """
-    with plainly():
-        from .commands.diff import difference
+    from .commands.diff import difference
 
-        store = given.opened()
-        found = difference(store, before, after)
-        if given.as_json:
-            print_json_rows([found])
-        else:
-            print_table(found.slice(0, 200).to_pylist(), found.schema.names)
-            typer.echo(f"{found.num_rows} ranges differ")
+    store = given.opened()
+    found = difference(store, before, after)
+    if given.as_json:
+        print_json_rows([found])
+    else:
+        print_table(found.slice(0, 200).to_pylist(), found.schema.names)
+        typer.echo(f"{found.num_rows} ranges differ")
 
 
 @command(app)
@@ -194,24 +188,21 @@ def verify(given: ViewArguments) -> None:
 
     Says what is damaged, and what can still be restored.
     """
-    with plainly():
-        from .spark_offset_log import offsets_referred
-        from .state_argument import parsed_storage_options
-        from .verify.verification import verified, verified_lines
+    from .spark_offset_log import offsets_referred
+    from .state_argument import parsed_storage_options
+    from .verify.verification import verified, verified_lines
 
-        store = given.opened()
-        referred = offsets_referred(
-            given.state, store, parsed_storage_options(given.storage_options)
-        )
-        found = verified(store, referred)
-        if given.as_json:
-            print_json(found)
-        else:
-            print_table(found["findings"], ("problem", "object", "what"))
-            for line in verified_lines(found):
-                typer.echo(line)
-        if found["findings"]:
-            raise Ended(Exit.FOUND)
+    store = given.opened()
+    referred = offsets_referred(given.state, store, parsed_storage_options(given.storage_options))
+    found = verified(store, referred)
+    if given.as_json:
+        print_json(found)
+    else:
+        print_table(found["findings"], ("problem", "object", "what"))
+        for line in verified_lines(found):
+            typer.echo(line)
+    if found["findings"]:
+        raise Ended(Exit.FOUND)
 
 
 @command(app)
@@ -228,14 +219,13 @@ def report(
 
     It shows throughput, backlog, batch durations, skew, files by state and quarantine.
     """
-    with plainly():
-        from ..report.html_page import write_report
+    from ..report.html_page import write_report
 
-        written = write_report(given.opened(), output)
-        if given.as_json:
-            print_json({"report": str(written.absolute())})
-        else:
-            typer.echo(str(written))
+    written = write_report(given.opened(), output)
+    if given.as_json:
+        print_json({"report": str(written.absolute())})
+    else:
+        typer.echo(str(written))
 
 
 for _module in (bootstrap, reprocess, compact, sweep, queue_setup, doctor):

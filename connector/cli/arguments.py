@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from ...checkpoint_meta.stores.contract import StateStore
+from .output import plainly
 from .state_argument import find_state
 
 State = Annotated[
@@ -101,7 +102,10 @@ Command: TypeAlias = Callable[..., None]
 
 
 def command(app: typer.Typer) -> Callable[[Command], Command]:
-    """Registers a command; of a parameter that is a group above, each field is an argument."""
+    """Register a command that reports its errors as `plainly` does.
+
+    Of a parameter that is a group above, each field is an argument.
+    """
 
     def registered(function: Command) -> Command:
         hints = get_type_hints(function, include_extras=True)
@@ -124,10 +128,9 @@ def command(app: typer.Typer) -> Callable[[Command], Command]:
         @wraps(function)
         def run(**given: Any) -> None:
             for name, group in groups.items():
-                given[name] = group(
-                    **{field.name: given.pop(field.name) for field in fields(group)}
-                )
-            function(**given)
+                given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
+            with plainly():
+                function(**given)
 
         # typer takes a command's arguments from its signature, and cannot take a dataclass apart.
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

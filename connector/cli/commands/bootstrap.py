@@ -17,7 +17,7 @@ from ..arguments import (
     ViewArguments,
     Yes,
 )
-from ..output import plainly, print_json, print_pairs, print_table
+from ..output import print_json, print_pairs, print_table
 from ..state_argument import parsed_storage_options
 
 if TYPE_CHECKING:
@@ -123,29 +123,28 @@ def fork(
 
     The new query starts after that checkpoint.
     """
-    with plainly():
-        from ...views.state_view import consistent
-        from ..bootstrap.fork import chosen_fork, fork_lines
-        from ..bootstrap.new_state import target_at
-        from ..spark_offset_log import check_same, checkpoint_of, continued_at
+    from ...views.state_view import consistent
+    from ..bootstrap.fork import chosen_fork, fork_lines
+    from ..bootstrap.new_state import target_at
+    from ..spark_offset_log import check_same, checkpoint_of, continued_at
 
-        store = given.opened()
-        options = parsed_storage_options(given.storage_options)
-        continued = continued_at(store, options) if continue_query else None
-        target = target_at(new, given.source_name, options, continued)
-        if continued is not None and not (at or at_time):
-            at = checkpoint_of(continued).name
-        found = consistent(lambda: chosen_fork(store, at, at_time, matching))
-        if continued is not None:
-            check_same(found.ref, continued)
-        report = found.write(target) if yes else consistent(found.planned)
-        if given.as_json:
-            print_json({**report, **_of_new(target.location, continued)})
-            return
-        print_pairs([*fork_lines(report, target.location), *_continued_lines(continued)])
-        if report["pending"]:
-            print_table(report["pending"], ("path", "start", "end"), "pending, the first of them")
-        _say_what_is_next(target.location, written=report["written"])
+    store = given.opened()
+    options = parsed_storage_options(given.storage_options)
+    continued = continued_at(store, options) if continue_query else None
+    target = target_at(new, given.source_name, options, continued)
+    if continued is not None and not (at or at_time):
+        at = checkpoint_of(continued).name
+    found = consistent(lambda: chosen_fork(store, at, at_time, matching))
+    if continued is not None:
+        check_same(found.ref, continued)
+    report = found.write(target) if yes else consistent(found.planned)
+    if given.as_json:
+        print_json({**report, **_of_new(target.location, continued)})
+        return
+    print_pairs([*fork_lines(report, target.location), *_continued_lines(continued)])
+    if report["pending"]:
+        print_table(report["pending"], ("path", "start", "end"), "pending, the first of them")
+    _say_what_is_next(target.location, written=report["written"])
 
 
 def import_spark(
@@ -167,14 +166,13 @@ def import_spark(
 
     The new query resumes where the query with Spark's own file source stopped.
     """
-    with plainly():
-        from ..bootstrap.continued_query import continued_query
-        from ..bootstrap.spark_file_log import spark_file_log
+    from ..bootstrap.continued_query import continued_query
+    from ..bootstrap.spark_file_log import spark_file_log
 
-        options = parsed_storage_options(given.storage_options)
-        # Before the log: if the query has gone on since, writing finds out.
-        continued = continued_query(checkpoint, options) if continue_query else None
-        given.run("import-spark", spark_file_log(checkpoint, source, options), continued)
+    options = parsed_storage_options(given.storage_options)
+    # Before the log: if the query has gone on since, writing finds out.
+    continued = continued_query(checkpoint, options) if continue_query else None
+    given.run("import-spark", spark_file_log(checkpoint, source, options), continued)
 
 
 def import_auto_loader(
@@ -208,14 +206,13 @@ def import_auto_loader(
 
     The new query resumes where the Auto Loader stream stopped.
     """
-    with plainly():
-        from ..bootstrap.auto_loader_export import auto_loader_log
+    from ..bootstrap.auto_loader_export import auto_loader_log
 
-        options = parsed_storage_options(given.storage_options)
-        log = auto_loader_log(
-            export, options, source_id, all_processed=all_processed, quoted_paths=quoted_paths
-        )
-        given.run("import-auto-loader", log)
+    options = parsed_storage_options(given.storage_options)
+    log = auto_loader_log(
+        export, options, source_id, all_processed=all_processed, quoted_paths=quoted_paths
+    )
+    given.run("import-auto-loader", log)
 
 
 def _of_new(location: str, continued: ContinuedQuery | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..arguments import Force, ViewArguments, Yes
-from ..output import plainly, print_json, print_pairs
+from ..output import print_json, print_pairs
 
 
 def compact(
@@ -40,23 +40,22 @@ def compact(
 
     Writes bases, merges the index, and deletes what no retained checkpoint needs.
     """
-    with plainly():
-        from ...views.state_view import consistent
-        from ..running_check import refuse_if_held
-        from .compact_plan import compact_lines, compact_plan
+    from ...views.state_view import consistent
+    from ..running_check import refuse_if_held
+    from .compact_plan import compact_lines, compact_plan
 
-        seconds = _seconds(retain_for)
-        store = given.opened()
-        plan = consistent(lambda: compact_plan(store, retain, seconds))
-        if yes:
-            refuse_if_held(store, force=force)
-        report = plan.run() if yes else plan.report()
-        if given.as_json:
-            print_json(report)
-            return
-        print_pairs(compact_lines(report))
-        if not report["written"]:
-            typer.echo("nothing was written: add --yes to do it")
+    seconds = _seconds(retain_for)
+    store = given.opened()
+    plan = consistent(lambda: compact_plan(store, retain, seconds))
+    if yes:
+        refuse_if_held(store, force=force)
+    report = plan.run() if yes else plan.report()
+    if given.as_json:
+        print_json(report)
+        return
+    print_pairs(compact_lines(report))
+    if not report["written"]:
+        typer.echo("nothing was written: add --yes to do it")
 
 
 def _seconds(text: str) -> float:

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ..arguments import SharedArguments
-from ..output import plainly
 
 
 def doctor(
@@ -42,14 +41,13 @@ def doctor(
 
     Looks at Python, Java, packages, registration, paths and executors.
     """
-    with plainly():
-        from ..doctor.diagnosis import Patient, diagnose
-        from ..state_argument import parsed_options
+    from ..doctor.diagnosis import Patient, diagnose
+    from ..state_argument import parsed_options
 
-        wanted = master or ("local[2]" if spark else "")
-        options = parsed_options(option or ())
-        patient = Patient(state, path, given.source_name, given.storage_options, options, wanted)
-        diagnose(patient, as_json=given.as_json)
+    wanted = master or ("local[2]" if spark else "")
+    options = parsed_options(option or ())
+    patient = Patient(state, path, given.source_name, given.storage_options, options, wanted)
+    diagnose(patient, as_json=given.as_json)
 
 
 COMMANDS = (doctor,)

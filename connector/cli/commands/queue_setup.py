@@ -16,7 +16,7 @@ import typer
 
 from ....errors import OptionError
 from ..arguments import Json
-from ..output import option_lines, plainly, print_json
+from ..output import option_lines, print_json
 from .azure_queue import azure_script, azure_setup, is_azure
 
 _RETENTION = str(14 * 24 * 3600)
@@ -81,45 +81,44 @@ def queue_setup(
 
     They create what discoveryMode=notifications needs, policies included. Nothing is changed.
     """
-    with plainly():
-        if is_azure(path):
-            found = azure_setup(path, new.queue, new.names["dead letters"])
-            if as_json:
-                print_json(found)
-            else:
-                typer.echo(azure_script(found))
-            return
-        data = place_of(path, "PATH")
-        at = f"{new.region}:{new.account}"
-        host = f"https://sqs.{new.region}.amazonaws.com/{new.account}"
-        arns = {of: f"arn:aws:sqs:{at}:{name}" for of, name in new.names.items()}
-        urls = {of: f"{host}/{name}" for of, name in new.names.items()}
-        found = {
-            "options": {
-                "discoveryMode": "notifications",
-                "queueUrl": urls["queue"],
-                "deadLetterQueueUrl": urls["dead letters"],
-            },
-            "deadLetterQueueAttributes": {"MessageRetentionPeriod": _RETENTION},
-            "queueAttributes": {
-                "MessageRetentionPeriod": _RETENTION,
-                "VisibilityTimeout": _VISIBILITY,
-                "Policy": json.dumps(queue_policy(arns["queue"], data.bucket, new.account)),
-            },
-            "bucketNotifications": _notifications(arns["queue"], data.prefix),
-            "queryPolicy": query_policy(
-                data,
-                place_of(state, "--state") if state else None,
-                queue=arns["queue"],
-                dead_letters=arns["dead letters"],
-                cleans=cleans or bool(archive),
-                archive=place_of(archive, "--archive") if archive else None,
-            ),
-        }
+    if is_azure(path):
+        found = azure_setup(path, new.queue, new.names["dead letters"])
         if as_json:
             print_json(found)
         else:
-            typer.echo(_script(found, new, data.bucket))
+            typer.echo(azure_script(found))
+        return
+    data = place_of(path, "PATH")
+    at = f"{new.region}:{new.account}"
+    host = f"https://sqs.{new.region}.amazonaws.com/{new.account}"
+    arns = {of: f"arn:aws:sqs:{at}:{name}" for of, name in new.names.items()}
+    urls = {of: f"{host}/{name}" for of, name in new.names.items()}
+    found = {
+        "options": {
+            "discoveryMode": "notifications",
+            "queueUrl": urls["queue"],
+            "deadLetterQueueUrl": urls["dead letters"],
+        },
+        "deadLetterQueueAttributes": {"MessageRetentionPeriod": _RETENTION},
+        "queueAttributes": {
+            "MessageRetentionPeriod": _RETENTION,
+            "VisibilityTimeout": _VISIBILITY,
+            "Policy": json.dumps(queue_policy(arns["queue"], data.bucket, new.account)),
+        },
+        "bucketNotifications": _notifications(arns["queue"], data.prefix),
+        "queryPolicy": query_policy(
+            data,
+            place_of(state, "--state") if state else None,
+            queue=arns["queue"],
+            dead_letters=arns["dead letters"],
+            cleans=cleans or bool(archive),
+            archive=place_of(archive, "--archive") if archive else None,
+        ),
+    }
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo(_script(found, new, data.bucket))
 
 
 def _notifications(queue: str, prefix: str) -> dict[str, Any]:

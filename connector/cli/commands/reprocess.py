@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..arguments import OrderArguments, ViewArguments
-from ..output import plainly, print_json_rows, print_table
+from ..output import print_json_rows, print_table
 
 if TYPE_CHECKING:
     from ...views.state_view import StateView
@@ -66,29 +66,15 @@ def requeue(
     Select them with one or more of the options.
     """
     from ..reprocess.known_files import in_event_time
-    from ..reprocess.reprocess_log import OrderRequest, submit_order
+    from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import requeued
 
-    with plainly():
-        in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
+    in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
 
-        def choose(view: StateView) -> Chosen:
-            return requeued(view, given.matching, in_state, in_range, quarantined=quarantined)
+    def choose(view: StateView) -> Chosen:
+        return requeued(view, given.matching, in_state, in_range, quarantined=quarantined)
 
-        chosen_by = " ".join(
-            filter(None, [given.matching, event_time and f"event time {event_time}"])
-        )
-        request = OrderRequest(
-            "requeue",
-            chosen_by,
-            given.reason,
-            skip_missing,
-            given.yes,
-            given.force,
-            given.as_json,
-            in_range is not None,
-        )
-        submit_order(given.opened(), given.storage_options, choose, request)
+    submit_order(given, "requeue", choose, event_time=event_time, skip_missing=skip_missing)
 
 
 def rewind(
@@ -107,17 +93,13 @@ def rewind(
 
     The query reads it when it starts.
     """
-    from ..reprocess.reprocess_log import OrderRequest, submit_order
+    from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import rewound
 
     def choose(view: StateView) -> Chosen:
         return rewound(view, given.matching, to, to_time)
 
-    request = OrderRequest(
-        "rewind", given.matching, given.reason, skip_missing, given.yes, given.force, given.as_json
-    )
-    with plainly():
-        submit_order(given.opened(), given.storage_options, choose, request)
+    submit_order(given, "rewind", choose, skip_missing=skip_missing)
 
 
 def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
@@ -125,17 +107,13 @@ def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
 
     They count as seen and are not read.
     """
-    from ..reprocess.reprocess_log import OrderRequest, submit_order
+    from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import forgotten
 
     def choose(view: StateView) -> Chosen:
         return forgotten(view, given.matching, quarantined=quarantined)
 
-    request = OrderRequest(
-        "forget", given.matching, given.reason, False, given.yes, given.force, given.as_json
-    )
-    with plainly():
-        submit_order(given.opened(), given.storage_options, choose, request)
+    submit_order(given, "forget", choose)
 
 
 def waive(given: OrderArguments) -> None:
@@ -143,22 +121,17 @@ def waive(given: OrderArguments) -> None:
 
     They were deleted or replaced. The lost rows are counted.
     """
-    from ..reprocess.reprocess_log import OrderRequest, submit_order
+    from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import waived
     from ..spark_offset_log import under_way_in_spark
     from ..state_argument import parsed_storage_options
 
-    request = OrderRequest(
-        "waive", given.matching, given.reason, False, given.yes, given.force, given.as_json
-    )
-    with plainly():
-        store = given.opened()
-        options = parsed_storage_options(given.storage_options)
+    options = parsed_storage_options(given.storage_options)
 
-        def choose(view: StateView) -> Chosen:
-            return waived(view, given.matching, under_way_in_spark(store, options), options)
+    def choose(view: StateView) -> Chosen:
+        return waived(view, given.matching, under_way_in_spark(view.store, options), options)
 
-        submit_order(store, given.storage_options, choose, request)
+    submit_order(given, "waive", choose)
 
 
 def orders(given: ViewArguments) -> None:
@@ -166,15 +139,14 @@ def orders(given: ViewArguments) -> None:
 
     The list says who ordered it, when and why, and whether it is done.
     """
-    with plainly():
-        from ..reprocess.reprocess_log import recorded_orders
+    from ..reprocess.reprocess_log import recorded_orders
 
-        table = recorded_orders(given.opened())
-        if given.as_json:
-            print_json_rows([table])
-        else:
-            columns = "order action state created who files released rows reason"
-            print_table(table.to_pylist(), columns.split())
+    table = recorded_orders(given.opened())
+    if given.as_json:
+        print_json_rows([table])
+    else:
+        columns = "order action state created who files released rows reason"
+        print_table(table.to_pylist(), columns.split())
 
 
 COMMANDS = (requeue, rewind, forget, waive, orders)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,11 +16,13 @@ import typer
 
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ....checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from ....checkpoint_meta.documents.file_split import FileSplit
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.stores.contract import StateStore
 from ...views.amounts import format_bytes
 from ...views.owner import owner_of
 from ...views.state_view import StateView, consistent
+from ..arguments import OrderArguments
 from ..output import Ended, Exit, print_json, print_table
 from ..running_check import refuse_if_held, who_and_where
 from ..spark_offset_log import newest_in_spark
@@ -67,28 +69,22 @@ ORDERS = pa.schema(
 """`state`: done (the newest checkpoint contains it), or waiting for the next start."""
 
 
-@dataclass(frozen=True)
-class OrderRequest:
-    """The arguments of the command line, without those that choose files."""
-
-    action: Action
-    matching: str
-    reason: str
-    skip_missing: bool
-    yes: bool
-    force: bool
-    as_json: bool
-    lists_all: bool = False
-    """True: every range that is chosen is shown, and not only the first."""
-
-
 def submit_order(
-    store: StateStore,
-    storage_options: str,
+    given: OrderArguments,
+    action: Action,
     choose: Callable[[StateView], Chosen],
-    request: OrderRequest,
+    *,
+    event_time: str = "",
+    skip_missing: bool = False,
 ) -> None:
     """Show what is chosen; with `--yes` write the order, unless a query is at work.
+
+    Args:
+        given: the arguments of the command.
+        action: its name.
+        choose: picks the splits.
+        event_time: the range that selects files, if one does: all are shown then.
+        skip_missing: leave out files that are gone.
 
     Raises:
         FencedError: a query holds the state.
@@ -97,9 +93,10 @@ def submit_order(
         StateError: there is no state, or it is damaged.
         Ended: nothing was chosen.
     """
-    if request.yes:
-        refuse_if_held(store, force=request.force)
-    options = parsed_storage_options(storage_options)
+    store = given.opened()
+    if given.yes:
+        refuse_if_held(store, force=given.force)
+    options = parsed_storage_options(given.storage_options)
 
     def look() -> tuple[StateView, Chosen]:
         view = StateView(store)
@@ -111,24 +108,33 @@ def submit_order(
         return view, choose(view)
 
     view, chosen = consistent(look)
-    if request.action in _AGAIN_BY and chosen.splits:
-        present = as_present(chosen.splits, options, skip_missing=request.skip_missing)
+    if action in _AGAIN_BY and chosen.splits:
+        present = as_present(chosen.splits, options, skip_missing=skip_missing)
         left_out = dict(chosen.left_out)
         if present.missing:
             left_out["gone"] = len(present.missing)
         chosen = replace(chosen, splits=present.splits, left_out=left_out)
-    order = _written(store, view, chosen, request) if chosen and request.yes else None
-    _tell(store, chosen, request, order)
+    matching = " ".join(filter(None, [given.matching, event_time and f"event time {event_time}"]))
+    order = _written(given, action, view, chosen, matching) if chosen and given.yes else None
+    shown = chosen.splits[:_SHOWN]
+    if event_time:
+        # A person checks what a pattern finds in paths by looking at every one of them.
+        shown = sorted(chosen.splits, key=lambda split: (split.file.path, split.start))
+    _tell(given, action, chosen, order, shown)
+    if chosen and order is None and not given.as_json:
+        typer.echo(f"nothing is written yet: add --yes ({owner_of(store)})")
     if not chosen:
         raise Ended(Exit.FOUND)
 
 
-def _written(store: StateStore, view: StateView, chosen: Chosen, request: OrderRequest) -> Order:
+def _written(
+    given: OrderArguments, action: Action, view: StateView, chosen: Chosen, matching: str
+) -> Order:
     serializer = FileSplitSerializer()
     batch = serializer.serialize(list(chosen.splits))
     who, host = who_and_where()
     order = Order(
-        action=request.action,
+        action=action,
         enumerator=view.history.load(view.head).header.enumerator,
         split_version=serializer.version,
         splits={name: batch.column(name).to_pylist() for name in batch.schema.names},
@@ -138,8 +144,8 @@ def _written(store: StateStore, view: StateView, chosen: Chosen, request: OrderR
         to_checkpoint=chosen.rewound_to.checkpoint,
         to_epoch=chosen.rewound_to.epoch,
         rows=chosen.rows,
-        matching=request.matching,
-        reason=request.reason,
+        matching=matching,
+        reason=given.reason,
         who=who,
         host=host,
         created=int(time.time() * 1_000_000),
@@ -147,21 +153,24 @@ def _written(store: StateStore, view: StateView, chosen: Chosen, request: OrderR
         nonce=uuid.uuid4().hex,
     )
     # Again: a query may have been started while the files were looked at.
-    refuse_if_held(store, force=request.force)
-    return Orders(store).publish(order)
+    refuse_if_held(view.store, force=given.force)
+    return Orders(view.store).publish(order)
 
 
-def _tell(store: StateStore, chosen: Chosen, request: OrderRequest, order: Order | None) -> None:
+def _tell(
+    given: OrderArguments,
+    action: Action,
+    chosen: Chosen,
+    order: Order | None,
+    shown: Sequence[FileSplit],
+) -> None:
     files = len({split.file.path for split in chosen.splits})
     size = sum(split.length for split in chosen.splits)
-    shown = chosen.splits[:_SHOWN]
-    if request.lists_all:
-        shown = sorted(chosen.splits, key=lambda split: (split.file.path, split.start))
     rows = [{"path": split.file.path, "start": split.start, "end": split.end} for split in shown]
-    if request.as_json:
+    if given.as_json:
         print_json(
             {
-                "action": request.action,
+                "action": action,
                 "order": order.number if order else None,
                 "files": files,
                 "ranges": len(chosen.splits),
@@ -182,19 +191,17 @@ def _tell(store: StateStore, chosen: Chosen, request: OrderRequest, order: Order
     if len(chosen.splits) > len(shown):
         typer.echo(f"and {len(chosen.splits) - len(shown):,} ranges more")
     what = f"{files:,} files, {len(chosen.splits):,} ranges, {format_bytes(size)}"
-    typer.echo(f"{_WORDS[request.action]}: {what}")
+    typer.echo(f"{_WORDS[action]}: {what}")
     if chosen.released:
         typer.echo(f"leave the quarantine: {len(chosen.released):,} splits")
-    if request.action in _AGAIN_BY:
+    if action in _AGAIN_BY:
         typer.echo(_AGAIN)
-    if request.action == "waive":
+    if action == "waive":
         typer.echo(
             f"{chosen.rows:,} of their rows were acknowledged; the sink may have some of those"
         )
     if order is not None:
         typer.echo(f"order {order.number} is written; the query carries it out when it starts")
-    else:
-        typer.echo(f"nothing is written yet: add --yes ({owner_of(store)})")
 
 
 def recorded_orders(store: StateStore) -> pa.Table:
