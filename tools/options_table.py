@@ -20,9 +20,12 @@ from pydantic_core import PydanticUndefined
 
 from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK, KnownName
 from pyspark_sluice.connector.options.model import SluiceOptions
-from pyspark_sluice.enumerator.files.cleaning.cleaning_options import CleaningOptions
 from pyspark_sluice.enumerator.files.discovery.discovery_options import DiscoveryOptions
-from pyspark_sluice.enumerator.files.file_options import EnumeratorOptions, EventTimeOptions
+from pyspark_sluice.enumerator.files.file_options import (
+    CleaningOptions,
+    EnumeratorOptions,
+    EventTimeOptions,
+)
 from pyspark_sluice.reader.files.formats.option_support import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions

@@ -20,9 +20,8 @@ from typing_extensions import override
 
 from ...checkpoint_meta.storage.input_paths import joined, loaded_paths
 from ...checkpoint_meta.storage.units import LowerCase, Milliseconds
-from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
-from ...enumerator.files.file_options import EnumeratorOptions
+from ...enumerator.files.file_options import CleaningOptions, EnumeratorOptions
 from ...enumerator.files.ledger.changes import OnOverwrite
 from ...errors import OptionError
 from ...reader.files.formats.option_support import counts_rows, own_options, refused

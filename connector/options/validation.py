@@ -17,9 +17,8 @@ from pydantic.alias_generators import to_camel
 from ...checkpoint_meta.storage.client_options import uses_fsspec
 from ...checkpoint_meta.storage.input_paths import LoadedPath, loaded_paths
 from ...checkpoint_meta.storage.urls import absolute, is_below, local_path, scheme_of, storage_url
-from ...enumerator.files.cleaning.cleaning_options import CleaningOptions
 from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
-from ...enumerator.files.file_options import PATH_PREFIX, EnumeratorOptions
+from ...enumerator.files.file_options import PATH_PREFIX, CleaningOptions, EnumeratorOptions
 from ...enumerator.files.ledger.pending import FileOrder
 from ...errors import OptionError
 from ...reader.files.formats.option_support import has_time_statistics

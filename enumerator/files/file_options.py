@@ -1,4 +1,4 @@
-"""The enumerator's options: which files count as new, in which order and batches they are read.
+"""The enumerator's options: which files count as new, how they are ordered, batched, cleaned up.
 
 They are joined to those of discovery. Not here: what is found (`discovery/discovery_options.py`),
 options of reading (reader) and of state (connector), which join these in one model.
@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from ...checkpoint_meta.storage.units import ByteSize, Milliseconds
+from ...checkpoint_meta.storage.units import ByteSize, LowerCase, Milliseconds
 from .discovery.discovery_options import DiscoveryOptions, named
 from .discovery.selection.event_times import pattern_expression
 from .event_time_batches import OnLateFile, OnMissingTime
@@ -182,6 +182,50 @@ class LedgerOptions(BaseModel):
             message = "freshShare: with fileOrder=eventTime no file comes before an earlier one"
             raise ValueError(message)
         return self
+
+
+class CleaningOptions(BaseModel):
+    """Joined to the others by the model that has all options."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    clean_source: Annotated[Literal["off", "delete", "archive"], LowerCase] = Field(
+        "off",
+        description=(
+            "What happens to a file that completed batches have read to its end: off leaves "
+            "it, delete deletes it, archive moves it below sourceArchiveDir. Never a file that "
+            "has changed since, nor a file of which a part was returned, skipped or "
+            "quarantined."
+        ),
+        json_schema_extra=named("cleanSource", "cloudFiles.cleanSource"),
+    )
+    source_archive_dir: str = Field(
+        "",
+        description=(
+            "Where cleanSource=archive moves files; on the same file system or in the same "
+            "bucket, and outside of the loaded paths. A file keeps its name below the loaded "
+            "path; an existing file is never replaced."
+        ),
+        json_schema_extra=named("sourceArchiveDir", "cloudFiles.cleanSource.moveDestination"),
+    )
+    clean_source_retention: Milliseconds = Field(
+        0,
+        ge=0,
+        description=(
+            "How long a file stays where it is after the last batch that read it was planned."
+        ),
+        json_schema_extra=named(
+            auto_loader="cloudFiles.cleanSource.retentionDuration", unit="milliseconds"
+        ),
+    )
+    clean_source_while_retained: bool = Field(
+        False,
+        description=(
+            "true cleans up as soon as a batch is complete. false waits until its checkpoint "
+            "is older than the minCheckpointsToRetain newest ones, so that another query can "
+            "still start from each of those."
+        ),
+    )
 
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}

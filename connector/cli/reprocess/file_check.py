@@ -12,9 +12,7 @@ from typing import Any
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
 from ....checkpoint_meta.storage.urls import local_path
-from ....enumerator.files.cleaning.cleanup_api import Place, has_changed
-from ....enumerator.files.cleaning.local_cleanup import LocalPlace
-from ....enumerator.files.cleaning.remote_cleanup import remote_place
+from ....enumerator.files.cleaning.places import LocalPlace, Place, has_changed, remote_place
 from ....enumerator.files.ledger.byte_ranges import ByteRange, byte_ranges_of
 from ....errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
 from ....reader.files.io.source_file import SourceFile

@@ -1,7 +1,7 @@
 """Deletes or archives files that have been read to their end, which is when all bytes have been.
 
 Not here: when a checkpoint is due (`coordinator/source_cleanup.py`), and file systems
-(`cleanup_api.py`).
+(`places.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from ....checkpoint_meta.storage.urls import join, local_path
 from ....errors import SluiceError
 from ...cleaner_api import SourceCleaner
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
-from .cleanup_api import Place, has_changed
-from .local_cleanup import LocalPlace
-from .remote_cleanup import remote_place
+from .places import LocalPlace, Place, has_changed, remote_place
 
 LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
 

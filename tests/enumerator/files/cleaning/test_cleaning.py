@@ -11,7 +11,7 @@ from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit, UnfinishedSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
-from pyspark_sluice.enumerator.files.cleaning import local_cleanup
+from pyspark_sluice.enumerator.files.cleaning import places
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import StateError, StateVersionError
 from pyspark_sluice.tests.enumerator.files.cleaning.keeping import Keeping
@@ -126,7 +126,7 @@ def test_what_cannot_be_deleted_is_counted_named_and_tried_again(keeping, monkey
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         real(path)
 
-    monkeypatch.setattr(local_cleanup.os, "unlink", refusing)
+    monkeypatch.setattr(places.os, "unlink", refusing)
     cleaning = keeping.run()
     assert keeping.left() == ["a"]
     assert cleaning.figures()["failing"] == 1
@@ -153,7 +153,7 @@ def test_with_very_many_failures_later_checkpoints_wait_and_nothing_is_forgotten
 
     keeping.batch(keeping.whole(*(f"{n:04}" for n in range(1100))))
     keeping.batch(keeping.whole("later"))
-    monkeypatch.setattr(local_cleanup.os, "unlink", refusing)
+    monkeypatch.setattr(places.os, "unlink", refusing)
     cleaning = keeping.run()
     assert cleaning.figures()["failing"] == 1100
     # The state behind it is held, and no mark claims that it is done.
@@ -184,7 +184,7 @@ def test_what_is_marked_as_done_is_not_looked_at_again(keeping, monkeypatch):
         seen.append(str(path))
         return real(path, **more)
 
-    monkeypatch.setattr(local_cleanup.os, "stat", noting)
+    monkeypatch.setattr(places.os, "stat", noting)
     keeping.batch(keeping.whole("new"))
     keeping.run()
     assert {os.path.basename(path) for path in seen if "/in/" in path} == {"new"}
@@ -204,7 +204,7 @@ def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):
     assert keeping.left() == ["big"]
 
 
-OPERATIONS = {"unlink": os, "link": os, "copy2": local_cleanup.shutil}
+OPERATIONS = {"unlink": os, "link": os, "copy2": places.shutil}
 
 
 @pytest.mark.slow
@@ -284,7 +284,7 @@ def test_what_is_archived_is_synced_before_its_source_is_deleted(tmp_path, monke
 
 
 def _slow_ways(patch, way):
-    real = local_cleanup.rename_exclusively
+    real = places.rename_exclusively
 
     def without(source, goal):
         raise StateError("no exclusive rename")
@@ -295,9 +295,9 @@ def _slow_ways(patch, way):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     if way == "link":
-        patch.setattr(local_cleanup, "rename_exclusively", without)
+        patch.setattr(places, "rename_exclusively", without)
     if way == "copy":
-        patch.setattr(local_cleanup, "rename_exclusively", across)
+        patch.setattr(places, "rename_exclusively", across)
 
 
 def _dying(patch, keeping, moment):
@@ -317,7 +317,7 @@ def _dying(patch, keeping, moment):
 
     for name, module in OPERATIONS.items():
         patch.setattr(module, name, around(getattr(module, name)))
-    patch.setattr(local_cleanup, "rename_exclusively", around(local_cleanup.rename_exclusively))
+    patch.setattr(places, "rename_exclusively", around(places.rename_exclusively))
     patch.setattr(keeping.store, "publish", around(keeping.store.publish))
     patch.setattr(keeping.store, "delete", around(keeping.store.delete))
     return around
