@@ -43,63 +43,50 @@ class EventTimeOptions(BaseModel):
 
     event_time_pattern: Annotated[str, AfterValidator(_pattern)] = Field(
         "",
-        description=(
-            "Where the path of a file, below the loaded path, contains its event time: "
-            "{yyyy}/{MM}/{dd}/{HH}, with {mm} and {ss}; * is any text without a slash. By default "
-            "Hive partitions: date=2026-01-02/hour=03, or year=2026/month=01/day=02. Times are "
-            "in timeZone, UTC by default."
-        ),
+        description="Where the path of a file, below the loaded path, contains its event time: "
+        "{yyyy}/{MM}/{dd}/{HH}, with {mm} and {ss}; * is any text without a slash. By default "
+        "Hive partitions: date=2026-01-02/hour=03, or year=2026/month=01/day=02. Times are in "
+        "timeZone, UTC by default.",
     )
     event_time_column: str = Field(
         "",
-        description=(
-            "fileOrder=eventTime: the event time of a file is the smallest value of this column, "
-            "from the statistics in the file's footer (parquet, orc). It must be a top-level "
-            "column: a timestamp, a date, or an integer with eventTimeUnit."
-        ),
+        description="fileOrder=eventTime: the event time of a file is the smallest value of this "
+        "column, from the statistics in the file's footer (parquet, orc). It must be a top-level "
+        "column: a timestamp, a date, or an integer with eventTimeUnit.",
     )
     event_time_unit: Literal["", "s", "ms", "us", "ns"] = Field(
         "",
-        description=(
-            "Unit of the integers in eventTimeColumn, which count from 1970: s, ms, us or ns."
-        ),
+        description="Unit of the integers in eventTimeColumn, which count from 1970: s, ms, us or "
+        "ns.",
     )
     on_missing_event_time: OnMissingTime = Field(
         OnMissingTime.FAIL,
-        description=(
-            "fileOrder=eventTime: what happens to a file whose path (or, with eventTimeColumn, "
-            "whose statistics) does not give an event time: fail, or order it by its modification "
-            "time (mtime). Such files are counted and named in progress events."
-        ),
+        description="fileOrder=eventTime: what happens to a file whose path (or, with "
+        "eventTimeColumn, whose statistics) does not give an event time: fail, or order it by its "
+        "modification time (mtime). Such files are counted and named in progress events.",
     )
     max_event_time_skew: Milliseconds = Field(
         3_600_000,
         ge=0,
-        description=(
-            "fileOrder=eventTime: maximum difference between the event times of the first and the "
-            "last file of one batch. A file is late if its event time is more than this before "
-            "the latest one that was already planned."
-        ),
+        description="fileOrder=eventTime: maximum difference between the event times of the first "
+        "and the last file of one batch. A file is late if its event time is more than this "
+        "before the latest one that was already planned.",
         json_schema_extra={"unit": "milliseconds"},
     )
     on_late_file: OnLateFile = Field(
         OnLateFile.READ,
-        description=(
-            "fileOrder=eventTime: what happens to a file whose event time is more than "
-            "maxEventTimeSkew before the latest one that was already planned: read it next, in a "
-            "batch of its own time, quarantine it, or fail. Late files are counted and named in "
-            "progress events."
-        ),
+        description="fileOrder=eventTime: what happens to a file whose event time is more than "
+        "maxEventTimeSkew before the latest one that was already planned: read it next, in a "
+        "batch of its own time, quarantine it, or fail. Late files are counted and named in "
+        "progress events.",
     )
     alignment_group: str = Field(
         "",
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
-        description=(
-            "fileOrder=eventTime: sources of one query with the same group read files of about "
-            "the same event time: no source reads a file that is more than maxEventTimeSkew later "
-            "than the earliest pending file of another one. No checkpoint is planned ahead. See "
-            "[Aligning sources](aligning-sources.md)."
-        ),
+        description="fileOrder=eventTime: sources of one query with the same group read files of "
+        "about the same event time: no source reads a file that is more than maxEventTimeSkew "
+        "later than the earliest pending file of another one. No checkpoint is planned ahead. See "
+        "[Aligning sources](aligning-sources.md).",
     )
     alignment_idle_timeout: Milliseconds = Field(
         300_000,
@@ -127,46 +114,37 @@ class LedgerOptions(BaseModel):
 
     file_order: FileOrder = Field(
         FileOrder.MTIME,
-        description=(
-            "Which files are read first: mtime (the oldest), name, newestFirst, or eventTime (the "
-            "earliest event time, see eventTimePattern). The order applies to the files found so "
-            "far. Except with eventTime, the first batch can start before all files are found."
-        ),
+        description="Which files are read first: mtime (the oldest), name, newestFirst, or "
+        "eventTime (the earliest event time, see eventTimePattern). The order applies to the "
+        "files found so far. Except with eventTime, the first batch can start before all files "
+        "are found.",
         json_schema_extra=named("latestFirst") | {"common": True},
     )
     fresh_share: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description=(
-            "Share of each batch that is reserved, while there is a backlog, for the files at the "
-            "end of fileOrder (with mtime the newest): of its bytes if bytes are limited, "
-            "otherwise of its files."
-        ),
+        description="Share of each batch that is reserved, while there is a backlog, for the "
+        "files at the end of fileOrder (with mtime the newest): of its bytes if bytes are "
+        "limited, otherwise of its files.",
     )
     max_pending_files: int = Field(
         1_000_000,
         gt=0,
-        description=(
-            "Listing pauses while this many files wait to be read; this limits the memory of a "
-            "first listing."
-        ),
+        description="Listing pauses while this many files wait to be read; this limits the memory "
+        "of a first listing.",
     )
     include_existing_files: bool = Field(
         True,
-        description=(
-            "false: files that exist when the query first starts count as seen and are not read. "
-            "The first batch is then empty and makes this durable."
-        ),
+        description="false: files that exist when the query first starts count as seen and are "
+        "not read. The first batch is then empty and makes this durable.",
         json_schema_extra=named(auto_loader="cloudFiles.includeExistingFiles") | {"common": True},
     )
     on_overwrite: OnOverwrite = Field(
         OnOverwrite.IGNORE,
-        description=(
-            "What happens when a known file has another size, time or etag: ignore, reprocess "
-            "(read the whole file again), fail, or appendTail (read only what was appended, for "
-            "local files of a line format that only grow)."
-        ),
+        description="What happens when a known file has another size, time or etag: ignore, "
+        "reprocess (read the whole file again), fail, or appendTail (read only what was appended, "
+        "for local files of a line format that only grow).",
         json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),
     )
 
@@ -191,40 +169,32 @@ class CleaningOptions(BaseModel):
 
     clean_source: Annotated[Literal["off", "delete", "archive"], LowerCase] = Field(
         "off",
-        description=(
-            "What happens to a file that completed batches have read to its end: off leaves "
-            "it, delete deletes it, archive moves it below sourceArchiveDir. Never a file that "
-            "has changed since, nor a file of which a part was returned, skipped or "
-            "quarantined."
-        ),
+        description="What happens to a file that completed batches have read to its end: off "
+        "leaves it, delete deletes it, archive moves it below sourceArchiveDir. Never a file that "
+        "has changed since, nor a file of which a part was returned, skipped or quarantined.",
         json_schema_extra=named("cleanSource", "cloudFiles.cleanSource"),
     )
     source_archive_dir: str = Field(
         "",
-        description=(
-            "Where cleanSource=archive moves files; on the same file system or in the same "
-            "bucket, and outside of the loaded paths. A file keeps its name below the loaded "
-            "path; an existing file is never replaced."
-        ),
+        description="Where cleanSource=archive moves files; on the same file system or in the "
+        "same bucket, and outside of the loaded paths. A file keeps its name below the loaded "
+        "path; an existing file is never replaced.",
         json_schema_extra=named("sourceArchiveDir", "cloudFiles.cleanSource.moveDestination"),
     )
     clean_source_retention: Milliseconds = Field(
         0,
         ge=0,
-        description=(
-            "How long a file stays where it is after the last batch that read it was planned."
-        ),
+        description="How long a file stays where it is after the last batch that read it was "
+        "planned.",
         json_schema_extra=named(
             auto_loader="cloudFiles.cleanSource.retentionDuration", unit="milliseconds"
         ),
     )
     clean_source_while_retained: bool = Field(
         False,
-        description=(
-            "true cleans up as soon as a batch is complete. false waits until its checkpoint "
-            "is older than the minCheckpointsToRetain newest ones, so that another query can "
-            "still start from each of those."
-        ),
+        description="true cleans up as soon as a batch is complete. false waits until its "
+        "checkpoint is older than the minCheckpointsToRetain newest ones, so that another query "
+        "can still start from each of those.",
     )
 
 
@@ -248,47 +218,37 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
     max_files_per_trigger: int | None = Field(
         None,
         gt=0,
-        description=(
-            "Maximum number of files in one batch; a file counts once, with all its splits. No "
-            "limit by default."
-        ),
+        description="Maximum number of files in one batch; a file counts once, with all its "
+        "splits. No limit by default.",
         json_schema_extra=named("maxFilesPerTrigger", "cloudFiles.maxFilesPerTrigger")
         | {"common": True},
     )
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
         gt=0,
-        description=(
-            "Maximum number of bytes in one batch; large files are split to stay within it. No "
-            "limit by default."
-        ),
+        description="Maximum number of bytes in one batch; large files are split to stay within "
+        "it. No limit by default.",
         json_schema_extra=named("maxBytesPerTrigger", "cloudFiles.maxBytesPerTrigger", "bytes")
         | {"common": True},
     )
     max_rows_per_trigger: int | None = Field(
         None,
         gt=0,
-        description=(
-            "Maximum number of rows in one batch, for formats whose metadata counts rows "
-            "(parquet, orc, avro, arrow); refused for the others. No limit by default."
-        ),
+        description="Maximum number of rows in one batch, for formats whose metadata counts rows "
+        "(parquet, orc, avro, arrow); refused for the others. No limit by default.",
     )
     target_batch_duration: Milliseconds | None = Field(
         None,
         gt=0,
-        description=(
-            "How long a batch should take, such as 60s. Sluice sizes batches from the durations "
-            "of earlier ones, within the other limits. No target by default; see [Sizing "
-            "batches](sizing-batches.md)."
-        ),
+        description="How long a batch should take, such as 60s. Sluice sizes batches from the "
+        "durations of earlier ones, within the other limits. No target by default; see [Sizing "
+        "batches](sizing-batches.md).",
         json_schema_extra={"unit": "milliseconds"},
     )
     parallelism: Parallelism = Field(
         None,
-        description=(
-            "Number of readers, and so of Spark tasks in a batch; auto follows the bytes, and "
-            "uses the driver's cores if there are that many splits."
-        ),
+        description="Number of readers, and so of Spark tasks in a batch; auto follows the bytes, "
+        "and uses the driver's cores if there are that many splits.",
     )
     max_split_bytes: ByteSize = Field(
         128 * 1024 * 1024,
@@ -299,24 +259,19 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
     open_cost_bytes: Annotated[ByteSize | None, BeforeValidator(_auto)] = Field(
         None,
         ge=0,
-        description=(
-            "Cost of opening a file, as additional bytes; used to distribute splits among "
-            "readers. auto: 8k on local paths, where small files are read together, otherwise "
-            "4m as in Spark."
-        ),
+        description="Cost of opening a file, as additional bytes; used to distribute splits among "
+        "readers. auto: 8k on local paths, where small files are read together, otherwise 4m as "
+        "in Spark.",
         json_schema_extra=_BYTES,
     )
     on_split_error: Literal["fail", "return"] = Field(
         "fail",
-        description=(
-            "What happens to a split that cannot be read: fail the query, or return it to be "
-            "assigned again later."
-        ),
+        description="What happens to a split that cannot be read: fail the query, or return it to "
+        "be assigned again later.",
     )
     max_split_attempts: int = Field(
         3,
         gt=0,
-        description=(
-            "With onSplitError=return: how often a split is tried before it is quarantined."
-        ),
+        description="With onSplitError=return: how often a split is tried before it is "
+        "quarantined.",
     )

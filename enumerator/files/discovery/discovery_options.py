@@ -65,11 +65,9 @@ class DiscoveryOptions(BaseModel):
         IGNORED,
         alias="ignoredPathSegmentRegex",
         validation_alias=AliasChoices("ignoredPathSegmentRegex", "ignoredNamesRegex"),
-        description=(
-            "Ignore directories and files in whose names this regular expression is found; "
-            "empty ignores no names. As in Spark, _name=value is always read and *._COPYING_ "
-            "never. Also called ignoredNamesRegex."
-        ),
+        description="Ignore directories and files in whose names this regular expression is "
+        "found; empty ignores no names. As in Spark, _name=value is always read and *._COPYING_ "
+        "never. Also called ignoredNamesRegex.",
         json_schema_extra=named("ignoredPathSegmentRegex"),
     )
     modified_after: str = Field(
@@ -86,78 +84,62 @@ class DiscoveryOptions(BaseModel):
     min_file_size: ByteSize = Field(
         1,
         ge=0,
-        description=("Read only files of at least this many bytes; empty files are never read."),
+        description="Read only files of at least this many bytes; empty files are never read.",
         json_schema_extra=named(unit="bytes"),
     )
     max_file_age: Milliseconds | None = Field(
         None,
         gt=0,
-        description=(
-            "Skip files whose last modification is longer ago than this when they are found, by "
-            "this machine's clock. Skipped files are counted. Off by default."
-        ),
+        description="Skip files whose last modification is longer ago than this when they are "
+        "found, by this machine's clock. Skipped files are counted. Off by default.",
         json_schema_extra=named("maxFileAge", "cloudFiles.maxFileAge", "milliseconds"),
     )
     settle_time: Milliseconds = Field(
         0,
         ge=0,
-        description=(
-            "Read a file only when it has not been modified for this long, by this machine's "
-            "clock: for writers that fill files in place."
-        ),
+        description="Read a file only when it has not been modified for this long, by this "
+        "machine's clock: for writers that fill files in place.",
         json_schema_extra=_MILLISECONDS,
     )
     ready_marker: Annotated[str, AfterValidator(_marker)] = Field(
         "",
-        description=(
-            "Read a file only when this marker exists too: a name such as _SUCCESS in the "
-            "file's own directory, or <name>.done next to it, where <name> is the file's name."
-        ),
+        description="Read a file only when this marker exists too: a name such as _SUCCESS in the "
+        "file's own directory, or <name>.done next to it, where <name> is the file's name.",
     )
     discovery_mode: Literal["full", "incremental", "notifications"] = Field(
         "full",
-        description=(
-            "full lists all names each time. incremental lists only names after the greatest one "
-            "found before, for names that increase with time (dates, timestamps). notifications "
-            "reads the files that events in queueUrl announce. The latter two also do a full "
-            "listing every fullListingInterval."
-        ),
+        description="full lists all names each time. incremental lists only names after the "
+        "greatest one found before, for names that increase with time (dates, timestamps). "
+        "notifications reads the files that events in queueUrl announce. The latter two also do a "
+        "full listing every fullListingInterval.",
         json_schema_extra=named(auto_loader="cloudFiles.useIncrementalListing"),
     )
     queue_url: str = Field(
         "",
-        description=(
-            "discoveryMode=notifications: URL of the queue, which only this source may use: SQS "
-            "with events directly from S3, through SNS or through EventBridge, or, for abfss:// "
-            "paths, an Azure Storage Queue with events of Event Grid. Keys come from "
-            "storageOptions."
-        ),
+        description="discoveryMode=notifications: URL of the queue, which only this source may "
+        "use: SQS with events directly from S3, through SNS or through EventBridge, or, for "
+        "abfss:// paths, an Azure Storage Queue with events of Event Grid. Keys come from "
+        "storageOptions.",
     )
     dead_letter_queue_url: str = Field(
         "",
-        description=(
-            "discoveryMode=notifications: URL of the queue for messages that are not events. "
-            "Without it they stay in queueUrl: in SQS for its redrive policy, in Azure until they "
-            "expire."
-        ),
+        description="discoveryMode=notifications: URL of the queue for messages that are not "
+        "events. Without it they stay in queueUrl: in SQS for its redrive policy, in Azure until "
+        "they expire.",
     )
     full_listing_interval: Milliseconds = Field(
         3_600_000,
         ge=1,
-        description=(
-            "Time after which a listing looks at everything again: names before the greatest "
-            "one, excluded files, and directories assumed to be unchanged."
-        ),
+        description="Time after which a listing looks at everything again: names before the "
+        "greatest one, excluded files, and directories assumed to be unchanged.",
         json_schema_extra=named(auto_loader="cloudFiles.backfillInterval", unit="milliseconds"),
     )
     discovery_interval: Milliseconds = Field(
         1000,
         ge=10,
-        description=(
-            "Time between two listings; 250 ms by default if all paths are local. A long listing "
-            "that finds little is followed by a pause of four times its length, during which "
-            "discoveryMode=notifications still reads the queue."
-        ),
+        description="Time between two listings; 250 ms by default if all paths are local. A long "
+        "listing that finds little is followed by a pause of four times its length, during which "
+        "discoveryMode=notifications still reads the queue.",
         json_schema_extra=_MILLISECONDS,
     )
     discovery_timeout: Milliseconds = Field(
@@ -169,8 +151,6 @@ class DiscoveryOptions(BaseModel):
     discovery_attempts: int = Field(
         5,
         gt=0,
-        description=(
-            "The query fails after this many failed listings in a row; the waits between them are "
-            "0.6 s, then three times as long each time, at most 30 s."
-        ),
+        description="The query fails after this many failed listings in a row; the waits between "
+        "them are 0.6 s, then three times as long each time, at most 30 s.",
     )
