@@ -25,7 +25,6 @@ rows of the files that its manifests list. `frame` is for formats that only Spar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from .manifests import Manifests
 
 __all__ = ["delta", "frame", "iceberg", "manifest", "read"]
-
-_GLOB = re.compile(r"[*?\[\]{}\\]")
 
 Sink = Callable[["DataFrame", int], None]
 
@@ -140,9 +137,10 @@ def frame(
         schema: schema of the rows. Without it, Spark infers a schema for each batch, and its XML
             reader does not find files whose names contain any of * ? [ ] { }.
     """
-    paths = [row.path for row in batch.select("path").collect()]
+    from ..checkpoint_meta.storage.urls import hadoop_pattern
+
+    paths = [hadoop_pattern(row.path) for row in batch.select("path").collect()]
     reader = batch.sparkSession.read.format(format).options(**(options or {}))
     if schema is not None:
         reader = reader.schema(schema)
-    # Spark takes characters such as * in paths for patterns.
-    return reader.load([_GLOB.sub(r"\\\g<0>", path) for path in paths])
+    return reader.load(paths)

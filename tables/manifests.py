@@ -6,10 +6,10 @@ Not here: the files (`landed_batch.py`).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoint_meta.storage.urls import absolute, hadoop_url
+from ..checkpoint_meta.storage.urls import absolute, hadoop_pattern
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
 from .landed_batch import LandedBatch, not_next
@@ -54,14 +54,14 @@ class Manifests:
 
     def paths(self) -> Sequence[str]:
         """All data files of all batches."""
-        found = []
+        return [str(file["path"]) for file in self._files()]
+
+    def _files(self) -> Iterator[Mapping[str, Any]]:
         for leaf in self._store.list(_FOLDER):
-            document = json.loads(self._store.read(f"{_FOLDER}/{leaf}"))
-            found += [str(file["path"]) for file in document["files"]]
-        return found
+            yield from json.loads(self._store.read(f"{_FOLDER}/{leaf}"))["files"]
 
     def frame(self, spark: SparkSession | None = None) -> DataFrame:
-        """The rows of exactly these files; columns of all of them, and of partitions.
+        """The rows of exactly these files; columns of all of them, and of partitions, as strings.
 
         Args:
             spark: the session; by default the active one.
@@ -70,9 +70,11 @@ class Manifests:
             TableError: there are no manifests, or no session.
         """
         from pyspark.sql import SparkSession
+        from pyspark.sql.types import StringType, StructField, StructType
 
         session = spark or SparkSession.getActiveSession()
-        paths = self.paths()
+        files = list(self._files())
+        paths = [str(file["path"]) for file in files]
         if session is None or not paths:
             raise TableError(
                 "nothing to read: no manifests, or no session of Spark",
@@ -81,7 +83,16 @@ class Manifests:
                 "a session, and a directory that tables.manifest has written to",
             )
         reader = session.read.option("mergeSchema", "true").option("basePath", _base(paths))
-        return reader.parquet(*map(hadoop_url, paths))
+        names = [hadoop_pattern(_with_scheme(path)) for path in paths]
+        rows = reader.parquet(*names)
+        partitions = {name for file in files for name in file["partition"]}
+        if not partitions:
+            return rows
+        # Spark would make the number 1 of the text 01.
+        schema = [
+            StructField(f.name, StringType()) if f.name in partitions else f for f in rows.schema
+        ]
+        return reader.schema(StructType(schema)).parquet(*names)
 
 
 def _base(paths: Sequence[str]) -> str:
@@ -92,7 +103,12 @@ def _base(paths: Sequence[str]) -> str:
     # column of it.
     while common and "=" in common[-1]:
         common.pop()
-    return hadoop_url("/".join(common))
+    return _with_scheme("/".join(common))
+
+
+def _with_scheme(path: str) -> str:
+    # Hadoop's default file system is not the local one on a cluster.
+    return f"file:{path}" if path.startswith("/") else path
 
 
 def _common(parts: Sequence[list[str]]) -> list[str]:

@@ -17,6 +17,7 @@ _ODD = re.compile(
     r"|[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
 """What Java's URIs quote: ASCII that has a meaning or none, control characters and all spaces."""
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
 _LOCAL_SCHEMES = ("file", "local")
 
 
@@ -100,6 +101,11 @@ def hadoop_path(url: str) -> str:
     if scheme.group(1).lower() != "file":
         return url
     return os.path.abspath("/" + url[scheme.end() :].lstrip("/"))
+
+
+def hadoop_pattern(path: str) -> str:
+    """A pattern that matches only `path`: readers of Spark take paths for patterns."""
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 def scheme_of(url: str) -> str:

@@ -108,9 +108,11 @@ def partition_text(value: pa.Scalar) -> str | None:
 def _texts(column: pa.Array) -> pa.Array:
     """Values as Delta's protocol writes them; an empty text is null there."""
     if _types.is_timestamp(column.type):
-        text = pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S")
+        # Spark would read an instant without its zone in the zone of whichever session reads it.
+        layout, zone = ("%Y-%m-%dT%H:%M:%S", "Z") if column.type.tz else ("%Y-%m-%d %H:%M:%S", "")
+        text = pc.strftime(column.cast(pa.timestamp("us")), layout)
         # Arrow writes six digits of a fraction; Spark leaves out a fraction of zero.
-        return pc.replace_substring_regex(text, r"\.0+$", "")
+        return pc.replace_substring_regex(text, r"(\.0+)?$", zone, max_replacements=1)
     text = column.cast(pa.string())
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 

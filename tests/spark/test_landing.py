@@ -218,6 +218,25 @@ def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path)
     assert {row.id: row.who for row in rows} == {i: "ab"[i // 10] for i in range(20)}
 
 
+def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
+    spark, zone = lake.spark, "spark.sql.session.timeZone"
+    lake.land("0.json", range(3), folder="who=01/at=2024-01-02 03%3A04%3A05")
+    manifests = tables.manifest(str(tmp_path / "manifests"))
+    more = {"landSchema": f"{SCHEMA}, who string, at timestamp", "landPartitionBy": "who,at"}
+    before = spark.conf.get(zone)
+    try:
+        spark.conf.set(zone, "America/New_York")
+        land(lake, manifests, **more)
+        spark.conf.set(zone, "Asia/Tokyo")
+        rows = tables.read(str(tmp_path / "manifests"))
+        named = spark.read.schema(f"{SCHEMA}, who string, at timestamp").parquet(str(lake.sink))
+        for frame in (rows, named):
+            found = frame.selectExpr("who", "unix_seconds(cast(at as timestamp)) at").distinct()
+            assert [tuple(row) for row in found.collect()] == [("01", 1704182645)]
+    finally:
+        spark.conf.set(zone, before)
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -306,7 +325,7 @@ def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are
 
 
 def test_files_in_place_are_read_back_through_manifests(lake, tmp_path):
-    parquet(lake, "a.parquet", id=ids_of(0), text=["x"] * 5)
+    parquet(lake, "a [1] 100%41.parquet", id=ids_of(0), text=["x"] * 5)
     parquet(lake, "b.parquet", id=ids_of(5))
     manifests = str(tmp_path / "manifests")
     for _ in range(2):

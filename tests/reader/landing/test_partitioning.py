@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
@@ -24,3 +26,19 @@ def test_no_two_combinations_of_values_share_a_partition(columns):
         expected.setdefault(tuple(map(str, found[row])), []).append(row)
     parts = Partitioning(batch.schema, names).split(batch)
     assert [(key, part["id"].to_pylist()) for key, part in parts] == list(expected.items())
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        ("America/New_York", ["2024-01-02T03:04:05Z", "2024-01-02T03:04:05.500000Z"]),
+        (None, ["2024-01-02 03:04:05", "2024-01-02 03:04:05.500000"]),
+    ],
+)
+def test_an_instant_has_its_zone_and_a_local_time_has_none(zone, expected):
+    whole = dt.datetime(2024, 1, 2, 3, 4, 5)  # noqa: DTZ001 - a local time
+    at = pa.array([whole, whole.replace(microsecond=500_000)], pa.timestamp("us"))
+    if zone is not None:
+        at = at.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone))
+    parts = Partitioning((batch := pa.record_batch([[1, 2], at], ["id", "at"])).schema, ["at"])
+    assert [values for values, _ in parts.split(batch)] == [(text,) for text in expected]
