@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_sluice.connector.source.arrow_schema import arrow_schema
+from pyspark_sluice.connector.source.schemas import arrow_schema
 from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.formats import fast_then_exact
 from pyspark_sluice.reader.files.formats.csv import multiline_csv

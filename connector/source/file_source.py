@@ -23,13 +23,8 @@ from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.aligned_batches import Alignment
+from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...enumerator.files.cutting import FileBlock, SplitCutter
-from ...enumerator.files.discovery.api import Discovery
-from ...enumerator.files.discovery.selection.criteria import Criteria, FileSelection
-from ...enumerator.files.discovery.tree_discovery import (
-    ListingMode,
-    TreeDiscovery,
-)
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
 from ...enumerator.files.ledger.changes import OnOverwrite
@@ -46,10 +41,9 @@ from ...reader.api import ReaderContext, SplitReader
 from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability
 from ...reader.files.read_metrics import FigureReader
 from ..options.model import SluiceOptions
-from ..options.validation import instant
+from ..options.validation import archive_of
 from .api import Source
-from .cleanup import make_cleaner
-from .event_time import order_of, place_bounds
+from .discovery import make_discovery, order_of
 from .state_location import state_root
 
 if TYPE_CHECKING:
@@ -93,7 +87,12 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
 
     @override
     def create_cleaner(self) -> SourceCleaner[FileSplit] | None:
-        return make_cleaner(self.options)
+        options = self.options
+        if options.clean_source == "off":
+            return None
+        paths = loaded_paths(options.path)
+        policy = CleaningPolicy(options.clean_source, paths, archive_of(options))
+        return FileCleaner(policy, options.storage_options)
 
     def policy(self) -> FilePolicy:
         """When to list, what counts as a new file, and in which order files are read."""
@@ -202,60 +201,6 @@ def _cut_places(store: StateStore | None) -> CutPlaces | None:
     from ...reader.files.io.compressed.cut_places import StoredCutPlaces
 
     return StoredCutPlaces(store)
-
-
-def make_discovery(options: SluiceOptions) -> Discovery:
-    """Discovers what the options point at, as far as they say how."""
-    listing = make_listing(options)
-    if options.discovery_mode != "notifications":
-        return listing
-    from ...enumerator.files.discovery.queue.queue_discovery import Queues, notification_discovery
-
-    return notification_discovery(
-        listing,
-        loaded_paths(options.path),
-        options.storage_options,
-        _selection(options),
-        Queues(options.queue_url, options.dead_letter_queue_url),
-        _mode(options),
-    )
-
-
-def make_listing(options: SluiceOptions) -> TreeDiscovery:
-    """Lists what the options point at."""
-    return TreeDiscovery(
-        loaded_paths(options.path),
-        options.storage_options,
-        fail_on_missing_path=options.fail_on_missing_path,
-        selection=_selection(options),
-        mode=_mode(options),
-    )
-
-
-def _mode(options: SluiceOptions) -> ListingMode:
-    return ListingMode(
-        incremental=options.discovery_mode == "incremental",
-        full_listing_interval=options.full_listing_interval / 1000,
-        wants_versions=options.on_overwrite is not OnOverwrite.IGNORE,
-    )
-
-
-def _selection(options: SluiceOptions) -> FileSelection:
-    age = options.max_file_age
-    return FileSelection(
-        ignored=options.ignored_path_segment_regex,
-        glob=options.path_glob_filter,
-        nested=options.recursive_file_lookup is not False,
-        criteria=Criteria(
-            min_size=options.min_file_size,
-            modified_after=instant(options.modified_after, options.time_zone),
-            modified_before=instant(options.modified_before, options.time_zone),
-            max_age=None if age is None else age * 1000,
-            settle_time=options.settle_time * 1000,
-            place=place_bounds(options),
-        ),
-        ready_marker=options.ready_marker,
-    )
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:

@@ -25,8 +25,8 @@ from ...reader.landing.place import Place, place_of
 from ...reader.task import Assignment, Lander
 from ...reader.written_files import Landing, Recording, rows_schema
 from ..options.model import SluiceOptions
-from .arrow_schema import json_of, spark_schema
 from .loading import attribute_of
+from .schemas import json_of, spark_schema
 
 
 def described(text: str, option: str) -> pa.Schema:

@@ -23,7 +23,7 @@ from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns
 from ..options.model import SluiceOptions
-from .arrow_schema import arrow_schema_of, json_of
+from .schemas import arrow_schema_of, json_of
 
 _NAMES_SHOWN = 20
 

@@ -1,4 +1,4 @@
-"""Where the schema of a query is from, and which evolution follows: given, inferred, or stored.
+"""The schema of a query: given, inferred or stored, which evolution follows, and its Arrow form.
 
 Spark asks for a schema in a process of its own, at `.load()`. Not here: its next version
 (`schema_evolution.py`), inference (`reader/files/schemas`), the objects
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
@@ -18,8 +20,7 @@ from ...errors import OptionError
 from ...reader.files.options import FileFormatName
 from ...reader.files.options.schema_options import EvolutionMode
 from ..options.model import SluiceOptions
-from .arrow_schema import arrow_schema_of, json_of, spark_schema
-from .file_source import make_discovery
+from .discovery import make_discovery
 from .state_location import open_state
 
 
@@ -108,3 +109,24 @@ def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
 def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) -> SluiceOptions:
     """The options of a query over columns `names`."""
     return as_inferred(options) if inferred else as_given(options, names)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Types, order and nullability as Spark checks them; timestamps in UTC."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def arrow_schema_of(stored: Mapping[str, Any]) -> pa.Schema:
+    """The same of a schema as it is stored, in Spark's JSON."""
+    return arrow_schema(StructType.fromJson(dict(stored)))
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Spark's types for a schema that was found in files."""
+    # Timestamps without zone would else become those with one.
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def json_of(schema: pa.Schema) -> dict[str, Any]:
+    """A schema as it is stored."""
+    return spark_schema(schema).jsonValue()

@@ -1,4 +1,8 @@
-"""Where the state of a query is, and whether that is where Spark keeps its own.
+"""Where the state of a query is, and what Spark's own checkpoint next to it says.
+
+Spark's checkpoint says whose it is, and by the times of its objects how long batches took: a batch
+has begun when `offsets/<n>` is written, and has ended when `commits/<n>` is. The time until Spark
+asks for the next batch is longer where a trigger interval has to pass first.
 
 Not here: what is in the state (`checkpoint_meta`).
 """
@@ -6,7 +10,12 @@ Not here: what is in the state (`checkpoint_meta`).
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable, Iterable
 
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
+from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.bucket import open_bucket
 from ...checkpoint_meta.storage.client_options import by_fsspec
 from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join, local_path, storage_url
@@ -14,20 +23,14 @@ from ...checkpoint_meta.stores.open_store import StateStore, open_store
 from ...enumerator.settings import StartingState
 from ...errors import OptionError
 from ..options.model import SluiceOptions
-from .cleanup import check_not_cleaned
 
 
-def state_url(options: SluiceOptions) -> str:
-    """The state directory, absolute: stateLocation, or a place below checkpointLocation.
+def state_root(options: SluiceOptions) -> str:
+    """What the state directories of all sources of the query are in, absolute.
 
     Called on the driver, whose working directory is the one that Spark resolves relative paths
     against; executors receive the outcome.
     """
-    return join(state_root(options), options.source_name)
-
-
-def state_root(options: SluiceOptions) -> str:
-    """What the state directories of all sources of the query are in."""
     if options.state_location:
         return absolute(options.state_location)
     # Spark resolves this option itself, so it has to be read the way Hadoop reads it.
@@ -35,19 +38,17 @@ def state_root(options: SluiceOptions) -> str:
 
 
 def open_state(options: SluiceOptions) -> StateStore:
-    """The store of the state directory."""
-    return open_store(state_url(options), options.storage_options)
+    """The store of the state directory: stateLocation, or a place below checkpointLocation."""
+    return open_store(join(state_root(options), options.source_name), options.storage_options)
 
 
 def starting_state(options: SluiceOptions) -> StartingState:
     """The savepoint that `startingState` names: the newest of that id in that directory.
 
     Raises:
-        OptionError: no such checkpoint is retained.
+        OptionError: no such checkpoint is retained, or cleanSource has passed it.
     """
     url, _, identifier = (options.starting_state or "").rpartition("@")
-    from ...checkpoint_meta.history import CheckpointHistory
-
     store = open_store(url, options.storage_options)
     known = CheckpointHistory(store).checkpoints()
     named = [ref for ref in known if ref.checkpoint == int(identifier)]
@@ -61,6 +62,25 @@ def starting_state(options: SluiceOptions) -> StartingState:
         )
     check_not_cleaned(store, named[-1], options)
     return StartingState(store, named[-1])
+
+
+def check_not_cleaned(store: StateStore, start: CheckpointRef, options: SluiceOptions) -> None:
+    """Check that the files which a query that starts from `start` would read are still there.
+
+    Raises:
+        OptionError: checkpoints after it have been cleaned up.
+    """
+    newest = CleanupMarks(store, 0).newest()
+    if start.checkpoint < newest and not options.ignore_missing_files:
+        raise OptionError(
+            "startingState: files that this checkpoint had not assigned have been cleaned up",
+            store.location,
+            f"checkpoint {start.checkpoint}",
+            f"checkpoint {newest} or a later one, up to which cleanSource has deleted or moved "
+            "what was read",
+            "Name a later checkpoint; or put the files back and start again with "
+            "ignoreMissingFiles=true, which reads the files that exist.",
+        )
 
 
 def spark_query_id(options: SluiceOptions) -> str:
@@ -126,3 +146,46 @@ def _read(url: str, options: SluiceOptions) -> bytes:
         return bucket[0].whole(bucket[1])
     files, root = by_fsspec(storage_url(url), options.storage_options)
     return bytes(files.cat_file(root))
+
+
+class SparkBatches:
+    """For one query; looked at between two of its batches."""
+
+    def __init__(self, options: SluiceOptions) -> None:
+        self._options = options
+        self._newest = -1
+
+    def seconds_of_newest(self) -> float | None:
+        """How long the newest committed batch took.
+
+        None if it is not known: no checkpointLocation is given or it cannot be read, or no batch
+        was committed since the last call, as with asynchronous progress tracking.
+        """
+        if self._options.checkpoint_location is None:
+            return None
+        root = hadoop_path(self._options.checkpoint_location)
+        try:
+            names, modified = self._log(root)
+            newest = max((int(name) for name in names if name.isdecimal()), default=-1)
+            if newest <= self._newest:
+                return None
+            self._newest = newest
+            seconds = modified(f"commits/{newest}") - modified(f"offsets/{newest}")
+        except OSError:
+            # It only makes the figure better, and Spark itself says what is wrong with its log.
+            return None
+        # S3 keeps whole seconds, so a short batch seems to take no time.
+        return seconds if seconds > 0 else None
+
+    def _log(self, root: str) -> tuple[Iterable[str], Callable[[str], float]]:
+        path = local_path(root)
+        if path is not None:
+            return os.listdir(
+                join(path, "commits")
+            ), lambda name: os.stat(join(path, name)).st_mtime
+        found = open_bucket(root, self._options.storage_options)
+        if found is None:
+            return (), lambda _: 0.0
+        bucket, prefix = found
+        keys = bucket.names(join(prefix, "commits"))
+        return keys, lambda name: bucket.head(join(prefix, name)).modified / 1_000_000

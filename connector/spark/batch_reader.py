@@ -49,7 +49,8 @@ class SluiceBatchReader(DataSourceReader):
         from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
         from ...reader.files.path_columns import FilePruning
         from ..options.validation import refuse_streaming_options
-        from ..source.file_source import driver_cores, make_listing
+        from ..source.discovery import make_listing
+        from ..source.file_source import driver_cores
         from .partitions import AssignedPart, SluicePartition
 
         cut_places = MemoryCutPlaces()
@@ -82,11 +83,10 @@ class SluiceBatchReader(DataSourceReader):
     def _source(self) -> FileSource:
         from ...errors import OptionError
         from ..options.model import parse_options
-        from ..source.arrow_schema import arrow_schema
         from ..source.file_source import FileSource
         from ..source.landing import refuse_landing
         from ..source.loading import load_source
-        from ..source.schemas import resolved
+        from ..source.schemas import arrow_schema, resolved
         from .task_context import with_session_time_zone
 
         refuse_landing(self._options, "spark.read hands rows to Spark")

@@ -22,13 +22,11 @@ from ...reader.landing.unreferenced_files import sweep
 from ..options.model import SluiceOptions, parse_options
 from ..session.error_display import is_process_of_spark
 from ..session.without_pandas import leave_pandas_out
-from ..source.arrow_schema import arrow_schema
 from ..source.file_source import driver_cores
 from ..source.landing import written_places
 from ..source.loading import load_source
-from ..source.schemas import resolved
-from ..source.spark_batches import SparkBatches
-from ..source.state_location import open_state, spark_query_id, starting_state
+from ..source.schemas import arrow_schema, resolved
+from ..source.state_location import SparkBatches, open_state, spark_query_id, starting_state
 from .offsets import Offsets
 from .partitions import partitions_of
 

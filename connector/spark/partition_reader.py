@@ -23,10 +23,9 @@ from ...reader.files.options import ReaderOptions
 from ...reader.files.options.schema_options import SchemaOptions
 from ...reader.task import Assignment, ReaderTask
 from ..options.model import SluiceOptions, parse_options
-from ..source.arrow_schema import arrow_schema
 from ..source.landing import lander_of, recorder_of
 from ..source.loading import load_source
-from ..source.schemas import resolved
+from ..source.schemas import arrow_schema, resolved
 from ..source.state_location import check_query_id
 from .partitions import SluicePartition
 from .task_context import current_attempt, with_session_time_zone

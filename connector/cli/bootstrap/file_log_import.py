@@ -29,7 +29,7 @@ from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSo
 from ....enumerator.offline.bootstrap_checkpoint import OfflineState, offline_state
 from ....errors import OptionError
 from ...options.model import SluiceOptions, parse_options
-from ...source.file_source import make_listing
+from ...source.discovery import make_listing
 from ..state_argument import parsed_options
 from .new_state import Target, write_seed
 

@@ -139,7 +139,7 @@ def path_findings(path: str, storage_options: str, options: Mapping[str, str]) -
     """List the first files of what is to be loaded."""
     from ....enumerator.files.discovery.tree_discovery import all_files
     from ...options.model import parse_options
-    from ...source.file_source import make_listing
+    from ...source.discovery import make_listing
 
     what = "files of the path"
     given: dict[str, Any] = {**options, "path": path, "storageOptions": storage_options}

@@ -102,7 +102,7 @@ def test_no_error_of_a_request_tells_a_token(server, opened, monkeypatch, status
 
 
 def test_what_a_user_sees_of_it_has_the_code_and_no_token(server, bucket, opened, caplog):
-    from pyspark_sluice.connector.source.file_source import make_discovery
+    from pyspark_sluice.connector.source.discovery import make_discovery
     from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger
 
     caplog.set_level(logging.DEBUG, "pyspark_sluice")

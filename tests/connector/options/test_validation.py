@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
 from pyspark_sluice.connector.options.validation import ONLY_STREAMS, refuse_streaming_options
-from pyspark_sluice.connector.source.event_time import event_times, place_bounds
+from pyspark_sluice.connector.source.discovery import event_times, place_bounds
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.landing.landing_options import LandingOptions

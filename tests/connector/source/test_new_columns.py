@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import SluiceOptions
-from pyspark_sluice.connector.source.arrow_schema import arrow_schema
 from pyspark_sluice.connector.source.schema_evolution import evolved
+from pyspark_sluice.connector.source.schemas import arrow_schema
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader

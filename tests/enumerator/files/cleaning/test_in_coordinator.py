@@ -10,8 +10,8 @@ from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.cleanup import check_not_cleaned
 from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.state_location import check_not_cleaned
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
 from pyspark_sluice.enumerator.settings import CoordinatorSettings

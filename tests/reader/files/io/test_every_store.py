@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_listing
+from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import FileChangedError, FileVanishedError
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json

@@ -12,7 +12,8 @@ import pytest
 from pyarrow import orc, parquet
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import FileSource, make_listing
+from pyspark_sluice.connector.source.discovery import make_listing
+from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import all_files

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_listing
+from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of

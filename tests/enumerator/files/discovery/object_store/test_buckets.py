@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage import bucket as buckets
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_listing
+from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store import remote_tree
 from pyspark_sluice.errors import MissingPathError
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server, as_json

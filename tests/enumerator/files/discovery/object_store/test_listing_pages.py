@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_listing
+from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import S3Pages
 from pyspark_sluice.enumerator.files.discovery.object_store.remote_tree import BucketPages, before
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import make_discovery
+from pyspark_sluice.connector.source.discovery import make_discovery
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator

@@ -1,7 +1,7 @@
-"""The event times of files, and what is decided by them, as the options say.
+"""Which files the options ask for, and when they happened: listing, selection, event times.
 
-Not here: finding a time in a path and comparing it (`enumerator/files/discovery/selection`), or in
-the statistics of a file (`reader/files/formats`).
+Not here: finding files (`enumerator/files/discovery`), and the times in their paths
+(`enumerator/files/discovery/selection`) or in their statistics (`reader/files/formats`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from functools import partial
 from ...checkpoint_meta.documents.file_split import FileVersion
 from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...checkpoint_meta.storage.urls import shown_name
-from ...enumerator.files.discovery.selection.criteria import PlaceBounds
+from ...enumerator.files.discovery.api import Discovery
+from ...enumerator.files.discovery.selection.criteria import Criteria, FileSelection, PlaceBounds
 from ...enumerator.files.discovery.selection.event_times import EventTimes
+from ...enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 from ...enumerator.files.event_time_batches import EventTimePolicy, OnMissingTime
+from ...enumerator.files.ledger.changes import OnOverwrite
 from ...enumerator.files.ledger.pending import EventTimeOrder, FileOrder, RangeOrder
 from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...errors import (
@@ -25,7 +28,61 @@ from ...errors import (
     SourceUnavailable,
 )
 from ..options.model import SluiceOptions
-from ..options.validation import bound_of, instant_in
+from ..options.validation import bound_of, instant, instant_in
+
+
+def make_discovery(options: SluiceOptions) -> Discovery:
+    """Discovers what the options point at, as far as they say how."""
+    listing = make_listing(options)
+    if options.discovery_mode != "notifications":
+        return listing
+    from ...enumerator.files.discovery.queue.queue_discovery import Queues, notification_discovery
+
+    return notification_discovery(
+        listing,
+        loaded_paths(options.path),
+        options.storage_options,
+        _selection(options),
+        Queues(options.queue_url, options.dead_letter_queue_url),
+        _mode(options),
+    )
+
+
+def make_listing(options: SluiceOptions) -> TreeDiscovery:
+    """Lists what the options point at."""
+    return TreeDiscovery(
+        loaded_paths(options.path),
+        options.storage_options,
+        fail_on_missing_path=options.fail_on_missing_path,
+        selection=_selection(options),
+        mode=_mode(options),
+    )
+
+
+def _mode(options: SluiceOptions) -> ListingMode:
+    return ListingMode(
+        incremental=options.discovery_mode == "incremental",
+        full_listing_interval=options.full_listing_interval / 1000,
+        wants_versions=options.on_overwrite is not OnOverwrite.IGNORE,
+    )
+
+
+def _selection(options: SluiceOptions) -> FileSelection:
+    age = options.max_file_age
+    return FileSelection(
+        ignored=options.ignored_path_segment_regex,
+        glob=options.path_glob_filter,
+        nested=options.recursive_file_lookup is not False,
+        criteria=Criteria(
+            min_size=options.min_file_size,
+            modified_after=instant(options.modified_after, options.time_zone),
+            modified_before=instant(options.modified_before, options.time_zone),
+            max_age=None if age is None else age * 1000,
+            settle_time=options.settle_time * 1000,
+            place=place_bounds(options),
+        ),
+        ready_marker=options.ready_marker,
+    )
 
 
 def event_times(options: SluiceOptions) -> EventTimes:

@@ -1,14 +1,16 @@
-"""How long Spark's batches took is read from the times of its own log."""
+"""Queries that begin from a checkpoint of another one, and how long Spark's batches took."""
 
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.spark_batches import SparkBatches
+from pyspark_sluice.connector.source.state_location import SparkBatches, starting_state
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
+from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import wait_until
 
 
@@ -59,3 +61,35 @@ def test_the_log_may_be_in_a_bucket(server, bucket):
     options = as_json(server.options)
     batches = batches_of(checkpointLocation=f"s3://{bucket}/ck", storageOptions=options)
     assert batches.seconds_of_newest() == ended - began >= 1.0
+
+
+def begun_from(query, name="ck2"):
+    """A new query over the same files that begins from the newest checkpoint of `query`."""
+    made = Query(query.data.parent, state=str(query.data.parent / name / "sluice" / "source"))
+    given = {
+        **made.options,
+        "checkpointLocation": "unused",
+        "startingState": f"{query.state}@{query.done.checkpoint}",
+    }
+    options = parse_options(given, streaming=True)
+    made.settings["starting_state"] = partial(starting_state, options)
+    made.restart()
+    return made
+
+
+def test_what_the_first_batch_after_a_savepoint_with_an_index_found_is_not_found_again(tmp_path):
+    old = Query(tmp_path)
+    old.settings["deltas_per_base"] = 1
+    old.restart()
+    old.land("a.json", "b.json")
+    old.batch()
+    old.await_base()
+    old.coordinator.close()
+    assert old.store.list("index")
+    new = begun_from(old)
+    new.land("c.json", rows=1)
+    assert new.batch() == [0]
+    new.restart()
+    new.land("d.json", rows=2)
+    assert new.batch() == [0, 1]
+    new.coordinator.close()
