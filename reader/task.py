@@ -26,9 +26,8 @@ from ..checkpoint_meta.documents.reader_assignment import undecided
 from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ProtocolError, SluiceError
+from .acknowledgement import Outcome, Replay
 from .api import LeftOut, ReaderContext, ReaderEvent, Report, SplitReader, SplitT
-from .outcome import Outcome
-from .replay import Replay
 from .written_files import SCHEMA, Landing, Recording, rows_about
 
 

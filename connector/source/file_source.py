@@ -39,7 +39,6 @@ from ...enumerator.large_state import StateDocument
 from ...errors import FileChangedError, OptionError, SplitReadError
 from ...reader.api import ReaderContext, SplitReader
 from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability
-from ...reader.files.read_metrics import FigureReader
 from ..options.model import SluiceOptions
 from ..options.validation import archive_of
 from .api import Source
@@ -135,7 +134,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return Alignment(positions, options.discovery_interval / 1000)
 
     def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
-        from ...reader.files.io.appended_records import whole_records
+        from ...reader.files.io.lines import separator_of
+        from ...reader.files.io.whole_records import mark_after_last_record
 
         if not self._boundaries.may_cut_anywhere(FileVersion(path, size, -1)):
             raise FileChangedError(
@@ -145,7 +145,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
                 "onOverwrite=appendTail for plain lines only, not compressed",
                 "Leave it out with pathGlobFilter, or set onOverwrite to another value.",
             )
-        return whole_records(path, start, size, known, self.options)
+        separator = separator_of(self.options)
+        return mark_after_last_record(path, start, size, known, separator)
 
     def cutter(self, cut_places: CutPlaces | None = None) -> SplitCutter:
         """Cuts files where their format permits it; gzip only if its cuts can be stored."""
@@ -174,7 +175,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         self, context: ReaderContext, cut_places: CutPlaces | None
     ) -> SplitReader[FileSplit]:
         """A reader for one attempt of one task, to which the driver's points have come."""
-        from ...reader.files.reader import FileSplitReader
+        from ...reader.files.reader import FigureReader, FileSplitReader
         from .schema_evolution import EvolvingReader
 
         make = FileSplitReader

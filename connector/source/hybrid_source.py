@@ -1,23 +1,25 @@
 """Flink's HybridSource (FLIP-150): each source to its end, then the next one from there.
 
-Not here: the switch (`enumerator/hybrid`) and the readers (`reader/hybrid.py`).
+Not here: the switch (`enumerator/hybrid`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit
 from ...enumerator.hybrid.source import HybridEnumeratorSource
 from ...enumerator.hybrid.state import HybridState
 from ...errors import OptionError
-from ...reader.api import ReaderContext
-from ...reader.hybrid import HybridReader
+from ...reader.api import ReaderContext, Report, SplitReader, SplitUnfinished
 from .api import Source
 
 
@@ -93,3 +95,40 @@ class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
     @override
     def create_reader(self, context: ReaderContext) -> HybridReader:
         return HybridReader([part.create_reader for part in self.parts], context)
+
+
+class HybridReader(SplitReader[HybridSplit]):
+    """Makes the reader of a part when a split of it is to be read, and only then."""
+
+    def __init__(
+        self,
+        makers: Sequence[Callable[[ReaderContext], SplitReader[Any]]],
+        context: ReaderContext,
+    ) -> None:
+        """`makers` make the readers of each part."""
+        self._makers = makers
+        self._context = context
+        self._readers: list[SplitReader[Any]] = []
+
+    @override
+    def read(self, splits: Sequence[HybridSplit]) -> Iterator[pa.RecordBatch | Report]:
+        for part, run in groupby(splits, key=lambda split: split.part):
+            reader = self._makers[part](self._context_of(part))
+            self._readers.append(reader)
+            for item in reader.read([split.split for split in run]):
+                if isinstance(item, SplitUnfinished):
+                    yield replace(item, remainder=HybridSplit(part, item.remainder))
+                else:
+                    yield item
+
+    def _context_of(self, part: int) -> ReaderContext:
+        return replace(
+            self._context,
+            until={name: split.split for name, split in self._context.until.items()},
+            events=[event for of, event in self._context.events if of == part],
+        )
+
+    @override
+    def close(self) -> None:
+        for reader in self._readers:
+            reader.close()

@@ -9,7 +9,7 @@ reader commit (`task.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.file_split import (
+    FIGURES,
     REPLACED,
     FileSplit,
     FileVersion,
@@ -40,24 +41,25 @@ from ..api import (
     SplitFinished,
     SplitReader,
     SplitReturned,
+    SplitT,
 )
-from .batch_merging import merged
 from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
 from .io.compressed.cut_places import CutPlaces
 from .io.file_kinds import recognised
 from .io.file_version import DirectoryMark
+from .io.memory_bounds import Spool
 from .io.source_file import SourceFile, contents
-from .io.spool import Spool
 from .options import ReaderOptions
 from .options.schema_options import EvolutionMode
+from .packing import merged, runs
 from .path_columns import FileColumns, FilePruning
 from .row_filter import Predicate
 from .schemas.column_watch import ColumnWatch
 from .values.column_fitter import ColumnFitter
 
-__all__ = ["FileSplitReader"]
+__all__ = ["FigureReader", "FileSplitReader"]
 
 Item: TypeAlias = pa.RecordBatch | Report
 
@@ -324,34 +326,25 @@ def _report_replaced(found: FileVersion, split: FileSplit) -> Iterator[Item]:
         yield ReaderEvent(REPLACED, replaced(split.file, found))
 
 
-SMALL_FILE = 256 * 1024
-"""Files up to this size are packed: beyond it, a parse of their own costs next to nothing."""
+class FigureReader(SplitReader[SplitT]):
+    """Reads through another reader and sends what was read in all as one event at the end."""
 
-_RUN_BYTES = 2 * 1024 * 1024
-_RUN_FILES = 16_384
+    def __init__(self, inner: SplitReader[SplitT]) -> None:
+        self._inner = inner
 
+    @override
+    def read(self, splits: Sequence[SplitT]) -> Iterator[pa.RecordBatch | Report]:
+        sums = dict.fromkeys(("rows", "bytes", "microseconds", "droppedRecords", "skippedFiles"), 0)
+        for item in self._inner.read(splits):
+            if isinstance(item, SplitFinished):
+                sums["rows"] += item.rows
+                sums["bytes"] += item.bytes
+                sums["microseconds"] += int(item.seconds * 1_000_000)
+                sums["droppedRecords"] += item.dropped_records
+                sums["skippedFiles"] += bool(item.skipped)
+            yield item
+        yield ReaderEvent(FIGURES, sums)
 
-def runs(
-    splits: Sequence[FileSplit], alike: Callable[[FileSplit], object | None]
-) -> Iterator[Sequence[FileSplit]]:
-    """Cut `splits` into runs of neighbours for which `alike` gives the same key.
-
-    A split without a key (None), or larger than a small file, is a run of its own.
-    """
-    run, run_key, size = list[FileSplit](), None, 0
-    for split in splits:
-        small = split.file.size <= SMALL_FILE and split.start == 0 and split.end == split.file.size
-        # Only for small files: it takes a look at the path and, for a new set of columns, makes a
-        # format.
-        key = alike(split) if small else None
-        full = size + split.file.size > _RUN_BYTES or len(run) >= _RUN_FILES
-        if run and (key is None or key != run_key or full):
-            yield run
-            run, size = [], 0
-        run.append(split)
-        run_key, size = key, size + split.file.size
-        if key is None:
-            yield run
-            run, size = [], 0
-    if run:
-        yield run
+    @override
+    def close(self) -> None:
+        self._inner.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -37,7 +39,6 @@ def sweep(
     from ....checkpoint_meta.storage.urls import absolute
     from ....reader.landing.place import place_of
     from ....reader.landing.unreferenced_files import sweep as look
-    from ....tables.membership import membership
     from ..state_argument import parsed_storage_options
 
     storage = parsed_storage_options(given.storage_options)
@@ -45,7 +46,7 @@ def sweep(
     place = place_of(absolute(land_at), storage)
     found = look(place, store, delete=yes)
     # A batch may become part of a table meanwhile.
-    tables = [membership(one, storage) for one in table]
+    tables = [_membership(one, storage) for one in table]
     outside = [path for path in found.named if tables and not any(has(path) for has in tables)]
     if given.as_json:
         print_json(
@@ -71,6 +72,54 @@ def sweep(
         typer.echo(f"  {path}")
     if found.superseded:
         typer.echo("deleted" if yes else "nothing was deleted: add --yes to do it")
+
+
+def _membership(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], bool]:
+    """What says of the path of a landed file whether it is or was part of a table.
+
+    Raises:
+        TableError: there is no such table.
+    """
+    from ....checkpoint_meta.documents.landed_file import FileName
+    from ....errors import TableError
+    from ....tables.manifests import Manifests
+
+    newest = _newest(table, storage_options)
+    if newest is None:
+        paths = set(Manifests(table, storage_options).paths())
+        if not paths:
+            raise TableError(
+                "no table to compare data files with",
+                table,
+                "neither a Delta table nor manifests",
+                "a Delta table, the directory of tables.manifest, or an Iceberg *.metadata.json",
+            )
+        return paths.__contains__
+    known = cache(newest)
+
+    def is_within(path: str) -> bool:
+        name = FileName.parse(path)
+        # Files of older batches may have been rewritten or deleted there since, but were part of
+        # the table, too.
+        return name is not None and name.ref.checkpoint <= known(name.lineage)
+
+    return is_within
+
+
+def _newest(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], int] | None:
+    """Lineage -> checkpoint of the newest batch, 0 without one; None for other tables."""
+    if table.endswith(".metadata.json"):
+        from pyiceberg.table import StaticTable
+
+        from ....tables.iceberg_table import newest_checkpoint
+
+        properties = StaticTable.from_metadata(table).properties
+        return lambda lineage: newest_checkpoint(properties, lineage)
+    from ....tables.delta_table import DeltaSink
+
+    delta = DeltaSink(table, storage_options).opened()
+    # A query that has added nothing yet has no transaction here; checkpoints begin with 1.
+    return None if delta is None else lambda lineage: delta.transaction_version(lineage) or 0
 
 
 COMMANDS = (sweep,)

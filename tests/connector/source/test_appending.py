@@ -16,7 +16,8 @@ from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import FileChangedError, OptionError
 from pyspark_sluice.reader.api import ReaderContext
-from pyspark_sluice.reader.files.io.appended_records import whole_records
+from pyspark_sluice.reader.files.io.lines import separator_of
+from pyspark_sluice.reader.files.io.whole_records import mark_after_last_record
 
 
 class Query:
@@ -229,7 +230,7 @@ def test_formats_that_are_not_of_lines_are_refused(tmp_path, options):
 
 
 def test_the_last_separator_is_found_across_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyspark_sluice.reader.files.io.appended_records._STEP", 4)
+    monkeypatch.setattr("pyspark_sluice.reader.files.io.whole_records._STEP", 4)
     path = tmp_path / "f"
     given = {"path": "x", "fileFormat": "text", "lineSep": "\r\n"}
     options = parse_options(given, streaming=False)
@@ -237,7 +238,7 @@ def test_the_last_separator_is_found_across_pieces(tmp_path, monkeypatch):
     path.write_bytes(data)
     for size in range(len(data) + 1):
         whole = data[:size].rfind(b"\r\n")
-        found = whole_records(str(path), 0, size, np.uint64(0), options)
+        found = mark_after_last_record(str(path), 0, size, np.uint64(0), separator_of(options))
         assert found.end == (whole + 2 if whole >= 0 else 0)
 
 

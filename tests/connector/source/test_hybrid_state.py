@@ -13,6 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
     HybridSplitSerializer,
 )
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
+from pyspark_sluice.connector.source.hybrid_source import HybridReader
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.enumerator.hybrid.state import HybridState
 from pyspark_sluice.enumerator.testing import HandCrankedContext
@@ -20,7 +21,6 @@ from pyspark_sluice.errors import ProtocolError, StateVersionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource, LogSplit
 from pyspark_sluice.reader.api import ReaderContext
-from pyspark_sluice.reader.hybrid import HybridReader
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs, Named, trial_of
 
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from .....checkpoint_meta.documents.file_split import FileVersion
 from ...io.lines import content, whole_content
-from ...io.memory_bounds import too_long
-from ...io.spool import Spool
+from ...io.memory_bounds import Spool, too_long
 from ...io.whole_records import Limit
 from ...options import ParseMode, ReaderOptions
 from ..api import BadRecord, Parsed

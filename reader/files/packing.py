@@ -1,17 +1,18 @@
-"""Batches of the size that Spark takes fastest, from files and blocks of any size.
+"""Small files are parsed together, and batches come in the size that Spark takes fastest.
 
 Thousands of tiny files do not become thousands of batches, and wide rows no batches that are beyond
 the caches: of ready-made rows with 60 columns, Spark took a quarter more time in batches of 32,000
 than in batches of 2,000; of rows with 5 columns it took a tenth less.
-Not here: parsing several files at once (`reader.py`).
+Not here: how a format parses several files at once (`reader.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from ...checkpoint_meta.documents.file_split import FileSplit
 from ..api import LeftOut, Report
 
 _ENOUGH_ROWS = 32_768
@@ -63,3 +64,36 @@ def _cut(batch: pa.RecordBatch, length: int, enough: int) -> Iterator[pa.RecordB
     step = batch.num_rows // max(1, round(length / enough)) // 8 * 8 + 8
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
+
+
+_SMALL_FILE = 256 * 1024
+"""Files up to this size are packed: beyond it, a parse of their own costs next to nothing."""
+
+_RUN_BYTES = 2 * 1024 * 1024
+_RUN_FILES = 16_384
+
+
+def runs(
+    splits: Sequence[FileSplit], alike: Callable[[FileSplit], object | None]
+) -> Iterator[Sequence[FileSplit]]:
+    """Cut `splits` into runs of neighbours for which `alike` gives the same key.
+
+    A split without a key (None), or larger than a small file, is a run of its own.
+    """
+    run, run_key, size = list[FileSplit](), None, 0
+    for split in splits:
+        small = split.is_whole_file and split.file.size <= _SMALL_FILE
+        # Only for small files: it takes a look at the path and, for a new set of columns, makes a
+        # format.
+        key = alike(split) if small else None
+        full = size + split.file.size > _RUN_BYTES or len(run) >= _RUN_FILES
+        if run and (key is None or key != run_key or full):
+            yield run
+            run, size = [], 0
+        run.append(split)
+        run_key, size = key, size + split.file.size
+        if key is None:
+            yield run
+            run, size = [], 0
+    if run:
+        yield run

@@ -1,0 +1,154 @@
+"""What an attempt reports of its splits, and whether it agrees with what was acknowledged before.
+
+Not here: when that is asked, and the commit that is made of it (`task.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..checkpoint_meta.documents.reader_commit import ReaderCommit, ReturnedSplit, UnfinishedSplit
+from ..checkpoint_meta.documents.serializer import VersionedSerializer
+from ..errors import ProtocolError, ReplayError
+from .api import ReaderEvent, Report, SplitFinished, SplitReturned, SplitUnfinished
+
+_WAIVED = "given up by an order"
+
+
+@dataclass
+class Outcome:
+    """By index of the split."""
+
+    rows: list[int]
+    bytes: list[int]
+    microseconds: list[int]
+    unfinished: list[UnfinishedSplit] = field(default_factory=list)
+    returned: list[ReturnedSplit] = field(default_factory=list)
+    dropped: dict[int, int] = field(default_factory=dict)
+    skipped: dict[int, str] = field(default_factory=dict)
+    events: list[tuple[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, splits: int) -> Outcome:
+        """Nothing is reported of so many splits."""
+        return cls([0] * splits, [0] * splits, [0] * splits)
+
+    def give_up(self, indexes: Sequence[int], earlier: ReaderCommit | None) -> None:
+        """Nothing is read of some splits; the verdict of an earlier attempt on them stays."""
+        if earlier is None:
+            self.skipped |= dict.fromkeys(indexes, _WAIVED)
+            return
+        for index in indexes:
+            # The same as in the commit that counts, with which this attempt has to agree.
+            self.rows[index] = earlier.rows[index]
+        self.unfinished += [part for part in earlier.unfinished if part.index in indexes]
+
+    def note_event(self, event: ReaderEvent, types: Collection[str]) -> None:
+        """Take an event for the enumerator, of one of these types.
+
+        Raises:
+            ProtocolError: of another.
+        """
+        if event.type not in types:
+            raise ProtocolError(
+                "the reader sent an event of an unregistered type",
+                "",
+                repr(event.type),
+                f"one of {sorted(types)}",
+            )
+        self.events.append((event.type, event.value))
+
+    def note(
+        self, report: Report, index: int, serializer: VersionedSerializer[Sequence[Any]]
+    ) -> None:
+        """Take the report on one split."""
+        if isinstance(report, SplitFinished):
+            self.rows[index] = report.rows
+            self.bytes[index] = report.bytes
+            self.microseconds[index] = int(report.seconds * 1_000_000)
+            if report.dropped_records:
+                self.dropped[index] = report.dropped_records
+            if report.skipped:
+                self.skipped[index] = report.skipped
+        elif isinstance(report, SplitUnfinished):
+            self.rows[index] = report.rows
+            columns = serializer.serialize([report.remainder]).to_pydict()
+            self.unfinished.append(UnfinishedSplit(index=index, remainder=columns))
+        elif isinstance(report, SplitReturned):
+            self.returned.append(ReturnedSplit(index=index, reason=report.reason))
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What one attempt has to repeat."""
+
+    where: str
+    shape: Mapping[str, Any]
+    """What shapes rows now."""
+
+    earlier: ReaderCommit | None
+    """The commit of an earlier attempt; None for the first one, which may read as it likes."""
+
+    def check_landing(self, *, lands: bool) -> None:
+        """Refuse a batch that was first read with rows in data files and now without, or reversed.
+
+        Raises:
+            ReplayError: the option has changed in the middle of the batch.
+        """
+        if self.earlier is None or (self.earlier.landed is not None) == lands:
+            return
+        was = "rows went to Spark" if lands else "rows were written into data files"
+        raise ReplayError(
+            "this batch was first read without landAt"
+            if lands
+            else "this batch was first read with landAt, which is no longer set",
+            self.where,
+            f"a commit by which {was}",
+            "the same option for the whole batch",
+            (
+                "Start the query with the earlier options until the batch has finished, then "
+                "change them."
+            ),
+        )
+
+    def check_wanted(self, counted: ReaderCommit) -> None:
+        """Refuse to end as if the rows counted, if the driver has given this attempt up.
+
+        Raises:
+            ReplayError: the batch was completed without this attempt.
+        """
+        # The driver may have published it while this attempt was still reading.
+        if counted.abandoned:
+            raise ReplayError(
+                "Spark completed the batch without this attempt",
+                self.where,
+                "the driver's record that it abandoned this reader",
+                "no such record while an attempt is running",
+                "Nothing is lost: the rows of this attempt are in no batch. A sink that reads only "
+                "a part of its input (limit, first) leaves the rest unread.",
+            )
+
+    def cannot_repeat(
+        self, counted: ReaderCommit, found: str, expected: str = "the same rows again"
+    ) -> ReplayError:
+        """The error for an attempt that returns something else than what `counted` acknowledges."""
+        remedy = (
+            "Put the file back as it was when the batch was first read, then restart the "
+            "query. If it is permanently gone, `sluice waive STATE` shows which part of the batch "
+            "cannot be read again. With --yes it gives that up, and the query continues."
+        )
+        # Options are read as they were recorded; the schema is Spark's, and its plan is made.
+        if counted.shape.get("schema") not in (None, self.shape.get("schema")):
+            remedy = (
+                "The schema is not what it was when the batch was first read: start the query "
+                "with the earlier one until the batch has finished, then change it."
+            )
+        return ReplayError(
+            "this attempt cannot repeat what an earlier attempt of the batch has acknowledged",
+            self.where,
+            found,
+            expected,
+            remedy,
+        )
