@@ -91,8 +91,7 @@ def _exact_floats(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _date64_cast(array: pa.Array) -> pa.Array:
     days = array.cast(pa.date32())
     if not days.cast(array.type).equals(array):
-        reason = "a date64 value holds a time of day"
-        raise pa.ArrowInvalid(reason)
+        raise pa.ArrowInvalid("a date64 value holds a time of day")
     return days
 
 

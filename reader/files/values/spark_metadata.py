@@ -238,8 +238,7 @@ def _rules_of(zone: str) -> _ZoneRules:
     # Zones without a name are as far from UTC as ever.
     fixed = zone_of(zone).fixed
     if fixed is None:
-        reason = f"the zone {zone!r}, whose rules before 1901 are not known"
-        raise ValueError(reason)
+        raise ValueError(f"the zone {zone!r}, whose rules before 1901 are not known")
     return _ZoneRules(fixed, 0)
 
 

@@ -148,8 +148,7 @@ def record_batches(source: pa.NativeFile) -> list[tuple[int, int]]:
     try:
         return [(start, _rows(source, start, length)) for start, length in _blocks(source)]
     except (struct.error, IndexError) as err:
-        reason = f"the footer of the Arrow file does not parse ({err})"
-        raise ValueError(reason) from err
+        raise ValueError(f"the footer of the Arrow file does not parse ({err})") from err
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +170,7 @@ def message_at(source: pa.NativeFile, start: int) -> Message | None:
     try:
         return _message(source, start)
     except (struct.error, IndexError) as err:
-        reason = f"a message of the Arrow file does not parse ({err})"
-        raise ValueError(reason) from err
+        raise ValueError(f"a message of the Arrow file does not parse ({err})") from err
 
 
 def messages(source: pa.NativeFile) -> list[int]:
@@ -196,8 +194,7 @@ def stream_rows(source: pa.NativeFile) -> int:
                 rows += _batch_rows(data)
             at = begin + body
     except (struct.error, IndexError) as err:
-        reason = f"a message of the Arrow stream does not parse ({err})"
-        raise ValueError(reason) from err
+        raise ValueError(f"a message of the Arrow stream does not parse ({err})") from err
     return rows
 
 
@@ -213,8 +210,7 @@ def _metadata(source: pa.NativeFile, start: int) -> tuple[bytes, int, int] | Non
     field = _field(data, _u32(data, 0), _BODY)
     body = int(struct.unpack_from("<q", data, field)[0]) if field else 0
     if body < 0:
-        reason = f"a message with a body of {body} bytes"
-        raise ValueError(reason)
+        raise ValueError(f"a message with a body of {body} bytes")
     return data, at + length, body
 
 
@@ -247,8 +243,7 @@ def _message(source: pa.NativeFile, start: int) -> Message | None:
 
 def _pointed(data: bytes, at: int) -> int:
     if not at:
-        reason = "a message without a header"
-        raise ValueError(reason)
+        raise ValueError("a message without a header")
     return at + _u32(data, at)
 
 
@@ -256,8 +251,7 @@ def _footer(source: pa.NativeFile) -> bytes:
     size = source.size()
     length, magic = struct.unpack("<i6s", _read(source, size - 10, 10))
     if magic != MAGIC or not 0 < length <= size - 10:
-        reason = "no Arrow footer at the end"
-        raise ValueError(reason)
+        raise ValueError("no Arrow footer at the end")
     return _read(source, size - 10 - length, length)
 
 
@@ -285,8 +279,7 @@ def _check_complete(messages: list[tuple[int, int, int]], end: int) -> None:
     starts = [start for start, _, _ in ordered[1:]] + [end]
     for stop, start in zip(stops, starts, strict=False):
         if not 0 <= start - stop <= _MAX_GAP:
-            reason = f"{start - stop} bytes between messages, from byte {stop}"
-            raise ValueError(reason)
+            raise ValueError(f"{start - stop} bytes between messages, from byte {stop}")
 
 
 def _rows(source: pa.NativeFile, start: int, length: int) -> int:
@@ -304,13 +297,11 @@ def _batch_rows(data: bytes) -> int:
 
 def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
     if start < 0 or length < 0:
-        reason = "an offset outside the file"
-        raise ValueError(reason)
+        raise ValueError("an offset outside the file")
     source.seek(start)
     data: bytes = source.read(length)
     if len(data) != length:
-        reason = "the file ends within its metadata"
-        raise ValueError(reason)
+        raise ValueError("the file ends within its metadata")
     return data
 
 

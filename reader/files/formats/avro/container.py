@@ -183,16 +183,14 @@ def decompressor(codec: str) -> Callable[[bytes, int], bytes]:
         ValueError: no such codec.
     """
     if codec not in _CODECS:
-        reason = f"codec {codec!r}; known are {', '.join(sorted(_CODECS))}"
-        raise ValueError(reason)
+        raise ValueError(f"codec {codec!r}; known are {', '.join(sorted(_CODECS))}")
     expand = _CODECS[codec]
 
     def checked(data: bytes, most: int) -> bytes:
         try:
             return expand(data, most + 1)
         except (zlib.error, lzma.LZMAError, OSError, EOFError, pa.ArrowException) as err:
-            reason = f"a {codec} block that does not decompress ({err})"
-            raise ValueError(reason) from err
+            raise ValueError(f"a {codec} block that does not decompress ({err})") from err
 
     return checked
 
@@ -215,19 +213,16 @@ def _snappy(data: bytes, most: int) -> bytes:
     try:
         size, _ = read_varint(stored[:5], 0)
     except IndexError:
-        reason = "a snappy block without a length"
-        raise ValueError(reason) from None
+        raise ValueError("a snappy block without a length") from None
     # Snappy never shrinks by more than a factor of 22 or so: a longer claim is a broken one.
     if size > 64 * len(stored) + 64:
-        reason = f"a snappy block that claims {size} bytes in {len(stored)}"
-        raise ValueError(reason)
+        raise ValueError(f"a snappy block that claims {size} bytes in {len(stored)}")
     # Too large already, so it is not decompressed: the caller looks at the length only.
     if size >= most:
         return bytes(most)
     plain: bytes = pa.Codec("snappy").decompress(stored, size, asbytes=True)
     if zlib.crc32(plain) != checksum:
-        reason = "a snappy block with a wrong checksum"
-        raise ValueError(reason)
+        raise ValueError("a snappy block with a wrong checksum")
     return plain
 
 
@@ -247,5 +242,4 @@ _CODECS: dict[str, Callable[[bytes, int], bytes]] = {
 
 
 def _fail(found: str, at: int) -> NoReturn:
-    reason = f"{found}, at byte {at}"
-    raise ValueError(reason) from None
+    raise ValueError(f"{found}, at byte {at}") from None

@@ -75,8 +75,7 @@ class AvroSchema:
         """
         root = json.loads(text)
         if not isinstance(root, dict) or root.get("type") != "record":
-            reason = "an Avro schema that is not a record"
-            raise ValueError(reason)
+            raise ValueError("an Avro schema that is not a record")
         self._named: dict[str, dict[str, Any]] = {}
         self._root = self._resolved(root, "")
         self.fields: dict[str, Any] = {f["name"]: f["type"] for f in self._root["fields"]}
@@ -154,8 +153,7 @@ class AvroSchema:
 
     def _lookup(self, name: str) -> dict[str, Any]:
         if name not in self._named:
-            reason = f"an Avro schema that uses {name!r} without defining it"
-            raise ValueError(reason)
+            raise ValueError(f"an Avro schema that uses {name!r} without defining it")
         return self._named[name]
 
     def _column(self, schema: Any, path: str, above: tuple[str, ...]) -> Column:

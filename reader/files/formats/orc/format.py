@@ -326,8 +326,7 @@ def _leaves(tail: Tail) -> Iterator[tuple[Path, Type]]:
         kind = tail.types[index] if index < len(tail.types) else None
         # Deeper than there are types: the tree has a circle.
         if kind is None or len(at) > len(tail.types):
-            reason = "types in the ORC footer that do not form a tree"
-            raise ValueError(reason)
+            raise ValueError("types in the ORC footer that do not form a tree")
         if not kind.children:
             yield at, kind
         # Lists and maps have children without names.

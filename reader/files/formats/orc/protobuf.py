@@ -34,11 +34,9 @@ def fields(data: bytes) -> Iterator[Field]:
             length = 8 if kind == 1 else 4
         else:
             # 3 and 4 are groups, which ORC's messages do not have.
-            reason = f"wire type {kind} in the ORC footer"
-            raise ValueError(reason)
+            raise ValueError(f"wire type {kind} in the ORC footer")
         if at + length > len(data):
-            reason = "the ORC footer ends within a field"
-            raise ValueError(reason)
+            raise ValueError("the ORC footer ends within a field")
         yield key >> 3, data[at : at + length]
         at += length
 
@@ -85,5 +83,4 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     try:
         return read_varint(data, at)
     except (IndexError, ValueError):
-        reason = "a number in the ORC footer does not end"
-        raise ValueError(reason) from None
+        raise ValueError("a number in the ORC footer does not end") from None

@@ -85,15 +85,13 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     postscript = end[-1 - length : -1]
     # Files of the oldest version say what they are at their beginning only.
     if len(end) <= length or not (postscript.endswith(MAGIC) or _begins_with_magic(source)):
-        reason = "no ORC postscript at the end"
-        raise ValueError(reason)
+        raise ValueError("no ORC postscript at the end")
     found = list(fields(postscript))
     noted = dict(found)
     footer_length = number(noted.get(1))
     start = size - 1 - length - footer_length
     if not 0 <= start < size or footer_length > _MAX_FOOTER:
-        reason = f"a footer of {footer_length} bytes in a file of {size}"
-        raise ValueError(reason)
+        raise ValueError(f"a footer of {footer_length} bytes in a file of {size}")
     codec = number(noted.get(2))
     if codec in UNKNOWN_HERE:
         return None
@@ -104,8 +102,7 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     stripes = [_stripe(value) for field, value in footer if field == 3]
     # Fields 1 and 2 are the lengths of header and content.
     if not stripes and number(totals.get(2)) > number(totals.get(1)):
-        reason = "a footer without stripes, before which there is content"
-        raise ValueError(reason)
+        raise ValueError("a footer without stripes, before which there is content")
     return Tail(
         stripes,
         [_type(value) for field, value in footer if field == 4],
@@ -136,8 +133,7 @@ def _begins_with_magic(source: pa.NativeFile) -> bool:
 
 def _stripe(value: int | bytes) -> Stripe:
     if isinstance(value, int):
-        reason = "a stripe that is a number"
-        raise ValueError(reason)
+        raise ValueError("a stripe that is a number")
     found = dict(fields(value))
     offset, index, data, footer, rows = (number(found.get(i)) for i in range(1, 6))
     return Stripe(offset, rows, offset + index + data, footer)
@@ -145,8 +141,7 @@ def _stripe(value: int | bytes) -> Stripe:
 
 def _type(value: int | bytes) -> Type:
     if isinstance(value, int):
-        reason = "a type that is a number"
-        raise ValueError(reason)
+        raise ValueError("a type that is a number")
     found = list(fields(value))
     noted = dict(found)
     pairs = [dict(fields(pair)) for i, pair in found if i == 7 and isinstance(pair, bytes)]
@@ -259,8 +254,7 @@ def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
         try:
             return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, block)
         except zlib.error as err:
-            reason = f"the ORC footer does not decompress ({err})"
-            raise ValueError(reason) from err
+            raise ValueError(f"the ORC footer does not decompress ({err})") from err
     if codec == SNAPPY:
         size, _ = varint(chunk, 0)
         return bytes(pa.Codec("snappy").decompress(chunk, min(size, block), asbytes=True))
@@ -269,8 +263,7 @@ def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
     if codec == ZSTD:
         with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
             return bytes(stream.read(block))
-    reason = f"ORC compression kind {codec}"
-    raise ValueError(reason)
+    raise ValueError(f"ORC compression kind {codec}")
 
 
 def _lz4(chunk: bytes, block: int) -> bytes:
@@ -296,8 +289,7 @@ def _lz4(chunk: bytes, block: int) -> bytes:
             if len(out) > block:
                 raise IndexError
     except IndexError:
-        reason = "the ORC footer does not decompress (LZ4)"
-        raise ValueError(reason) from None
+        raise ValueError("the ORC footer does not decompress (LZ4)") from None
     return bytes(out)
 
 

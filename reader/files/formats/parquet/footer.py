@@ -77,8 +77,7 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
         ordered = 7 in footer
         groups = [_row_group(group, ordered=ordered) for group in footer.get(4, [])]
     except (IndexError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as err:
-        reason = f"the Parquet footer does not parse ({err})"
-        raise ValueError(reason) from err
+        raise ValueError(f"the Parquet footer does not parse ({err})") from err
     # Some writers leave the file's own count at 0; no reader but this one looks at it.
     if footer.get(3) not in (0, sum(group.rows for group in groups)):
         _fail(f"row groups whose rows do not add up to the {footer.get(3)} rows of the file")

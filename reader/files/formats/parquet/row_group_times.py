@@ -37,8 +37,7 @@ def time_span(source: pa.NativeFile, column: TimeColumn) -> TimeSpan | None:
     try:
         return _span(Compact(footer_of(source)).struct(), column)
     except (IndexError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as err:
-        reason = f"the Parquet footer does not parse ({err})"
-        raise ValueError(reason) from err
+        raise ValueError(f"the Parquet footer does not parse ({err})") from err
 
 
 def _span(footer: dict[int, Any], column: TimeColumn) -> TimeSpan | None:
