@@ -26,7 +26,7 @@ from pyspark_sluice.enumerator.files.file_options import (
     EnumeratorOptions,
     EventTimeOptions,
 )
-from pyspark_sluice.reader.files.formats.option_support import formats_of
+from pyspark_sluice.reader.files.formats.registry import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.reader.landing.landing_options import LandingOptions

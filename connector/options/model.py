@@ -24,7 +24,7 @@ from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
 from ...enumerator.files.file_options import CleaningOptions, EnumeratorOptions
 from ...enumerator.files.ledger.changes import OnOverwrite
 from ...errors import OptionError
-from ...reader.files.formats.option_support import counts_rows, own_options, refused
+from ...reader.files.formats.registry import format_class, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import json_or_none
 from ...reader.landing.landing_options import LandingOptions
@@ -263,7 +263,7 @@ def _own_options(given: Mapping[str, str]) -> dict[str, str]:
         FileFormatName(name)
     except ValueError:
         try:
-            return {option.lower(): option for option in own_options(name)}
+            return {option.lower(): option for option in format_class(name).own_options}
         except OptionError:
             # The model says of the name what is wrong with it, or `_file_problems` of the class.
             return {}
@@ -353,8 +353,11 @@ def _format_problems(options: SluiceOptions) -> Iterator[str]:
             f"{', multiLine' if options.multi_line else ''}; expected a format of which each line "
             "is a record: csv, json or text, not compressed"
         )
-    if options.max_rows_per_trigger is not None and not counts_rows(options.file_format):
-        counting = ", ".join(filter(counts_rows, FileFormatName))
+    if (
+        options.max_rows_per_trigger is not None
+        and not format_class(options.file_format).counts_rows
+    ):
+        counting = ", ".join(f for f in FileFormatName if format_class(f).counts_rows)
         yield (
             f"maxRowsPerTrigger: found {options.max_rows_per_trigger} with fileFormat="
             f"{options.file_format}, whose files do not say how many rows they hold; "

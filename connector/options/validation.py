@@ -21,7 +21,7 @@ from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
 from ...enumerator.files.file_options import PATH_PREFIX, CleaningOptions, EnumeratorOptions
 from ...enumerator.files.ledger.pending import FileOrder
 from ...errors import OptionError
-from ...reader.files.formats.option_support import has_time_statistics
+from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.landing.landing_options import LandingOptions
 
@@ -124,8 +124,8 @@ def _order_problems(options: EnumeratorOptions, file_format: str) -> Iterator[st
             yield f"{name}: found with fileOrder={options.file_order.value}; expected eventTime"
         elif field == "alignment_idle_timeout" and not options.alignment_group:
             yield f"{name}: found without alignmentGroup; expected both"
-    if options.event_time_column and not has_time_statistics(file_format):
-        saying = ", ".join(filter(has_time_statistics, FileFormatName))
+    if options.event_time_column and not format_class(file_format).has_time_statistics:
+        saying = ", ".join(f for f in FileFormatName if format_class(f).has_time_statistics)
         yield (
             f"eventTimeColumn: found with fileFormat={file_format}, whose files have no "
             f"statistics; expected one of {saying}, or eventTimePattern instead"

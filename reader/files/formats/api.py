@@ -142,7 +142,7 @@ class FileFormat(ABC):
     knows: ClassVar[frozenset[str]] = frozenset()
     """Fields of `ReaderOptions` that it supports, in addition to those of all formats.
 
-    Built-in formats are listed in `option_support.py` instead, which does not import them.
+    Built-in formats are listed in `registry.py` instead, so that options load none of them.
     """
 
     own_options: ClassVar[frozenset[str]] = frozenset()

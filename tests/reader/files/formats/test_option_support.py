@@ -25,7 +25,7 @@ from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
 from pyspark_sluice.errors import OptionError, SluiceError
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
-from pyspark_sluice.reader.files.formats.option_support import INERT, formats_of
+from pyspark_sluice.reader.files.formats.registry import INERT, formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
