@@ -39,7 +39,7 @@ To write a source, implement `pyspark_sluice.connector.source.api.Source` and th
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .connector.session.interpreter import use_this_interpreter
+from .connector.spark.registration import use_this_interpreter
 
 if TYPE_CHECKING:
     from . import errors, tables

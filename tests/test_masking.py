@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.session.error_display import plain_errors
+from pyspark_sluice.connector.session.processes import plain_errors
 from pyspark_sluice.errors import OptionError, ProtocolError, SourceUnavailable
 from pyspark_sluice.masking import hide, masked
 

@@ -18,7 +18,7 @@ def run() -> int:
             "The command line is an extra: pip install 'pyspark-sluice[cli]'\n"
         )
         return 2
-    from ..session.without_pandas import leave_pandas_out
+    from ..session.processes import leave_pandas_out
 
     # Before the commands are imported: they make arrays, and with the first one pyarrow looks.
     leave_pandas_out()

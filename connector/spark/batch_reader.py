@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ..session.error_display import plain_errors
+from ..session.processes import plain_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +87,7 @@ class SluiceBatchReader(DataSourceReader):
         from ..source.landing import refuse_landing
         from ..source.loading import load_source
         from ..source.schemas import arrow_schema, resolved
-        from .task_context import with_session_time_zone
+        from .partitions import with_session_time_zone
 
         refuse_landing(self._options, "spark.read hands rows to Spark")
         options = with_session_time_zone(parse_options(self._options, streaming=False))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from ..session.error_display import plain_errors
+from ..session.processes import plain_errors
 
 if TYPE_CHECKING:
     from ..options.model import SluiceOptions

@@ -20,8 +20,7 @@ from ...enumerator.settings import CoordinatorSettings, StartingState
 from ...reader.files.io.compressed.cut_places import take_over
 from ...reader.landing.unreferenced_files import sweep
 from ..options.model import SluiceOptions, parse_options
-from ..session.error_display import is_process_of_spark
-from ..session.without_pandas import leave_pandas_out
+from ..session.processes import is_process_of_spark, leave_pandas_out
 from ..source.file_source import driver_cores
 from ..source.landing import written_places
 from ..source.loading import load_source

@@ -27,8 +27,7 @@ from ..source.landing import lander_of, recorder_of
 from ..source.loading import load_source
 from ..source.schemas import arrow_schema, resolved
 from ..source.state_location import check_query_id
-from .partitions import SluicePartition
-from .task_context import current_attempt, with_session_time_zone
+from .partitions import SluicePartition, current_attempt, with_session_time_zone
 
 
 def read_partition(

@@ -1,14 +1,18 @@
-"""What travels to one Spark task: an assignment in the columns it has in the checkpoint file.
+"""What travels to one Spark task, and what the task knows about itself.
 
-Not here: reading it (`stream_reader.py`, `batch_reader.py`).
+An assignment travels in the columns that it has in the checkpoint file.
+
+Not here: reading it (`partition_reader.py`, `batch_reader.py`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
@@ -16,6 +20,8 @@ from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, Chec
 from ...checkpoint_meta.documents.continuation import Continuation
 from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
+from ...reader.task import Attempt
+from ..options.model import SluiceOptions
 
 
 class AssignedPart:
@@ -113,3 +119,33 @@ def partitions_of(
         SluicePartition(reader, by_reader[reader], state, query_id=query_id, claim=claim)
         for reader in sorted(by_reader)
     ]
+
+
+def current_attempt() -> Attempt:
+    """The attempt this code runs in."""
+    context = TaskContext.get()
+    if context is None:
+        return Attempt()
+    query = context.getLocalProperty("sql.streaming.queryId") or ""
+    return Attempt(context.attemptNumber(), query)
+
+
+def with_session_time_zone(options: SluiceOptions) -> SluiceOptions:
+    """`options` with the session's time zone where the user named none.
+
+    Spark hands a session's own settings to its tasks; without one the machine's zone counts.
+    """
+    if options.time_zone:
+        return options
+    context = TaskContext.get()
+    zone = context.getLocalProperty("spark.sql.session.timeZone") if context else None
+    return options.model_copy(update={"time_zone": zone or _machine_time_zone()})
+
+
+def _machine_time_zone() -> str:
+    if os.environ.get("TZ"):
+        # POSIX permits a colon before the name of a zone.
+        return os.environ["TZ"].lstrip(":")
+    # Only the target of the link says the name; the file itself does not.
+    target = os.path.realpath("/etc/localtime")
+    return target.partition("zoneinfo/")[2] or "UTC"

@@ -1,4 +1,8 @@
-"""Makes the source known to a session that is there, so that its streams may start together.
+"""Makes Spark find this package: which Python its processes run, and where they look for it.
+
+Spark looks for sources with the interpreter that PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON name in
+the environment of its JVM, else with the first `python3` of the PATH. Where a virtual environment
+is not activated that is another one, which does not have this package.
 
 Spark keeps one environment for all processes of a source, and each stream that starts writes four
 names into it without a lock. Two that write them for the first time at once can spoil the map; then
@@ -7,18 +11,16 @@ Where the names are there already, only values change.
 
 A package that was shipped as a zip file (`--py-files`, `addPyFile`) is looked for by the source's
 own process in a folder that Spark never fills. That process learns where the file is.
-
-Not here: which Python the processes run (`session/interpreter.py`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-
-from ..session.interpreter import run_this_interpreter_in
 
 _WRITTEN_BY_STREAMS = (
     "SPARK_AUTH_SOCKET_TIMEOUT",
@@ -82,3 +84,43 @@ def _path_of_zip(environment: dict[str, str]) -> Iterator[None]:
             del environment["PYTHONPATH"]
         else:
             environment["PYTHONPATH"] = before
+
+
+_VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+
+# Taken at import, since `use_this_interpreter` changes the environment afterwards.
+_BEFORE = {name: os.environ[name] for name in _VARIABLES if os.environ.get(name)}
+
+
+def use_this_interpreter() -> None:
+    """Let a session that is made from now on run this interpreter.
+
+    Changes nothing where the environment names one, or where `python3` is this one anyway.
+    """
+    if sys.executable and not any(os.environ.get(name) for name in _VARIABLES):
+        found = shutil.which("python3")
+        if found is None or not is_same_environment(found):
+            os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+def interpreters_before() -> Mapping[str, str]:
+    """What the environment said before this package was imported, by variable."""
+    return _BEFORE
+
+
+def run_this_interpreter_in(context: Any) -> None:
+    """Let Python processes that a local SparkContext starts from now on run this interpreter."""
+    if context.master.startswith("local") and not _is_configured(context):
+        # The context keeps the name that it hands to all Python processes.
+        context.pythonExec = sys.executable
+
+
+def _is_configured(context: Any) -> bool:
+    found = shutil.which(context.pythonExec)
+    return context.pythonExec != "python3" or (found is not None and is_same_environment(found))
+
+
+def is_same_environment(python: str) -> bool:
+    """True for an interpreter of this environment; what links lead to is the same for many."""
+    folders = (os.path.dirname(each) for each in (python, sys.executable))
+    return len(set(map(os.path.realpath, folders))) == 1

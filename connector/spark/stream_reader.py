@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..session.error_display import plain_errors
+from ..session.processes import plain_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..session.error_display import plain_errors
+from ..session.processes import plain_errors
 from ..source.state_location import open_state
 from .catalog import batches_of, table_of, view_named
 from .view_options import view_options, wanted_view

@@ -3,7 +3,7 @@
 What an interpreter has is asked of the interpreter itself, in a process of its own, since Spark
 starts one as well.
 
-Not here: the rule by which Spark chooses one (`connector/session/interpreter.py`).
+Not here: the rule by which Spark chooses one (`connector/spark/registration.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, Final
 
-from ...session.interpreter import interpreters_before, is_same_environment
+from ...spark.registration import interpreters_before, is_same_environment
 from .finding import Finding, version_of
 
 _LEAST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)

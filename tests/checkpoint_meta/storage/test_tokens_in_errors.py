@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.session.error_display import plain_errors
+from pyspark_sluice.connector.session.processes import plain_errors
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.masking import masked

@@ -1,16 +1,45 @@
-"""A process that leaves pandas out starts without it, and has it as soon as it is wanted."""
+"""Errors are shown without their history, bugs with it; pandas is left out until it is wanted."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
+import pytest
+
+from pyspark_sluice.connector.session.processes import plain_errors
+from pyspark_sluice.errors import MissingPathError, ProtocolError
 from pyspark_sluice.tests.patience import PATIENCE
+
+
+@plain_errors()
+def _fails(kind: type[Exception]) -> None:
+    try:
+        raise OSError("the disk's own words")
+    except OSError as error:
+        raise kind("what", "where") from error
+
+
+def test_an_error_of_the_tree_leaves_without_cause_and_context():
+    with pytest.raises(MissingPathError, match="what: where") as caught:
+        _fails(MissingPathError)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert "SPARK_HIDE_TRACEBACK" not in os.environ, "this process is none of Spark's"
+
+
+@pytest.mark.parametrize("kind", [ProtocolError, ZeroDivisionError])
+def test_a_bug_keeps_its_history(kind):
+    with pytest.raises(kind) as caught:
+        _fails(kind)
+    assert isinstance(caught.value.__cause__, OSError)
+
 
 PROGRAM = """
 import sys
 import pyarrow as pa
-from pyspark_sluice.connector.session.without_pandas import leave_pandas_out
+from pyspark_sluice.connector.session.processes import leave_pandas_out
 leave_pandas_out()
 assert pa.array(["a", "b"], pa.string()).to_pylist() == ["a", "b"]
 assert "pandas" not in sys.modules

@@ -1,4 +1,4 @@
-"""What a person sees when something fails: the error message without the traceback.
+"""What processes for one query do differently: errors without their traceback, no pandas.
 
 An error of the tree says what happened, where and the remedy; this package's frames around it, and
 the exceptions it was made of, would only bury that. A `ProtocolError` is a bug of this package, so
@@ -48,3 +48,27 @@ def is_process_of_spark() -> bool:
     # Spark runs its workers by `python -m pyspark...`; a script or a notebook has no such spec.
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")
+
+
+def leave_pandas_out() -> None:
+    """Let pyarrow look for pandas now, and find none.
+
+    With the first list that it makes an array of, pyarrow imports pandas to see whether the list is
+    a series: a quarter of a second before the first batch, more than all modules of this package
+    take, and nothing here ever uses it.
+
+    For a process of our own: until `to_pandas` or the like asks again, which finds it, pyarrow
+    takes a series for any other sequence. Where the type of an array is left to its values pyarrow
+    asks again, too, so types have to be said. Where pandas is loaded already nothing is changed.
+    """
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    # Python refuses to import what is None here.
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        # Any conversion makes pyarrow look for pandas; it remembers that the import failed.
+        pa.array([], pa.null())
+    finally:
+        del sys.modules["pandas"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_sluice.connector.session.interpreter import use_this_interpreter
+from pyspark_sluice.connector.spark.registration import use_this_interpreter
 
 
 @pytest.fixture
