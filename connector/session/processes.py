@@ -50,6 +50,14 @@ def is_process_of_spark() -> bool:
     return spec is not None and spec.name.startswith("pyspark.")
 
 
+class _NotThere:
+    # No subclass of `MetaPathFinder`: its module takes longer to import than this one. A None in
+    # `sys.modules` would not do: pyarrow takes it for the module.
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
 def leave_pandas_out() -> None:
     """Let pyarrow look for pandas now, and find none.
 
@@ -65,10 +73,10 @@ def leave_pandas_out() -> None:
         return
     import pyarrow as pa
 
-    # Python refuses to import what is None here.
-    sys.modules["pandas"] = None  # type: ignore[assignment]
+    finder = _NotThere()
+    sys.meta_path.insert(0, finder)
     try:
         # Any conversion makes pyarrow look for pandas; it remembers that the import failed.
         pa.array([], pa.null())
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(finder)
