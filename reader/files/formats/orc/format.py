@@ -15,7 +15,7 @@ from pyarrow import orc
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from .....errors import MalformedDataError, SchemaMismatchError
+from .....errors import SchemaMismatchError
 from ...io.memory_bounds import held_at_most, too_long
 from ...io.source_file import is_local
 from ...options import ReaderOptions
@@ -28,8 +28,17 @@ from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in
 from ..time_columns import TimeColumn, opened_at_end
 from .child_process import ChildDecoder, ChildDied, Produce
-from .stripe_times import time_span
-from .tail import TIMESTAMP, Tail, Type, read_tail, with_rewritten_footer, writer_zone
+from .tail import (
+    DATE,
+    DECIMAL,
+    TIMESTAMP,
+    Tail,
+    Type,
+    read_tail,
+    time_span,
+    with_rewritten_footer,
+    writer_zone,
+)
 
 _POSITION = "_col"
 _RANGE = "out of range for nanosecond"
@@ -65,7 +74,7 @@ class OrcFormat(BlockFormat):
         source.seek(0)
         found = orc.ORCFile(source).schema
         # The types are the same in every zone.
-        return found if tail is None else as_meant(found, changes(found, tail, "UTC", ""))
+        return found if tail is None else _as_meant(found, _changes(found, tail, "UTC", ""))
 
     @classmethod
     @override
@@ -110,7 +119,7 @@ def _stripes(
     numbered = any("." in name for kind in tail.types for name in kind.names)
     chosen = starting_in(split, _layout(tail, split.file.size), len(tail.stripes))
     zones = _zones(source, tail, chosen, options)
-    instants = any(zone not in UTC_NAMES for zone in zones.values())
+    instants = any(zone not in _UTC_NAMES for zone in zones.values())
     if numbered or instants:
         source = with_rewritten_footer(source, tail, numbered=numbered, instants=instants)
     source.seek(0)
@@ -123,8 +132,8 @@ def _stripes(
         raise malformed(split.file, OrcFormat.what, counted)
     found = _named(reader.schema, tail, fitter.schema, path)
     # The types are those of any zone, also where there is no stripe to have one.
-    made = {zone: changes(found, tail, zone, path) for zone in zones.values() or ("UTC",)}
-    meant = as_meant(found, next(iter(made.values())))
+    made = {zone: _changes(found, tail, zone, path) for zone in zones.values() or ("UTC",)}
+    meant = _as_meant(found, next(iter(made.values())))
     paths = fitter.paths(meant, path)
     _refuse_unscaled(tail, found, paths, path)
     tops = sorted({found.names.index(names[0]) for names in paths})
@@ -139,7 +148,9 @@ def _stripes(
         try:
             batch = _read(reader, index, [".".join(names) for names in parts], path)
         except MemoryError as err:
-            raise _too_large(path, f"stripe {index}", options) from err
+            asked = f"more than {held_at_most(options)} bytes to decode it"
+            place = f"stripe {index}"
+            raise too_long(path, place, options, what="stripe", found=asked) from err
         batch = batch.rename_columns([found.names[top] for top in tops])
         if batch.num_rows != stripe.rows:
             counted = f"{batch.num_rows} rows where the footer says {stripe.rows}"
@@ -152,7 +163,7 @@ def _zones(
 ) -> dict[int, str]:
     """The writer's zone of each stripe; where it says none, or none matters, the session's."""
     session = options.time_zone or "UTC"
-    if not has_timestamps(tail):
+    if not any(kind.kind == TIMESTAMP for kind in tail.types):
         return dict.fromkeys(chosen, "UTC")
     return {i: writer_zone(source, tail, tail.stripes[i]) or session for i in chosen}
 
@@ -179,7 +190,9 @@ def _named(shown: pa.Schema, tail: Tail, schema: pa.Schema, path: str) -> pa.Sch
 
 
 def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[Path], path: str) -> None:
-    for index, *below in unscaled_decimals(tail):
+    for (index, *below), kind in _leaves(tail):
+        if kind.kind != DECIMAL or kind.precision:
+            continue
         at = (found.field(int(index)).name, *below)
         if any(at[: len(wanted)] == wanted for wanted in paths):
             raise SchemaMismatchError(
@@ -189,11 +202,6 @@ def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[Path], path: str)
                 "a decimal with precision and scale",
                 "Write the file again with a newer Hive or with Spark, or leave the column out.",
             )
-
-
-def _too_large(path: str, place: str, options: ReaderOptions) -> MalformedDataError:
-    found = f"more than {held_at_most(options)} bytes to decode it"
-    return too_long(path, place, options, what="stripe", found=found)
 
 
 def _read(reader: orc.ORCFile, stripe: int, columns: list[str], path: str) -> pa.RecordBatch:
@@ -217,28 +225,15 @@ def _layout(tail: Tail | None, size: int) -> list[Block]:
     return contiguous([s.offset for s in tail.stripes], [s.rows for s in tail.stripes], size)
 
 
-_NOTE = "spark.sql.catalyst.type"
-_LOCAL = pa.timestamp("us")
-_LONG, _DECIMAL, _DATE = 4, 14, 15
 _BASE = 1_420_070_400
 """1 January 2015 in seconds, what timestamps are counted from, in any zone."""
 
 _SECOND = 1_000_000_000
 _MILLISECOND = 1_000_000
-UTC_NAMES = ("UTC", "GMT", "Etc/UTC", "Z")
+_UTC_NAMES = ("UTC", "GMT", "Etc/UTC", "Z")
 
 
-def has_timestamps(tail: Tail) -> bool:
-    """Whether any value depends on the writer's zone."""
-    return any(kind.kind == TIMESTAMP for kind in tail.types)
-
-
-def unscaled_decimals(tail: Tail) -> set[Path]:
-    """Decimals whose type does not say how many digits they have: those of Hive 0.11."""
-    return {p for p, kind in _leaves(tail) if kind.kind == _DECIMAL and not kind.precision}
-
-
-def changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Change]:
+def _changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Change]:
     """What is to be done with which column of a stripe that was written in `zone`.
 
     `found` is the schema of the file as `with_rewritten_footer` hands it on; instants come out
@@ -254,11 +249,10 @@ def changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Cha
         kind = kinds.get(at)
         if kind is None:
             return None
-        if kind.kind == _DATE:
+        if kind.kind == DATE:
             return calendar.dates if calendar else None
-        if kind.kind == _LONG and kind.notes.get(_NOTE) == "timestamp_ntz":
-            # Spark writes timestamps without zone as numbers of microseconds.
-            return lambda array: array.view(_LOCAL)
+        if kind.is_local_time:
+            return lambda array: array.view(pa.timestamp("us"))
         if kind.kind != TIMESTAMP:
             return None
         offset = _offset_of(zone)
@@ -274,7 +268,7 @@ def changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Cha
     return made
 
 
-def as_meant(found: pa.Schema, made: dict[str, Change]) -> pa.Schema:
+def _as_meant(found: pa.Schema, made: dict[str, Change]) -> pa.Schema:
     """`found` with the types that the changes lead to."""
     fields = []
     for field in found:

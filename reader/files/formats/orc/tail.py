@@ -1,4 +1,4 @@
-"""What the tail of an ORC file says: stripes, types, calendar, and the zone of each stripe.
+"""What the tail of an ORC file says: stripes, types, calendar, zones, and the span of its times.
 
 Follows the ORC v1 specification, "File Tail": a postscript that is never compressed, before it the
 footer. Arrow hands out too little of it. Data is decoded by Arrow, not here.
@@ -12,14 +12,33 @@ columns are called by their number in the footer.
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 
 import pyarrow as pa
 from typing_extensions import override
 
 from ...io.source_file import AsFile, RandomAccess
-from .protobuf import Field, Value, fields, message, number, numbers, text, varint
+from ...io.varints import unzigzag
+from ...values.times.zones import zone_of
+from ..api import TimeSpan
+from ..time_columns import PER_UNIT, TimeColumn, span_of
+from .encoding import (
+    UNDECODED,
+    Field,
+    Value,
+    expand,
+    fields,
+    message,
+    number,
+    numbers,
+    stored,
+    text,
+)
+
+LONG, TIMESTAMP, DECIMAL, DATE, INSTANT = 4, 9, 14, 15, 18
+"""Kinds of types, by their numbers in the footer."""
+
+_INTEGERS = {1, 2, 3, LONG}
 
 MAGIC = b"ORC"
 _MAX_FOOTER = 256 * 1024 * 1024
@@ -52,6 +71,11 @@ class Type:
 
     precision: int
     """Digits of a decimal; 0 if Hive 0.11 wrote it, which did not say."""
+
+    @property
+    def is_local_time(self) -> bool:
+        """Whether Spark has written timestamps without zone as numbers of microseconds."""
+        return self.kind == LONG and self.notes.get("spark.sql.catalyst.type") == "timestamp_ntz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +117,7 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     if not 0 <= start < size or footer_length > _MAX_FOOTER:
         raise ValueError(f"a footer of {footer_length} bytes in a file of {size}")
     codec = number(noted.get(2))
-    if codec in UNKNOWN_HERE:
+    if codec in UNDECODED:
         return None
     source.seek(start)
     block = number(noted.get(3)) or _WHOLE_BLOCK
@@ -131,20 +155,16 @@ def _begins_with_magic(source: pa.NativeFile) -> bool:
     return bool(source.read(len(MAGIC)) == MAGIC)
 
 
-def _stripe(value: int | bytes) -> Stripe:
-    if isinstance(value, int):
-        raise ValueError("a stripe that is a number")
+def _stripe(value: Value) -> Stripe:
     found = dict(fields(value))
     offset, index, data, footer, rows = (number(found.get(i)) for i in range(1, 6))
     return Stripe(offset, rows, offset + index + data, footer)
 
 
-def _type(value: int | bytes) -> Type:
-    if isinstance(value, int):
-        raise ValueError("a type that is a number")
+def _type(value: Value) -> Type:
     found = list(fields(value))
     noted = dict(found)
-    pairs = [dict(fields(pair)) for i, pair in found if i == 7 and isinstance(pair, bytes)]
+    pairs = [dict(fields(pair)) for i, pair in found if i == 7]
     return Type(
         number(noted.get(1)),
         tuple(numbers(found, 2)),
@@ -154,10 +174,8 @@ def _type(value: int | bytes) -> Type:
     )
 
 
-TIMESTAMP = 9
-INSTANT = 18
-_TYPES = 4
-_NAMES = 3
+_TYPES, _NAMES = 4, 3
+"""Fields of the footer and of a type in it."""
 
 
 def with_rewritten_footer(
@@ -218,95 +236,62 @@ class _Spliced(RandomAccess):
         """Who has opened the file closes it."""
 
 
-NONE, ZLIB, SNAPPY, LZO, LZ4, ZSTD, BROTLI = range(7)
-UNKNOWN_HERE = (LZO, BROTLI)
-"""Arrow's ORC decoder does not know them either."""
+def time_span(source: pa.NativeFile, column: TimeColumn, session: str) -> TimeSpan | None:
+    """What `FileFormat.time_span` promises, of an open file.
 
-
-def expand(data: bytes, codec: int, block: int) -> bytes:
-    """Undo the compression: three bytes of length and a mark for stored chunks before each chunk.
+    `session` is the zone of stripes that name none.
 
     Raises:
-        ValueError: it does not decompress, or to more than `block` bytes a chunk.
+        ValueError: the tail is not that of an ORC file.
     """
-    if codec == NONE:
-        return data
-    parts = []
-    at = 0
-    while at + 3 <= len(data):
-        header = int.from_bytes(data[at : at + 3], "little")
-        chunk = data[at + 3 : at + 3 + (header >> 1)]
-        at += 3 + (header >> 1)
-        parts.append(chunk if header & 1 else _decompress(chunk, codec, block))
-    return b"".join(parts)
+    tail = read_tail(source)
+    if tail is None:
+        raise column.unusable("a footer that is compressed with LZO or Brotli")
+    if not tail.stripes:
+        return None
+    top = tail.types[0]
+    index = top.children[column.index_in(top.names)]
+    known = [dict(fields(value)) for field, value in tail.footer if field == 7]
+    found = known[index] if index < len(known) else {}
+    # Statistics of no value: there are only nulls.
+    if found and not number(found.get(1)):
+        return None
+    kind = tail.types[index]
+    if kind.kind == TIMESTAMP:
+        zones = {writer_zone(source, tail, stripe) or session for stripe in tail.stripes}
+        return _from_wall_clock(_bounds(found, 9, 3, column), zones)
+    if kind.kind == INSTANT:
+        return _from_milliseconds(_bounds(found, 9, 3, column))
+    if kind.kind == DATE:
+        return span_of(*_bounds(found, 7, 1, column), PER_UNIT["day"])
+    if kind.kind in _INTEGERS:
+        each = PER_UNIT["us"] if kind.is_local_time else column.per_integer()
+        return span_of(*_bounds(found, 2, 1, column), each)
+    other = "with columns or values within it" if kind.children else "of another type"
+    raise column.unusable(f"{column.name} {other}")
 
 
-def stored(data: bytes, codec: int, block: int) -> bytes:
-    """`data` in the same framing, without being compressed."""
-    if codec == NONE:
-        return data
-    chunks = (data[at : at + block] for at in range(0, len(data), block))
-    return b"".join((len(part) << 1 | 1).to_bytes(3, "little") + part for part in chunks)
+def _bounds(found: dict[int, Value], field: int, low: int, column: TimeColumn) -> tuple[int, int]:
+    """Two neighbouring fields of the statistics of one kind."""
+    own = dict(fields(found.get(field, b"")))
+    least, most = own.get(low), own.get(low + 1)
+    if not isinstance(least, int) or not isinstance(most, int):
+        raise column.unusable(f"no statistics of {column.name}")
+    return unzigzag(least), unzigzag(most)
 
 
-def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
-    if codec == ZLIB:
-        try:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, block)
-        except zlib.error as err:
-            raise ValueError(f"the ORC footer does not decompress ({err})") from err
-    if codec == SNAPPY:
-        size, _ = varint(chunk, 0)
-        return bytes(pa.Codec("snappy").decompress(chunk, min(size, block), asbytes=True))
-    if codec == LZ4:
-        return _lz4(chunk, block)
-    if codec == ZSTD:
-        with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
-            return bytes(stream.read(block))
-    raise ValueError(f"ORC compression kind {codec}")
+def _from_milliseconds(bounds: tuple[int, int]) -> TimeSpan:
+    least, most = bounds
+    # What is finer than a millisecond is cut off.
+    return TimeSpan(least * 1000, most * 1000 + 999)
 
 
-def _lz4(chunk: bytes, block: int) -> bytes:
-    """An LZ4 block, which does not say how long it becomes: Arrow's codec has to know."""
-    out = bytearray()
-    at = 0
-    try:
-        while at < len(chunk):
-            token = chunk[at]
-            length, at = _lz4_length(chunk, at + 1, token >> 4)
-            if at + length > len(chunk):
-                raise IndexError
-            out += chunk[at : at + length]
-            at += length
-            if at == len(chunk):
-                break
-            offset = chunk[at] | chunk[at + 1] << 8
-            length, at = _lz4_length(chunk, at + 2, token & 15)
-            if not 0 < offset <= len(out):
-                raise IndexError
-            # LZ4 stores lengths of matches less four, the shortest that it has.
-            _repeat(out, offset, length + 4)
-            if len(out) > block:
-                raise IndexError
-    except IndexError:
-        raise ValueError("the ORC footer does not decompress (LZ4)") from None
-    return bytes(out)
-
-
-def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
-    if length == 15:
-        while True:
-            length += chunk[at]
-            at += 1
-            if chunk[at - 1] != 255:
-                break
-    return length, at
-
-
-def _repeat(out: bytearray, offset: int, length: int) -> None:
-    """Append what is `offset` back, which may run into what is being appended."""
-    start = len(out) - offset
-    while length > 0:
-        piece = out[start : start + length]
-        out += piece
-        length -= len(piece)
+def _from_wall_clock(bounds: tuple[int, int], zones: set[str]) -> TimeSpan:
+    # The stripes of files that were concatenated may be of different zones, and an hour that a zone
+    # repeats may be the first or the second.
+    first, last = _from_milliseconds(bounds)
+    made = [zone_of(name) for name in zones]
+    return TimeSpan(
+        min(min(zone.readings(first)) for zone in made),
+        max(max(zone.readings(last)) for zone in made),
+    )

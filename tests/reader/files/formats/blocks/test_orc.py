@@ -13,8 +13,15 @@ import pytest
 from pyarrow import orc
 
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
-from pyspark_sluice.reader.files.formats.orc.protobuf import Field, fields, message
-from pyspark_sluice.reader.files.formats.orc.tail import LZ4, expand, read_tail, stored
+from pyspark_sluice.reader.files.formats.orc.encoding import (
+    LZ4,
+    Field,
+    expand,
+    fields,
+    message,
+    stored,
+)
+from pyspark_sluice.reader.files.formats.orc.tail import read_tail
 from pyspark_sluice.tests.sweeps import sampled
 
 pytestmark = pytest.mark.slow
