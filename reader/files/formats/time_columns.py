@@ -1,6 +1,6 @@
 """What reading the least and the greatest time of a file from its footer has in common.
 
-Not here: what the footers say (`parquet/row_group_times.py`, `orc/stripe_times.py`).
+Not here: what the footers say (`parquet/footer.py`, `orc/tail.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Parquet footer says of row groups, parsed here because asking Arrow for it can abort.
+"""What a Parquet footer says of row groups and of the span of their times, parsed here.
 
 Arrow reads data with every failure caught, but a damaged footer makes its Python objects for column
 chunks end the whole process. So boundaries and statistics come from this parser of Thrift's compact
@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from fractions import Fraction
+from typing import Any
 
 import pyarrow as pa
 
 from ...io.varints import read_varint, unzigzag
 from ...values.map_nested import Path
+from ..api import TimeSpan
+from ..time_columns import PER_UNIT, TimeColumn, span_of
 
 MAGIC = b"PAR1"
 _STRUCT = 12
@@ -71,17 +75,25 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
     Raises:
         ValueError: no Parquet footer, or one that does not parse.
     """
-    try:
+    with _parsing():
         footer = Compact(footer_of(source)).struct()
         # Without column orders the meaning of the bounds is not defined.
         ordered = 7 in footer
         groups = [_row_group(group, ordered=ordered) for group in footer.get(4, [])]
+    # Some writers leave the file's own count at 0; no reader but this one looks at it.
+    total = footer.get(3)
+    if total not in (0, sum(group.rows for group in groups)):
+        raise ValueError(f"row groups whose rows do not add up to the {total} rows of the file")
+    return groups
+
+
+@contextmanager
+def _parsing() -> Iterator[None]:
+    """What a damaged footer leads to is one error."""
+    try:
+        yield
     except (IndexError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as err:
         raise ValueError(f"the Parquet footer does not parse ({err})") from err
-    # Some writers leave the file's own count at 0; no reader but this one looks at it.
-    if footer.get(3) not in (0, sum(group.rows for group in groups)):
-        _fail(f"row groups whose rows do not add up to the {footer.get(3)} rows of the file")
-    return groups
 
 
 def footer_of(source: pa.NativeFile) -> bytes:
@@ -95,16 +107,14 @@ def footer_of(source: pa.NativeFile) -> bytes:
     end = source.read(8)
     length = int.from_bytes(end[:4], "little")
     if end[4:] != MAGIC or length > size - 8:
-        _fail("no Parquet footer at the end")
+        raise ValueError("no Parquet footer at the end")
     source.seek(size - 8 - length)
     return bytes(source.read(length))
 
 
 def _row_group(group: dict[int, Any], *, ordered: bool) -> RowGroup:
     chunks = [chunk[3] for chunk in group[1] if 3 in chunk]
-    columns: dict[Path, Statistics] = {}
-    if ordered:
-        columns = {_path(meta): _statistics(meta.get(12, {})) for meta in chunks}
+    columns = {_path(meta): _statistics(meta.get(12, {})) for meta in chunks if ordered}
     stored = {_path(meta): _chunk(meta) for meta in chunks}
     return RowGroup(_start(chunks[0]) if chunks else -1, int(group[3]), columns, stored)
 
@@ -175,7 +185,7 @@ class Compact:
         if count == 15:
             count = self._varint()
         if count > len(self._data):
-            _fail("a list longer than the footer")
+            raise ValueError("a list longer than the footer")
         return header & 15, count
 
     def _list(self) -> list[Any]:
@@ -189,7 +199,7 @@ class Compact:
         if not count:
             return {}
         if count > len(self._data):
-            _fail("a map longer than the footer")
+            raise ValueError("a map longer than the footer")
         kinds = self._byte()
         key, value = self._readers[kinds >> 4], self._readers[kinds & 15]
         return {key(): value() for _ in range(count)}
@@ -210,7 +220,7 @@ class Compact:
         try:
             value, self.at = read_varint(self._data, self.at)
         except ValueError:
-            _fail("a number of more than ten bytes in the Parquet footer")
+            raise ValueError("a number of more than ten bytes in the Parquet footer") from None
         return value
 
     def _zigzag(self) -> int:
@@ -243,5 +253,85 @@ def bound(raw: bytes | None, found: pa.DataType) -> pa.Scalar | None:
     return None
 
 
-def _fail(reason: str) -> NoReturn:
-    raise ValueError(reason)
+_WIDTHS = {1: 4, 2: 8}
+"""Bytes of the physical types INT32 and INT64."""
+
+_PHYSICAL = {0: "BOOLEAN", 3: "INT96", 4: "FLOAT", 5: "DOUBLE", 6: "BYTE_ARRAY"}
+_CONVERTED = {6: "day", 9: "ms", 10: "us", 15: "", 16: "", 17: "", 18: ""}
+"""Dates, timestamps and signed integers, as older writers mark them; others are no times."""
+
+_TIMESTAMP, _DATE, _INTEGER = 8, 6, 10
+_UNITS = {1: "ms", 2: "us", 3: "ns"}
+_REPEATED = 2
+
+
+def time_span(source: pa.NativeFile, column: TimeColumn) -> TimeSpan | None:
+    """What `FileFormat.time_span` promises, of an open file.
+
+    Of integers, and what is stored as such, the bounds of every writer are in the order of numbers,
+    also those of old writers and without column orders. Those of INT96 are in no order.
+
+    Raises:
+        ValueError: the footer does not parse.
+    """
+    with _parsing():
+        return _span(Compact(footer_of(source)).struct(), column)
+
+
+def _span(footer: dict[int, Any], column: TimeColumn) -> TimeSpan | None:
+    leaf, at = _leaf(footer[2], column)
+    each = _per_number(leaf, column)
+    lows: list[int] = []
+    highs: list[int] = []
+    for index, group in enumerate(footer.get(4, [])):
+        chunk = group[1][at][3]
+        found = chunk.get(12, {})
+        # No rows, or as many nulls as values: such a chunk has no bounds.
+        if not int(group[3]) or found.get(3) == chunk[5]:
+            continue
+        # The older fields mean the same where numbers have a sign.
+        low, high = found.get(6, found.get(2)), found.get(5, found.get(1))
+        if low is None or high is None or {len(low), len(high)} != {_WIDTHS[leaf[1]]}:
+            raise column.unusable(f"no statistics of {column.name} in row group {index}")
+        lows.append(int.from_bytes(low, "little", signed=True))
+        highs.append(int.from_bytes(high, "little", signed=True))
+    return span_of(min(lows), max(highs), each) if lows else None
+
+
+def _leaf(elements: list[dict[int, Any]], column: TimeColumn) -> tuple[dict[int, Any], int]:
+    """The column in the schema, and its number among the leaves."""
+    tops: list[tuple[dict[int, Any], int]] = []
+    leaves, at = 0, 1
+    while at < len(elements):
+        tops.append((elements[at], leaves))
+        left = 1
+        while left:
+            children = elements[at].get(5) or 0
+            leaves += not children
+            left += children - 1
+            at += 1
+    return tops[column.index_in([top[4].decode() for top, _ in tops])]
+
+
+def _per_number(leaf: dict[int, Any], column: TimeColumn) -> Fraction:
+    """Microseconds that the stored numbers count."""
+    physical = leaf.get(1)
+    if physical is None or leaf.get(3) == _REPEATED:
+        raise column.unusable(f"{column.name} with columns or values within it")
+    if physical not in _WIDTHS:
+        name = _PHYSICAL.get(physical, "FIXED_LEN_BYTE_ARRAY")
+        raise column.unusable(f"{column.name} stored as {name}")
+    logical = leaf.get(10) or {}
+    # 18 is INT_64: without a mark, a number is a signed integer.
+    unit = _CONVERTED.get(leaf.get(6, 18))
+    if _TIMESTAMP in logical:
+        unit = _UNITS.get(next(iter(logical[_TIMESTAMP][2])))
+    elif _DATE in logical:
+        unit = "day"
+    elif _INTEGER in logical:
+        unit = "" if logical[_INTEGER][2] else None
+    elif logical:
+        unit = None
+    if unit is None:
+        raise column.unusable(f"{column.name} as a number of another meaning")
+    return PER_UNIT[unit] if unit else column.per_integer()

@@ -33,8 +33,7 @@ from ..blocks import (
 )
 from ..time_columns import TimeColumn, opened_at_end
 from . import int96 as int96s
-from .footer import Chunk, RowGroup, Statistics, bound, footer_of, row_groups
-from .row_group_times import time_span
+from .footer import Chunk, RowGroup, Statistics, bound, footer_of, row_groups, time_span
 
 
 class ParquetFormat(BlockFormat):
