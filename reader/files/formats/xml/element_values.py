@@ -1,7 +1,7 @@
 """Elements as values of a schema, by the rules of Spark's XML reader.
 
 A value that does not fit is a `Misfit`; what fits of a struct, an array or a map is kept, as a
-`Partial` that goes up. Not here: single values (`xml_scalars.py`), what becomes of a record
+`Partial` that goes up. Not here: single values (`xml_types.py`), what becomes of a record
 (`format.py`).
 """
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
 from .elements import Names, as_text, contents, is_blank, put
-from .xml_scalars import Misfit, Scalar, scalar
+from .xml_types import Misfit, Scalar, scalar
 
 __all__ = ["Extra", "Partial", "RecordValues"]
 
@@ -72,7 +72,7 @@ class RecordValues:
 
     def __init__(self, data: pa.Schema, options: ReaderOptions, temporal: Temporal) -> None:
         """Raises TypeError for a column that XML cannot be read into."""
-        self.names = Names.of(options)
+        self.names = Names(options)
         self._struct = _Struct(data, _Converters(self.names, options.wildcard_col_name, temporal))
 
     def of_record(self, root: Element, extra: Extra) -> dict[str, Any]:

@@ -8,7 +8,6 @@ values of a schema (`element_values.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -127,41 +126,29 @@ def put(into: dict[str, Any], name: str, value: Any) -> None:
         into[name] = [into[name], value]
 
 
-@dataclass(frozen=True)
 class Names:
     """What attributes, elements and texts are called, and which texts are null."""
 
-    attribute_prefix: str
-    value_tag: str
-    null: str | None
-    ignores_namespace: bool
-    excludes_attributes: bool
-    trims: bool
-
-    @staticmethod
-    def of(options: ReaderOptions) -> Names:
-        """As the options say."""
-        return Names(
-            options.attribute_prefix,
-            options.value_tag,
-            options.null_value,
-            options.ignore_namespace,
-            options.exclude_attribute,
-            options.ignore_surrounding_spaces,
-        )
+    def __init__(self, options: ReaderOptions) -> None:
+        self.attribute_prefix = options.attribute_prefix
+        self.value_tag = options.value_tag
+        self.null = options.null_value
+        self._ignores_namespace = options.ignore_namespace
+        self._excludes_attributes = options.exclude_attribute
+        self._trims = options.ignore_surrounding_spaces
 
     def name(self, tag: str) -> str:
         """The name of the field of an element, or of an attribute without its prefix."""
-        return tag.rpartition(":")[2] if self.ignores_namespace else tag
+        return tag.rpartition(":")[2] if self._ignores_namespace else tag
 
     def text(self, text: str) -> str | None:
         """A text as it counts."""
-        text = text.strip(BLANKS) if self.trims else text
+        text = text.strip(BLANKS) if self._trims else text
         return None if text == self.null else text
 
     def attributes(self, element: Element) -> Iterator[tuple[str, str | None]]:
         """The names of the fields of its attributes, and their texts."""
-        if not self.excludes_attributes:
+        if not self._excludes_attributes:
             for name, value in element.items():
                 yield self.attribute_prefix + self.name(name), self.text(value)
 

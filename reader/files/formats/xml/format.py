@@ -36,8 +36,7 @@ from ..record_format import BLOCK_BYTES, asks_row_index, data_schema, malformed
 from .element_values import Extra, Partial, RecordValues
 from .elements import Names, parsed
 from .record_scanner import beginning, is_read_in_place, records, starts
-from .xml_scalars import temporal_of
-from .xml_types import Shape, common_type
+from .xml_types import Shape, common_type, temporal_of
 
 BLOCK_STEP = 1024 * 1024
 """How far apart files are cut, at least."""
@@ -60,7 +59,7 @@ class XmlFormat(FileFormat):
     @classmethod
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-        shape, names = new_shape(options), Names.of(options)
+        shape, names = new_shape(options), Names(options)
         for record in beginning(file, options, limit):
             try:
                 shape.add(names.fields(parsed(record)))
