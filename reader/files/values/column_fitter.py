@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from .convert import Convert, Misfit, converter, find_name, require_nullable, same
-from .map_nested import Path
+from .convert import Misfit, converter, find_name, require_nullable, same
+from .map_nested import Change, Path
 from .rows import empty_columns
 from .variant.shredded_variants import is_variant
 
@@ -26,7 +26,7 @@ class ColumnFitter:
         self.schema = schema
         self._zone = zone
         self._planned_for: pa.Schema | None = None
-        self._plan: list[tuple[int, Convert]] = []
+        self._plan: list[tuple[int, Change]] = []
         self._fits_already = False
         """True if what was planned for is the target schema, with nothing to convert."""
 
@@ -76,7 +76,7 @@ class ColumnFitter:
             return empty_columns(self.schema, batch.num_rows)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _plan_for(self, found: pa.Schema, path: str) -> list[tuple[int, Convert]]:
+    def _plan_for(self, found: pa.Schema, path: str) -> list[tuple[int, Change]]:
         if self._planned_for is None or not found.equals(self._planned_for):
             try:
                 names = found.names
@@ -105,7 +105,7 @@ def _struct_paths(found: pa.Field, target: pa.DataType) -> list[Path]:
 
 def _plan_column(
     found: pa.Schema, names: Sequence[str], field: pa.Field, zone: str
-) -> tuple[int, Convert]:
+) -> tuple[int, Change]:
     index = find_name(names, field.name)
     if index >= 0:
         return index, converter(found.field(index).type, field, field.name, zone)

@@ -1,22 +1,25 @@
 """Converts one decoded column, with all that is nested in it, to one column of the schema.
 
-Which simple type may be used for which is in `casts.py`.
+The rule of which type may be used for which is Spark's widening, plus narrowing where every value
+is checked: no cast loses anything. A number is never made out of text, nor text out of a number: a
+file that needs that has another schema than was said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
-from .casts import castable, plain
+from .map_nested import Change, plain
+from .numbers import decimals
 from .rows import null_mask
+from .times.temporal import instants_of
 from .variant.shredded_variants import is_shredded, is_variant, reassembler
 
-Convert = Callable[[pa.Array], pa.Array]
-
+_types = pa.types
 _REMEDY = "Correct the type in .schema(...), or move the file out of the source directory."
 
 
@@ -69,7 +72,7 @@ def same(array: pa.Array) -> pa.Array:
     return array
 
 
-def converter(found: pa.DataType, field: pa.Field, column: str, zone: str) -> Convert:
+def converter(found: pa.DataType, field: pa.Field, column: str, zone: str) -> Change:
     """The conversion from `found` to the field's type and nullability.
 
     Raises:
@@ -79,33 +82,33 @@ def converter(found: pa.DataType, field: pa.Field, column: str, zone: str) -> Co
     return convert if field.nullable else _not_null(convert, field, column)
 
 
-def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Convert:
+def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
     if found == target:
         return _checked(column, target) if _holds_decimals(found) else same
     simple, unwrap = plain(found)
     if unwrap is not None:
         inner = _type_converter(simple, target, column, zone)
         return lambda array: inner(unwrap(array))
-    if pa.types.is_null(found):
+    if _types.is_null(found):
         return lambda array: pa.nulls(len(array), target)
     # Before structs: Arrow shows both as structs.
     if is_variant(target) and is_shredded(found):
         return _variant_converter(found, target, column)
-    if pa.types.is_struct(target) and pa.types.is_struct(found):
+    if _types.is_struct(target) and _types.is_struct(found):
         return _struct_converter(found, target, column, zone)
-    if pa.types.is_map(target) and pa.types.is_map(found):
+    if _types.is_map(target) and _types.is_map(found):
         return _map_converter(found, target, column, zone)
-    if pa.types.is_list(target) and _is_listlike(found):
+    if _types.is_list(target) and _is_listlike(found):
         return _list_converter(found, target, column, zone)
     return _leaf_converter(found, target, column, zone)
 
 
 def _holds_decimals(kind: pa.DataType) -> bool:
     children = (kind.field(at).type for at in range(kind.num_fields))
-    return pa.types.is_decimal(kind) or any(map(_holds_decimals, children))
+    return _types.is_decimal(kind) or any(map(_holds_decimals, children))
 
 
-def _checked(column: str, target: pa.DataType) -> Convert:
+def _checked(column: str, target: pa.DataType) -> Change:
     """Decimals of more digits than their type: Arrow decodes them, and Spark names no file."""
 
     def convert(array: pa.Array) -> pa.Array:
@@ -119,17 +122,16 @@ def _checked(column: str, target: pa.DataType) -> Convert:
 
 
 def _is_listlike(found: pa.DataType) -> bool:
-    types = pa.types
     return bool(
-        types.is_list(found)
-        or types.is_large_list(found)
-        or types.is_fixed_size_list(found)
-        or types.is_list_view(found)
-        or types.is_large_list_view(found)
+        _types.is_list(found)
+        or _types.is_large_list(found)
+        or _types.is_fixed_size_list(found)
+        or _types.is_list_view(found)
+        or _types.is_large_list_view(found)
     )
 
 
-def _not_null(convert: Convert, field: pa.Field, column: str) -> Convert:
+def _not_null(convert: Change, field: pa.Field, column: str) -> Change:
     def check(array: pa.Array) -> pa.Array:
         fitted = convert(array)
         if fitted.null_count:
@@ -140,8 +142,8 @@ def _not_null(convert: Convert, field: pa.Field, column: str) -> Convert:
     return check
 
 
-def _leaf_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Convert:
-    cast = castable(found, target, zone)
+def _leaf_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
+    cast = _castable(found, target, zone)
     if cast is None:
         raise Misfit(column, str(found), str(target))
 
@@ -155,7 +157,7 @@ def _leaf_converter(found: pa.DataType, target: pa.DataType, column: str, zone: 
     return convert
 
 
-def _variant_converter(found: pa.StructType, target: pa.StructType, column: str) -> Convert:
+def _variant_converter(found: pa.StructType, target: pa.StructType, column: str) -> Change:
     expected = "a variant of types that Spark knows"
     try:
         reassemble = reassembler(found, target)
@@ -173,9 +175,9 @@ def _variant_converter(found: pa.StructType, target: pa.StructType, column: str)
 
 def _struct_converter(
     found: pa.StructType, target: pa.StructType, column: str, zone: str
-) -> Convert:
+) -> Change:
     names = [found.field(i).name for i in range(found.num_fields)]
-    plan: list[tuple[int, Convert]] = []
+    plan: list[tuple[int, Change]] = []
     for field in target:
         name = f"{column}.{field.name}"
         index = find_name(names, field.name, f"{column}.")
@@ -209,7 +211,7 @@ def _refuse_nulls(child: pa.Array, parent_nulls: pa.Array, field: pa.Field, colu
         raise Misfit(column, "null", f"{field.type}, not null")
 
 
-def _list_converter(found: pa.DataType, target: pa.ListType, column: str, zone: str) -> Convert:
+def _list_converter(found: pa.DataType, target: pa.ListType, column: str, zone: str) -> Change:
     inner = converter(found.value_type, target.value_field, f"{column}.element", zone)
 
     def convert(array: pa.Array) -> pa.ListArray:
@@ -231,7 +233,7 @@ def _offsets(lengths: pa.Array, column: str) -> pa.Array:
     return ends.cast(pa.int32())
 
 
-def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str) -> Convert:
+def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str) -> Change:
     keys_of = converter(found.key_type, target.key_field, f"{column}.key", zone)
     items_of = converter(found.item_type, target.item_field, f"{column}.value", zone)
 
@@ -249,3 +251,72 @@ def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str
         )
 
     return convert
+
+
+def _castable(found: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Change | None:
+    """The checked cast between two types without children, or None if nothing fits.
+
+    `zone` is that of timestamps that name none.
+    """
+    if _types.is_decimal(target):
+        fits = _types.is_decimal(found) or _types.is_integer(found)
+        return (lambda array: decimals(array, target)) if fits else None
+    if _types.is_timestamp(target):
+        return _timestamp_cast(found, target, zone)
+    if _types.is_date32(target) and _types.is_date64(found):
+        return _date64_cast
+    if _types.is_floating(target) and _types.is_integer(found):
+        return None if _types.is_float16(target) else lambda array: _exact_floats(array, target)
+    same_kind = (_types.is_integer, _is_bytes, _types.is_time, _types.is_duration)
+    allowed = _widens(found, target) or any(of(found) and of(target) for of in same_kind)
+    return (lambda array: array.cast(target, safe=True)) if allowed else None
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Text and bytes replace each other, as in Spark; text is checked to be UTF-8."""
+    return bool(
+        _types.is_string(kind)
+        or _types.is_large_string(kind)
+        or _types.is_binary(kind)
+        or _types.is_large_binary(kind)
+        or _types.is_fixed_size_binary(kind)
+    )
+
+
+def _widens(found: pa.DataType, target: pa.DataType) -> bool:
+    """Floats only widen: Arrow does not check what a narrower float rounds away."""
+    both = _types.is_floating(found) and _types.is_floating(target)
+    return bool(both and found.bit_width <= target.bit_width)
+
+
+def _exact_floats(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Integers as floats; Arrow alone refuses all beyond 2^53, exact ones such as 2^63 too."""
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        floats = array.cast(target, safe=False)
+        whole = pa.decimal128(38, 0)
+        if floats.cast(pa.float64()).cast(whole).equals(array.cast(whole)):
+            return floats
+        raise
+
+
+def _date64_cast(array: pa.Array) -> pa.Array:
+    days = array.cast(pa.date32())
+    if not days.cast(array.type).equals(array):
+        raise pa.ArrowInvalid("a date64 value holds a time of day")
+    return days
+
+
+def _timestamp_cast(found: pa.DataType, target: pa.DataType, zone: str) -> Change | None:
+    # As in Spark, a date becomes midnight only where no zone has to say which.
+    if _types.is_date32(found) and target.tz is None:
+        return lambda array: array.cast(target, safe=True)
+    if not _types.is_timestamp(found):
+        return None
+    # An instant has no wall clock without a zone to read it in, so it is never made into one.
+    if target.tz is None and found.tz is not None:
+        return None
+    if target.tz is not None and found.tz is None and zone != "UTC":
+        return lambda array: instants_of(array, zone).cast(target, safe=True)
+    return lambda array: array.cast(target, safe=True)

@@ -5,14 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from .casts import plain
-
-__all__ = ["Change", "Path", "map_nested", "on_columns"]
+__all__ = ["Change", "Path", "map_nested", "on_columns", "plain"]
 
 Change = Callable[[pa.Array], pa.Array]
 Path = tuple[str, ...]
 Leaf = Callable[[pa.DataType, Path], Change | None]
+
+
+def plain(found: pa.DataType) -> tuple[pa.DataType, Change | None]:
+    """The type beneath an encoding (dictionary, run-end, view, extension) and the way down to it.
+
+    The second value is None if `found` is no encoding.
+    """
+    if pa.types.is_dictionary(found):
+        return found.value_type, lambda array: array.dictionary_decode()
+    if pa.types.is_run_end_encoded(found):
+        return found.value_type, pc.run_end_decode
+    if isinstance(found, pa.BaseExtensionType):
+        return found.storage_type, lambda array: array.storage
+    if pa.types.is_string_view(found):
+        return pa.string(), lambda array: array.cast(pa.string())
+    if pa.types.is_binary_view(found):
+        return pa.binary(), lambda array: array.cast(pa.binary())
+    return found, None
 
 
 def on_columns(batch: pa.RecordBatch, changes: dict[str, Change]) -> pa.RecordBatch:

@@ -2,6 +2,6 @@
 
 CSV, JSON, partition values and the literals of `filter` all come here; nobody else reads a time.
 `temporal` is the face. Beneath: `zones` (what a zone's name means, skipped and repeated hours),
-`iso` (what ISO 8601 text means), `patterns` (Java's patterns), and `layouts`, the vectorised way,
-which takes only what the other three would read to the same value.
+`exact` (what one text means, ISO 8601 or by a pattern), and `layouts`, the vectorised way, which
+takes only what the other two would read to the same value.
 """

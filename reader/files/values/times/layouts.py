@@ -1,9 +1,9 @@
 """Many texts as dates and times at once, where their digits are at fixed places.
 
-Takes only what `iso` and `patterns` would read, to the same value; any other text is
-left to them. Works on the bytes of an Arrow column: each field of two digits is one look-up in a
-table for all texts. Tried and left: Arrow's own cast reads no column in which texts with and
-without a zone meet, takes `03:04Z` and cuts no fraction, so it needed a check of its own.
+Takes only what `exact.py` would read, to the same value; any other text is left to it. Works on the
+bytes of an Arrow column: each field of two digits is one look-up in a table for all texts. Tried
+and left: Arrow's own cast reads no column in which texts with and without a zone meet, takes
+`03:04Z` and cuts no fraction, so it needed a check of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from .patterns import JavaPattern
+from .exact import JavaPattern
 
 _BAD = 255
 

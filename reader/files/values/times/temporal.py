@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,8 @@ import pyarrow as pa
 from .....errors import OptionError
 from ...options import FileFormatName, ReaderOptions
 from ..numbers import integer
-from .iso import day_of, instant_of, wall_clock_of
+from .exact import JavaPattern, day_of, instant_of, wall_clock_of
 from .layouts import ISO_DATES, ISO_TIMES, Layout, Times, read
-from .patterns import JavaPattern
 from .zones import DAY, Zone, zone_of
 
 __all__ = ["Temporal", "cast_text", "instants_of"]
@@ -113,7 +113,8 @@ class _Rule:
 
 def _dates(pattern: str, days_in_numbers: bool) -> _Rule:
     if pattern:
-        return _of_pattern("dateFormat", pattern, lambda made: made.day, _days)
+        made, layouts = _understood("dateFormat", pattern)
+        return _Rule(made.day, layouts, _days)
 
     def exact(text: str) -> int:
         try:
@@ -132,9 +133,8 @@ def _instants(pattern: str, zone: Zone) -> _Rule:
         return _instants_of_times(times, zone)
 
     if pattern:
-        return _of_pattern(
-            "timestampFormat", pattern, lambda made: lambda text: made.instant(text, zone), number
-        )
+        made, layouts = _understood("timestampFormat", pattern)
+        return _Rule(lambda text: instant_of(text, zone, made.local), layouts, number)
     return _Rule(
         lambda text: _without_gmt(text, lambda plain: instant_of(plain, zone)), ISO_TIMES, number
     )
@@ -142,16 +142,14 @@ def _instants(pattern: str, zone: Zone) -> _Rule:
 
 def _wall_clocks(pattern: str) -> _Rule:
     if pattern:
-        return _of_pattern("timestampNTZFormat", pattern, lambda made: made.wall_clock, _local)
-    return _Rule(lambda text: wall_clock_of(text, with_zone=False), ISO_TIMES, _local)
+        made, layouts = _understood("timestampNTZFormat", pattern)
+        exact = partial(wall_clock_of, with_zone=False, read=made.local)
+        return _Rule(exact, layouts, _local)
+    return _Rule(partial(wall_clock_of, with_zone=False), ISO_TIMES, _local)
 
 
-def _of_pattern(
-    option: str,
-    text: str,
-    exact: Callable[[JavaPattern], Callable[[str], int]],
-    number: Callable[[Times], np.ndarray],
-) -> _Rule:
+def _understood(option: str, text: str) -> tuple[JavaPattern, tuple[Layout, ...]]:
+    """An option's pattern, and what of it can be read for many texts at once."""
     try:
         pattern = JavaPattern(text)
     except ValueError as err:
@@ -159,7 +157,7 @@ def _of_pattern(
             f"{option} is not understood", found=str(err), expected="a pattern of dates and times"
         ) from err
     layout = Layout.of_pattern(pattern)
-    return _Rule(exact(pattern), (layout,) if layout else (), number)
+    return pattern, (layout,) if layout else ()
 
 
 def _without_gmt(text: str, exact: Callable[[str], int]) -> int:

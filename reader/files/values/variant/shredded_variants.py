@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...evolution.type_growth import is_variant
-from ..casts import plain
+from ..map_nested import plain
 from .variant_encoding import (
     Names,
     Scalar,

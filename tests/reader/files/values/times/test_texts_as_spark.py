@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.reader.files.values.times.iso import local_of
+from pyspark_sluice.reader.files.values.times.exact import local_of
 from pyspark_sluice.reader.files.values.times.temporal import Temporal, cast_text
 from pyspark_sluice.reader.files.values.times.zones import zone_of
 

@@ -1,17 +1,113 @@
-"""Java's patterns of dates and times, as far as Spark takes them for reading, value by value.
+"""What one text means as a date or a timestamp: ISO 8601 as Spark's casts take it, Java's patterns.
 
-What Spark refuses in a pattern is refused here, by name. As in Spark a pattern has to fit the whole
+Of ISO 8601 any part after the year may be missing, and months to seconds may have one digit. What
+Spark refuses in a pattern is refused here, by name. As in Spark a pattern has to fit the whole
 text, letters fit in either case, and a fraction (`SSS`) takes one to as many digits as letters.
+Not here: many texts at a time (`layouts.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 
-from .iso import checked, clock_of, days_of
-from .zones import DAY, SHORT_IDS, UTC, Zone, zone_in_any_case
+from ..strings import BLANKS
+from .zones import DAY, SHORT_IDS, Zone, zone_in_any_case, zone_of
+
+_BLANKS = BLANKS + "\x7f"
+"""What Spark trims: white space and control characters of ASCII."""
+
+Read = Callable[[str], tuple[int, Zone | None]]
+"""From text to what `local_of` returns."""
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d\d?)(?:-(\d\d?)(?:[ T].*)?)?)?\Z", re.ASCII | re.DOTALL)
+_TIME = re.compile(
+    r"([+-]?)(\d{4,6})(?:-(\d\d?)(?:-(\d\d?)"
+    r"(?:[ T](\d\d?)(?::(\d\d?)(?::(\d\d?)(?:\.(\d*))?([^\d.].*)?)?)?)?)?)?\Z",
+    re.ASCII | re.DOTALL,
+)
+
+
+def day_of(text: str) -> int:
+    """A date as days since the epoch; a time of day behind it is not looked at.
+
+    Raises:
+        ValueError: it is not a timestamp, or beyond Spark's calendar.
+    """
+    match = _DATE.match(text.strip(_BLANKS))
+    if not match:
+        raise ValueError(f"{text!r} is not a date")
+    return checked(days_of(_signed(match), int(match[3] or 1), int(match[4] or 1)), 32)
+
+
+def local_of(text: str) -> tuple[int, Zone | None]:
+    """The wall clock as microseconds since the epoch, cut off after those, and the zone it names.
+
+    A time without a date is refused: Spark takes the day on which it is read, which is another
+    one in a replay.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    match = _TIME.match(text.strip(_BLANKS))
+    if not match:
+        raise ValueError(f"{text!r} is not a timestamp")
+    day = days_of(_signed(match), int(match[3] or 1), int(match[4] or 1))
+    hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
+    micros = int((match[8] or "").ljust(6, "0")[:6])
+    zone = zone_of(match[9]) if match[9] else None
+    return day * DAY + clock_of(hour, minute, second, micros), zone
+
+
+def instant_of(text: str, zone: Zone, read: Read = local_of) -> int:
+    """A timestamp as microseconds since the epoch; text that names no zone is in `zone`.
+
+    Raises:
+        ValueError: it is not one, or beyond 64 bits.
+    """
+    local, named = read(text)
+    return checked((named or zone).instant(local), 64)
+
+
+def wall_clock_of(text: str, *, with_zone: bool, read: Read = local_of) -> int:
+    """A timestamp without zone. One that `text` names is left out if `with_zone`, else refused.
+
+    Raises:
+        ValueError: it is not one, or beyond 64 bits.
+    """
+    local, named = read(text)
+    if named is not None and not with_zone:
+        raise ValueError(f"{text!r} names a zone where the column has none")
+    return checked(local, 64)
+
+
+def days_of(year: int, month: int, day: int) -> int:
+    """A day of the proleptic Gregorian calendar, of any year, as days since the epoch."""
+    cycles, within = divmod(year, 400)
+    # 400 years have 146,097 days; Python's own calendar begins with the year 1.
+    return date(within + 400, month, day).toordinal() - _EPOCH_DAY + (cycles - 1) * 146_097
+
+
+def clock_of(hour: int, minute: int, second: int, micros: int) -> int:
+    """A time of day in microseconds. Raises ValueError if a day has no such time."""
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(f"{hour}:{minute}:{second} is not a time of day")
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
+
+
+def checked(value: int, bits: int) -> int:
+    """The value itself. Raises ValueError if it does not fit; Spark reads null there."""
+    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise ValueError("a time beyond the range of its type")
+    return value
+
+
+def _signed(match: re.Match[str]) -> int:
+    return -int(match[2]) if match[1] == "-" else int(match[2])
+
 
 _MONTHS = "January February March April May June July August September October November December"
 _SHORT = [name[:3] for name in _MONTHS.split()]
@@ -100,18 +196,6 @@ class JavaPattern:
     def day(self, text: str) -> int:
         """`text` as days since the epoch. Raises ValueError if it does not fit."""
         return checked(self.local(text)[0] // DAY, 32)
-
-    def instant(self, text: str, zone: Zone) -> int:
-        """`text` as microseconds since the epoch. Raises ValueError if it does not fit."""
-        local, named = self.local(text)
-        return checked((named or zone).instant(local), 64)
-
-    def wall_clock(self, text: str) -> int:
-        """`text` as microseconds, without zone. Raises ValueError if it names one or misfits."""
-        local, named = self.local(text)
-        if named is not None:
-            raise ValueError(f"{text!r} names a zone where the column has none")
-        return checked(UTC.instant(local), 64)
 
     def _regex_of(self, piece: Piece) -> str:
         if not piece.letter:
