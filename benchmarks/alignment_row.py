@@ -55,11 +55,7 @@ def alignment(bench: Bench) -> Iterator[Result]:
 
 
 def join(
-    spark: SparkSession,
-    clicks: Path,
-    orders: Path,
-    group: str,
-    hours: tuple[int, int] = HOURS,
+    spark: SparkSession, clicks: Path, orders: Path, group: str, hours: tuple[int, int] = HOURS
 ) -> Join:
     """Join clicks and orders of one key and a quarter of an hour, in one AvailableNow run.
 

@@ -140,12 +140,7 @@ class Driver:
     ) -> None:
         fsspec.register_implementation("made-up", MadeUpFiles, clobber=True)
         options = parse_options(
-            {
-                "path": f"made-up://{files}/",
-                "discoveryTimeout": "1h",
-                "parallelism": "2",
-                **more,
-            },
+            {"path": f"made-up://{files}/", "discoveryTimeout": "1h", "parallelism": "2", **more},
             streaming=False,
         )
         self.store = Counting(LocalStateStore(directory))

@@ -35,14 +35,79 @@ class KnownName:
     """Values, in lower case, that are accepted and change nothing."""
 
 
-_WRITING = "It affects writing only: pass it to writeStream."
-_NO_LIMIT = "There is no such limit: leave the option out."
-_DEFAULT_LIMIT = "The limit is Spark's default: leave the option out."
-_TUNING = "It tunes Spark's own reader: leave the option out."
-_AVRO_SCHEMA = (
-    "Avro files bring their own schema: choose columns and types with .schema(...) or schemaHints."
+def _refused(note: str, *names: str, unless: tuple[str, ...] = ()) -> Iterator[KnownName]:
+    for name in names:
+        yield KnownName(name, note=note, happens_anyway=unless)
+
+
+SPARK: tuple[KnownName, ...] = (
+    KnownName("inferSchema", "inferColumnTypes"),
+    KnownName(
+        "latestFirst",
+        "fileOrder",
+        "Among the files found so far; freshShare reserves a part of each batch for the newest.",
+        values={"true": "newestFirst", "false": "mtime"},
+    ),
+    *_refused(
+        "A file is identified by its whole path, never by its name alone.",
+        "fileNameOnly",
+        unless=("false",),
+    ),
+    *_refused("All files that were found are kept: leave the option out.", "maxCachedFiles"),
+    *_refused("Files that were found are kept: leave the option out.", "discardCachedInputRatio"),
+    *_refused(
+        "The schemas of all files of the sample are merged.", "mergeSchema", unless=("true",)
+    ),
+    *_refused("Use inferSampleFiles and inferSampleBytes.", "samplingRatio"),
+    *_refused("inferColumnTypes infers dates.", "preferDate", unless=("true",)),
+    *_refused("Text in the style of Spark 2 is not read.", "enableDateTimeParsingFallback"),
+    *_refused(
+        "Timestamps in JSON are inferred as text: use a hint for those columns.",
+        "inferTimestamp",
+        unless=("false",),
+    ),
+    *_refused("Times of day are text: leave the option out.", "timeFormat"),
+    *_refused(
+        "A value in a path that its column cannot hold is an error.",
+        "ignoreInvalidPartitionPaths",
+        unless=("false",),
+    ),
+    *_refused("Use pathGlobFilter, such as *.csv.", "extension"),
+    *_refused("There is no such limit: leave the option out.", "maxColumns", "maxCharsPerColumn"),
+    *_refused(
+        "The limit is Spark's default: leave the option out.",
+        *("maxNestingDepth", "maxNumLen", "maxStringLen"),
+    ),
+    *_refused(
+        "It tunes Spark's own reader: leave the option out.",
+        *("inputBufferSize", "columnPruning", "useUnsafeRow"),
+    ),
+    *_refused(
+        "Sluice always does what Spark does by default: leave the option out.",
+        "explodeEmbeddedArray",
+    ),
+    *_refused("Use compression; auto follows the suffix.", "codec"),
+    *_refused(
+        "Avro files bring their own schema: choose columns and types with .schema(...) or "
+        "schemaHints.",
+        *("avroSchema", "avroSchemaUrl"),
+    ),
+    *_refused(
+        "Fields of Avro files are matched by name.", "positionalFieldMatching", unless=("false",)
+    ),
+    *_refused(
+        "File names do not matter; select files with pathGlobFilter=*.avro.",
+        "ignoreExtension",
+        unless=("true",),
+    ),
+    *_refused("Recursive types of Avro are refused: leave it out.", "recursiveFieldMaxDepth"),
+    *_refused(
+        "It affects writing only: pass it to writeStream.",
+        *("quoteAll", "escapeQuotes", "pretty", "sortKeys", "parquet.compression"),
+        *("orc.compress", "writeNonAsciiCharacterAsCodePoint", "recordName", "recordNamespace"),
+    ),
 )
-_CASE = "Columns are matched exactly, then ignoring case if that is unambiguous."
+
 _OWN_QUEUE = (
     "It belongs to a Databricks service: leave it out. Files are found by listing, or with "
     "discoveryMode=notifications by the events of your own queue."
@@ -50,82 +115,6 @@ _OWN_QUEUE = (
 _CREDENTIALS = (
     "Put credentials and service endpoints into storageOptions, under the names in "
     "docs/object-stores.md."
-)
-
-SPARK: tuple[KnownName, ...] = (
-    KnownName("inferSchema", "inferColumnTypes"),
-    KnownName(
-        "latestFirst",
-        "fileOrder",
-        ("Among the files found so far; freshShare reserves a part of each batch for the newest."),
-        values={"true": "newestFirst", "false": "mtime"},
-    ),
-    KnownName(
-        "fileNameOnly",
-        note="A file is identified by its whole path, never by its name alone.",
-        happens_anyway=("false",),
-    ),
-    KnownName("maxCachedFiles", note="All files that were found are kept: leave the option out."),
-    KnownName(
-        "discardCachedInputRatio", note="Files that were found are kept: leave the option out."
-    ),
-    KnownName(
-        "mergeSchema",
-        note="The schemas of all files of the sample are merged.",
-        happens_anyway=("true",),
-    ),
-    KnownName("samplingRatio", note="Use inferSampleFiles and inferSampleBytes."),
-    KnownName(
-        "preferDate",
-        note="inferColumnTypes infers dates.",
-        happens_anyway=("true",),
-    ),
-    KnownName("enableDateTimeParsingFallback", note="Text in the style of Spark 2 is not read."),
-    KnownName(
-        "inferTimestamp",
-        note="Timestamps in JSON are inferred as text: use a hint for those columns.",
-        happens_anyway=("false",),
-    ),
-    KnownName("timeFormat", note="Times of day are text: leave the option out."),
-    KnownName(
-        "ignoreInvalidPartitionPaths",
-        note="A value in a path that its column cannot hold is an error.",
-        happens_anyway=("false",),
-    ),
-    KnownName("extension", note="Use pathGlobFilter, such as *.csv."),
-    KnownName("maxColumns", note=_NO_LIMIT),
-    KnownName("maxCharsPerColumn", note=_NO_LIMIT),
-    KnownName("maxNestingDepth", note=_DEFAULT_LIMIT),
-    KnownName("maxNumLen", note=_DEFAULT_LIMIT),
-    KnownName("maxStringLen", note=_DEFAULT_LIMIT),
-    KnownName("inputBufferSize", note=_TUNING),
-    KnownName("columnPruning", note=_TUNING),
-    KnownName("useUnsafeRow", note=_TUNING),
-    KnownName(
-        "explodeEmbeddedArray",
-        note="Sluice always does what Spark does by default: leave the option out.",
-    ),
-    KnownName("codec", note="Use compression; auto follows the suffix."),
-    KnownName("avroSchema", note=_AVRO_SCHEMA),
-    KnownName("avroSchemaUrl", note=_AVRO_SCHEMA),
-    KnownName(
-        "positionalFieldMatching",
-        note="Fields of Avro files are matched by name.",
-        happens_anyway=("false",),
-    ),
-    KnownName(
-        "ignoreExtension",
-        note="File names do not matter; select files with pathGlobFilter=*.avro.",
-        happens_anyway=("true",),
-    ),
-    KnownName("recursiveFieldMaxDepth", note="Recursive types of Avro are refused: leave it out."),
-    *(
-        KnownName(name, note=_WRITING)
-        for name in (
-            *("quoteAll", "escapeQuotes", "pretty", "sortKeys", "parquet.compression"),
-            *("orc.compress", "writeNonAsciiCharacterAsCodePoint", "recordName", "recordNamespace"),
-        )
-    ),
 )
 
 AUTO_LOADER: tuple[KnownName, ...] = (
@@ -139,10 +128,8 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.maxFileAge",
         "maxFileAge",
-        (
-            "Based on a file's modification time. Files that were found are read, however old they "
-            "become."
-        ),
+        "Based on a file's modification time. Files that were found are read, however old they "
+        "become.",
     ),
     KnownName("cloudFiles.pathGlobFilter", "pathGlobFilter"),
     KnownName("fileNamePattern", "pathGlobFilter"),
@@ -160,17 +147,15 @@ AUTO_LOADER: tuple[KnownName, ...] = (
         "schemaEvolutionMode",
         "The rescued data column is added only with rescue, or by rescuedDataColumn.",
     ),
-    KnownName(
-        "cloudFiles.schemaLocation",
-        note="The schema is kept with the state, below checkpointLocation: leave it out, and give "
+    *_refused(
+        "The schema is kept with the state, below checkpointLocation: leave it out, and give "
         "checkpointLocation to readStream as well.",
+        "cloudFiles.schemaLocation",
     ),
-    KnownName(
+    *_refused(
+        "Columns of the path are found automatically; with .schema(...), include them in the "
+        "schema.",
         "cloudFiles.partitionColumns",
-        note=(
-            "Columns of the path are found automatically; with .schema(...), include them in "
-            "the schema."
-        ),
     ),
     KnownName(
         "cloudFiles.includeExistingFiles",
@@ -192,38 +177,28 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.cleanSource.retentionDuration",
         "cleanSourceRetention",
-        ("0 by default, and can be short: retained checkpoints keep their files in any case."),
+        "0 by default, and can be short: retained checkpoints keep their files in any case.",
     ),
     KnownName("cloudFiles.cleanSource.moveDestination", "sourceArchiveDir"),
-    KnownName(
+    *_refused(
+        "Patterns are Hadoop's: * does not reach into directories.",
         "cloudFiles.useStrictGlobber",
-        note="Patterns are Hadoop's: * does not reach into directories.",
-        happens_anyway=("true",),
+        unless=("true",),
     ),
-    KnownName(
-        "cloudFiles.validateOptions",
-        note="Options are always checked.",
-        happens_anyway=("true",),
-    ),
-    KnownName(
+    *_refused("Options are always checked.", "cloudFiles.validateOptions", unless=("true",)),
+    *_refused(
+        "Set discoveryMode=notifications, and queueUrl to a queue that receives the events of the "
+        "bucket; Sluice does not create a queue.",
         "cloudFiles.useNotifications",
-        note=(
-            "Set discoveryMode=notifications, and queueUrl to a queue that receives the "
-            "events of the bucket; Sluice does not create a queue."
-        ),
-        happens_anyway=("false",),
+        unless=("false",),
     ),
-    KnownName("cloudFiles.useManagedFileEvents", note=_OWN_QUEUE, happens_anyway=("false",)),
-    KnownName("cloudFiles.listOnStart", note=_OWN_QUEUE),
-    KnownName("cloudFiles.fetchParallelism", note=_OWN_QUEUE),
-    KnownName("cloudFiles.pathRewrites", note=_OWN_QUEUE),
-    KnownName("cloudFiles.resourceTag", note=_OWN_QUEUE),
-    KnownName(
-        "cloudFiles.queueUrl",
-        note="Use queueUrl, with discoveryMode=notifications.",
+    *_refused(_OWN_QUEUE, "cloudFiles.useManagedFileEvents", unless=("false",)),
+    *_refused(
+        _OWN_QUEUE,
+        *("cloudFiles.listOnStart", "cloudFiles.fetchParallelism", "cloudFiles.pathRewrites"),
+        *("cloudFiles.resourceTag", "cloudFiles.queueName", "cloudFiles.subscription"),
     ),
-    KnownName("cloudFiles.queueName", note=_OWN_QUEUE),
-    KnownName("cloudFiles.subscription", note=_OWN_QUEUE),
+    *_refused("Use queueUrl, with discoveryMode=notifications.", "cloudFiles.queueUrl"),
     *(
         KnownName(f"cloudFiles.{name}", note=_CREDENTIALS)
         for name in (
@@ -233,9 +208,12 @@ AUTO_LOADER: tuple[KnownName, ...] = (
             *("clientEmail", "privateKey", "privateKeyId"),
         )
     ),
-    KnownName("databricks.serviceCredential", note=_CREDENTIALS),
-    KnownName("readerCaseSensitive", note=_CASE, happens_anyway=("false",)),
-    KnownName("parserCaseSensitive", note=_CASE, happens_anyway=("false",)),
+    *_refused(_CREDENTIALS, "databricks.serviceCredential"),
+    *_refused(
+        "Columns are matched exactly, then ignoring case if that is unambiguous.",
+        *("readerCaseSensitive", "parserCaseSensitive"),
+        unless=("false",),
+    ),
 )
 
 _TAG = "cloudfiles.resourcetag"

@@ -82,18 +82,14 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
 
     path: str = Field(
         "",
-        description=(
-            "Directory, file or URL to ingest; the argument of `.load(path)`. Separate several "
-            "paths by commas; names can have wildcards as in Hadoop (* ? [a-c] {one,two}), and "
-            "a \\ before a literal one of these characters."
-        ),
+        description="Directory, file or URL to ingest; the argument of `.load(path)`. Separate "
+        "several paths by commas; names can have wildcards as in Hadoop (* ? [a-c] {one,two}), "
+        "and a \\ before a literal one of these characters.",
     )
     paths: Annotated[list[str], BeforeValidator(_json_list)] = Field(
         default_factory=list,
-        description=(
-            "JSON list of paths, which may contain commas; the argument of `.load([...])`, "
-            "which Spark permits for `read` only."
-        ),
+        description="JSON list of paths, which may contain commas; the argument of "
+        "`.load([...])`, which Spark permits for `read` only.",
     )
     checkpoint_location: str | None = Field(
         None,
@@ -113,63 +109,48 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     )
     source: str = Field(
         "files",
-        description=(
-            "The source: files, package.module:Class of your own source, or the name of an "
-            "entry point in the group pyspark_sluice.sources."
-        ),
+        description="The source: files, package.module:Class of your own source, or the name of "
+        "an entry point in the group pyspark_sluice.sources.",
     )
     source_options: _JsonObject = Field(
-        default_factory=dict,
-        description="JSON object for your own source; names keep their case.",
+        default_factory=dict, description="JSON object for your own source; names keep their case."
     )
     starting_state: Annotated[str, AfterValidator(_savepoint)] | None = Field(
         None,
-        description=(
-            "For a new query: state directory and checkpoint id of another query to start "
-            "from, such as /checkpoints/old/sluice/source@42; needed until the new query's "
-            "first batch."
-        ),
+        description="For a new query: state directory and checkpoint id of another query to start "
+        "from, such as /checkpoints/old/sluice/source@42; needed until the new query's first "
+        "batch.",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], LowerCase] = Field(
         "warning",
-        description=(
-            "Which lines of the logger pyspark_sluice the driver writes to stderr if logging "
-            "is not configured: info reports each checkpoint, listing and base."
-        ),
+        description="Which lines of the logger pyspark_sluice the driver writes to stderr if "
+        "logging is not configured: info reports each checkpoint, listing and base.",
     )
     ingest_again: bool = Field(
         False,
-        description=(
-            "Allow a query whose Spark checkpoint is new to use a state from which a query has "
-            "already read, and to ingest everything again."
-        ),
+        description="Allow a query whose Spark checkpoint is new to use a state from which a "
+        "query has already read, and to ingest everything again.",
     )
     allow_unread_first_batch: bool = Field(
         False,
-        description=(
-            "Allow a first batch in which no reader runs, for queries that should read nothing. "
-            "Otherwise that is an error: the sink already has that batch number "
-            "and skipped it."
-        ),
+        description="Allow a first batch in which no reader runs, for queries that should read "
+        "nothing. Otherwise that is an error: the sink already has that batch number and skipped "
+        "it.",
     )
     acknowledgement_timeout: Milliseconds = Field(
         3000,
         ge=0,
-        description=(
-            "How long the driver looks for the commit of a reader before it concludes that a "
-            "limit downstream abandoned it; costs time only in that case."
-        ),
+        description="How long the driver looks for the commit of a reader before it concludes "
+        "that a limit downstream abandoned it; costs time only in that case.",
         json_schema_extra={"unit": "milliseconds"},
     )
     checkpoints_ahead: int = Field(
         1,
         ge=0,
         le=8,
-        description=(
-            "How many checkpoints can be planned and stored in advance while a batch runs, so "
-            "that a slow store costs no time between batches. 0 plans each one when Spark asks "
-            "for it. With freshShare at most one."
-        ),
+        description="How many checkpoints can be planned and stored in advance while a batch "
+        "runs, so that a slow store costs no time between batches. 0 plans each one when Spark "
+        "asks for it. With freshShare at most one.",
     )
     min_checkpoints_to_retain: int = Field(
         100, ge=100, description="Checkpoints kept for restarts and as savepoints."
@@ -177,10 +158,8 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     retain_checkpoints_for: Milliseconds = Field(
         0,
         ge=0,
-        description=(
-            "Also keep checkpoints that are younger than this (such as 7d), regardless of their "
-            "number."
-        ),
+        description="Also keep checkpoints that are younger than this (such as 7d), regardless of "
+        "their number.",
         json_schema_extra={"unit": "milliseconds"},
     )
 

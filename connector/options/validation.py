@@ -107,14 +107,11 @@ def event_time_problems(
 def _order_problems(options: EnumeratorOptions, file_format: str) -> Iterator[str]:
     is_ordered = options.file_order is FileOrder.EVENT_TIME
     given = options.model_fields_set
-    for field, name in (
-        ("max_event_time_skew", "maxEventTimeSkew"),
-        ("on_late_file", "onLateFile"),
-        ("event_time_column", "eventTimeColumn"),
-        ("on_missing_event_time", "onMissingEventTime"),
-        ("alignment_group", "alignmentGroup"),
-        ("alignment_idle_timeout", "alignmentIdleTimeout"),
+    for field in (
+        *("max_event_time_skew", "on_late_file", "event_time_column", "on_missing_event_time"),
+        *("alignment_group", "alignment_idle_timeout"),
     ):
+        name = to_camel(field)
         if (
             field not in given
             or getattr(options, field) == type(options).model_fields[field].default
@@ -279,10 +276,7 @@ _CHECKPOINTS = (
     "checkpoints_ahead min_checkpoints_to_retain retain_checkpoints_for"
 )
 ONLY_STREAMS = frozenset(
-    [
-        *f"{_BATCHES} {_PROGRESS} {_QUEUE} {_CHECKPOINTS}".split(),
-        *CleaningOptions.model_fields,
-    ]
+    [*f"{_BATCHES} {_PROGRESS} {_QUEUE} {_CHECKPOINTS}".split(), *CleaningOptions.model_fields]
 )
 """Fields of `SluiceOptions` that say what becomes of batches, of progress and of checkpoints."""
 

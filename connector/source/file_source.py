@@ -109,10 +109,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             event_time=event_time,
             alignment=self.alignment(),
             ledger=LedgerPolicy(
-                order,
-                options.on_overwrite,
-                self._whole_records if grows else None,
-                read_times,
+                order, options.on_overwrite, self._whole_records if grows else None, read_times
             ),
         )
 

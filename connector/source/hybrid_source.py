@@ -101,9 +101,7 @@ class HybridReader(SplitReader[HybridSplit]):
     """Makes the reader of a part when a split of it is to be read, and only then."""
 
     def __init__(
-        self,
-        makers: Sequence[Callable[[ReaderContext], SplitReader[Any]]],
-        context: ReaderContext,
+        self, makers: Sequence[Callable[[ReaderContext], SplitReader[Any]]], context: ReaderContext
     ) -> None:
         """`makers` make the readers of each part."""
         self._makers = makers

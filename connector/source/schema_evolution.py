@@ -72,7 +72,7 @@ def evolved(
     Args:
         seen: what the reader met.
         files: what it was given to read: more new columns in them come with the first.
-        options: as filled in by `evolution.resolved`.
+        options: as filled in by `schemas.resolved`.
         schema: the one that the query was started with.
         store: the state as the reader sees it; None for a read without state.
     """

@@ -34,7 +34,7 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
     """
     from ...reader.files.schemas.inference import inferred_schema, with_reader_columns
 
-    options = as_inferred(options)
+    options = _as_inferred(options)
     history = schema_history(options)
     if history is None:
         return spark_schema(inferred_schema(all_files(make_discovery(options)), options))
@@ -57,16 +57,15 @@ def schema_history(options: SluiceOptions) -> SchemaHistory | None:
     return SchemaHistory(open_state(options))
 
 
-RESCUED = "_rescued_data"
+_RESCUED = "_rescued_data"
 """Name of the rescued data column where none is given, as in Auto Loader."""
 
 
-def as_inferred(options: SluiceOptions) -> SluiceOptions:
-    """For a schema that was not given."""
+def _as_inferred(options: SluiceOptions) -> SluiceOptions:
     mode = options.schema_evolution_mode or EvolutionMode.ADD_NEW_COLUMNS
     update: dict[str, object] = {"schema_evolution_mode": mode}
     if mode is EvolutionMode.RESCUE and not options.rescued_data_column:
-        update["rescued_data_column"] = RESCUED
+        update["rescued_data_column"] = _RESCUED
     if not options.infer_column_types:
         update["primitives_as_string"] = True
     if options.header and options.file_format == FileFormatName.CSV:
@@ -75,12 +74,14 @@ def as_inferred(options: SluiceOptions) -> SluiceOptions:
     return options.model_copy(update=update)
 
 
-def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
-    """For a schema by `.schema(...)`, which has the columns `names`.
+def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) -> SluiceOptions:
+    """The options of a query over columns `names`: with the evolution that follows from its schema.
 
     Raises:
-        OptionError: the mode would change what the user has fixed, or has no column to rescue to.
+        OptionError: the mode would change what `.schema(...)` fixes, or has no column to rescue to.
     """
+    if inferred:
+        return _as_inferred(options)
     mode = options.schema_evolution_mode or EvolutionMode.NONE
     if mode.adds:
         raise OptionError(
@@ -93,7 +94,7 @@ def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
         )
     update: dict[str, object] = {"schema_evolution_mode": mode}
     if mode is EvolutionMode.RESCUE:
-        rescued = options.rescued_data_column or RESCUED
+        rescued = options.rescued_data_column or _RESCUED
         if rescued not in names:
             raise OptionError(
                 "schemaEvolutionMode: rescue needs a rescued data column",
@@ -104,11 +105,6 @@ def as_given(options: SluiceOptions, names: Sequence[str]) -> SluiceOptions:
             )
         update["rescued_data_column"] = rescued
     return options.model_copy(update=update)
-
-
-def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) -> SluiceOptions:
-    """The options of a query over columns `names`."""
-    return as_inferred(options) if inferred else as_given(options, names)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -5,10 +5,9 @@ Not here: the run that has to catch them (`suite.py`).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from typing_extensions import override
@@ -16,6 +15,8 @@ from typing_extensions import override
 from ....enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ....reader.api import ReaderContext, Report, SplitFinished, SplitReader, SplitUnfinished
 from ..api import Source
+
+_Item: TypeAlias = pa.RecordBatch | Report
 
 
 class PlantedBug:
@@ -89,25 +90,6 @@ class AssignsTwice(PlantedBug):
         return make(context, state)
 
 
-class _BrokenReader(SplitReader[Any], ABC):
-    def __init__(self, bug: PlantedBug, inner: SplitReader[Any]) -> None:
-        self._bug = bug
-        self._inner = inner
-
-    @override
-    def read(self, splits: Sequence[Any]) -> Iterator[pa.RecordBatch | Report]:
-        for item in self._inner.read(splits):
-            yield from self.items(item)
-
-    @abstractmethod
-    def items(self, item: pa.RecordBatch | Report) -> Iterator[pa.RecordBatch | Report]:
-        """What becomes of one item."""
-
-    @override
-    def close(self) -> None:
-        self._inner.close()
-
-
 class IgnoresWhatWasAcknowledged(PlantedBug):
     """A repeated attempt stops where it likes, not where the first one did."""
 
@@ -122,16 +104,13 @@ class CallsUnfinishedFinished(PlantedBug):
 
     @override
     def reader(self, make: Any, context: ReaderContext) -> Any:
-        return _SaysFinished(self, make(context))
+        return _BrokenReader(make(context), self._finished)
 
-
-class _SaysFinished(_BrokenReader):
-    @override
-    def items(self, item: pa.RecordBatch | Report) -> Iterator[pa.RecordBatch | Report]:
+    def _finished(self, item: _Item) -> _Item:
         if isinstance(item, SplitUnfinished):
-            self._bug.was_reached = True
-            item = SplitFinished(item.split_id, item.rows)
-        yield item
+            self.was_reached = True
+            return SplitFinished(item.split_id, item.rows)
+        return item
 
 
 class DropsARow(PlantedBug):
@@ -139,16 +118,30 @@ class DropsARow(PlantedBug):
 
     @override
     def reader(self, make: Any, context: ReaderContext) -> Any:
-        return _LeavesOut(self, make(context))
+        return _BrokenReader(make(context), self._shorter)
 
-
-class _LeavesOut(_BrokenReader):
-    @override
-    def items(self, item: pa.RecordBatch | Report) -> Iterator[pa.RecordBatch | Report]:
+    def _shorter(self, item: _Item) -> _Item:
         if isinstance(item, pa.RecordBatch) and item.num_rows:
-            self._bug.was_reached = True
-            item = item.slice(0, item.num_rows - 1)
-        yield item
+            self.was_reached = True
+            return item.slice(0, item.num_rows - 1)
+        return item
+
+
+class _BrokenReader(SplitReader[Any]):
+    """Reads through another reader, and passes on what `change` makes of each item."""
+
+    def __init__(self, inner: SplitReader[Any], change: Callable[[_Item], _Item]) -> None:
+        self._inner = inner
+        self._change = change
+
+    @override
+    def read(self, splits: Sequence[Any]) -> Iterator[_Item]:
+        for item in self._inner.read(splits):
+            yield self._change(item)
+
+    @override
+    def close(self) -> None:
+        self._inner.close()
 
 
 PLANTED_BUGS: Sequence[type[PlantedBug]] = (
