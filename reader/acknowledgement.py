@@ -5,14 +5,14 @@ Not here: when that is asked, and the commit that is made of it (`task.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..checkpoint_meta.documents.reader_commit import ReaderCommit, ReturnedSplit, UnfinishedSplit
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
-from ..errors import ProtocolError, ReplayError
-from .api import ReaderEvent, Report, SplitFinished, SplitReturned, SplitUnfinished
+from ..errors import ReplayError
+from .api import SplitFinished, SplitReport, SplitUnfinished
 
 _WAIVED = "given up by an order"
 
@@ -45,23 +45,11 @@ class Outcome:
             self.rows[index] = earlier.rows[index]
         self.unfinished += [part for part in earlier.unfinished if part.index in indexes]
 
-    def note_event(self, event: ReaderEvent, types: Collection[str]) -> None:
-        """Take an event for the enumerator, of one of these types.
-
-        Raises:
-            ProtocolError: of another.
-        """
-        if event.type not in types:
-            raise ProtocolError(
-                "the reader sent an event of an unregistered type",
-                "",
-                repr(event.type),
-                f"one of {sorted(types)}",
-            )
-        self.events.append((event.type, event.value))
-
     def note(
-        self, report: Report, index: int, serializer: VersionedSerializer[Sequence[Any]]
+        self,
+        report: SplitReport,
+        index: int,
+        serializer: VersionedSerializer[Sequence[Any]],
     ) -> None:
         """Take the report on one split."""
         if isinstance(report, SplitFinished):
@@ -76,7 +64,7 @@ class Outcome:
             self.rows[index] = report.rows
             columns = serializer.serialize([report.remainder]).to_pydict()
             self.unfinished.append(UnfinishedSplit(index=index, remainder=columns))
-        elif isinstance(report, SplitReturned):
+        else:
             self.returned.append(ReturnedSplit(index=index, reason=report.reason))
 
 
@@ -107,10 +95,8 @@ class Replay:
             self.where,
             f"a commit by which {was}",
             "the same option for the whole batch",
-            (
-                "Start the query with the earlier options until the batch has finished, then "
-                "change them."
-            ),
+            "Start the query with the earlier options until the batch has finished, then "
+            "change them.",
         )
 
     def check_wanted(self, counted: ReaderCommit) -> None:
@@ -134,21 +120,17 @@ class Replay:
         self, counted: ReaderCommit, found: str, expected: str = "the same rows again"
     ) -> ReplayError:
         """The error for an attempt that returns something else than what `counted` acknowledges."""
-        remedy = (
-            "Put the file back as it was when the batch was first read, then restart the "
-            "query. If it is permanently gone, `sluice waive STATE` shows which part of the batch "
-            "cannot be read again. With --yes it gives that up, and the query continues."
-        )
         # Options are read as they were recorded; the schema is Spark's, and its plan is made.
-        if counted.shape.get("schema") not in (None, self.shape.get("schema")):
-            remedy = (
-                "The schema is not what it was when the batch was first read: start the query "
-                "with the earlier one until the batch has finished, then change it."
-            )
+        is_new_schema = counted.shape.get("schema") not in (None, self.shape.get("schema"))
         return ReplayError(
             "this attempt cannot repeat what an earlier attempt of the batch has acknowledged",
             self.where,
             found,
             expected,
-            remedy,
+            "The schema is not what it was when the batch was first read: start the query with "
+            "the earlier one until the batch has finished, then change it."
+            if is_new_schema
+            else "Put the file back as it was when the batch was first read, then restart the "
+            "query. If it is permanently gone, `sluice waive STATE` shows which part of the batch "
+            "cannot be read again. With --yes it gives that up, and the query continues.",
         )

@@ -79,7 +79,8 @@ SCHEMA_LEFT_OUT = pa.schema(
     [(name, pa.string()) for name in ("path", "position", "record", "reason")]
 )
 
-Report = SplitFinished | SplitUnfinished[Any] | SplitReturned | ReaderEvent | LeftOut
+SplitReport = SplitFinished | SplitUnfinished[Any] | SplitReturned
+Report = SplitReport | ReaderEvent | LeftOut
 
 
 @dataclass(frozen=True, slots=True)

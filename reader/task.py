@@ -210,12 +210,11 @@ class _Run(Generic[SplitT]):
         part = self._part()
         given_up = [i for i, s in enumerate(part) if s and s.split_id in self.assignment.waived]
         left = {*given_up, *(earlier.returned_indexes if earlier else ())}
-        indexes = {s.split_id: i for i, s in enumerate(part) if s is not None}
         splits = [s for i, s in enumerate(part) if s is not None and i not in left]
+        open_splits = {s.split_id: i for i, s in enumerate(part) if s is not None and i not in left}
         outcome = Outcome.of(len(part))
         outcome.returned.extend(earlier.returned if earlier else ())
         outcome.give_up(given_up, earlier)
-        open_ids = {split.split_id for split in splits}
         try:
             # Earlier options and a new schema may not even make a reader.
             with contextlib.closing(self.task.make_reader(self._context(part))) as reader:
@@ -225,10 +224,10 @@ class _Run(Generic[SplitT]):
                     elif isinstance(item, LeftOut) and self.recording is not None:
                         self.recording.write(item)
                     elif not (isinstance(item, LeftOut) and earlier is not None):
-                        self._note(item, outcome, indexes, open_ids)
+                        self._note(item, outcome, open_splits)
         except GeneratorExit:
             if earlier is None:
-                self._abandon(len(splits) - len(open_ids))
+                self._abandon(len(splits) - len(open_splits))
             raise
         except Exception as error:
             if earlier is None:
@@ -237,11 +236,11 @@ class _Run(Generic[SplitT]):
             text = str(error).removesuffix(getattr(error, "remedy", "")).rstrip()
             found = f"{type(error).__name__}: {text}"
             raise self.replay.cannot_repeat(earlier, found) from error
-        if open_ids:
+        if open_splits:
             raise ProtocolError(
-                f"the reader gave no report on {len(open_ids)} of its splits",
+                f"the reader gave no report on {len(open_splits)} of its splits",
                 self.assignment.place,
-                f"nothing on {min(open_ids)}",
+                f"nothing on {min(open_splits)}",
                 "one report for each split",
             )
         return self._commit(outcome)
@@ -291,9 +290,7 @@ class _Run(Generic[SplitT]):
             store=self.task.commits.store,
         )
 
-    def _note(
-        self, report: Report, outcome: Outcome, indexes: dict[str, int], open_ids: set[str]
-    ) -> None:
+    def _note(self, report: Report, outcome: Outcome, open_splits: dict[str, int]) -> None:
         if isinstance(report, LeftOut):
             raise ProtocolError(
                 "the reader reported a record that it left out, but nothing records those",
@@ -302,17 +299,24 @@ class _Run(Generic[SplitT]):
                 "rows and reports only, without badRecordsPath",
             )
         if isinstance(report, ReaderEvent):
-            outcome.note_event(report, self.task.event_types)
+            if report.type not in self.task.event_types:
+                raise ProtocolError(
+                    "the reader sent an event of an unregistered type",
+                    "",
+                    repr(report.type),
+                    f"one of {sorted(self.task.event_types)}",
+                )
+            outcome.events.append((report.type, report.value))
             return
-        if report.split_id not in open_ids:
+        index = open_splits.pop(report.split_id, None)
+        if index is None:
             raise ProtocolError(
                 "the reader reported a split twice, or a split that it was not assigned",
                 "",
                 report.split_id,
                 "one report for each split of the assignment",
             )
-        open_ids.discard(report.split_id)
-        outcome.note(report, indexes[report.split_id], self.task.serializer)
+        outcome.note(report, index, self.task.serializer)
 
     def _commit(self, outcome: Outcome) -> ReaderCommit:
         return ReaderCommit(

@@ -21,7 +21,7 @@ from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..errors import TableError
 from ..reader.landing.statistics import Path
-from .landed_batch import LandedBatch, not_next
+from .landed_batch import LandedBatch
 from .table_sink import TableSink
 
 if TYPE_CHECKING:
@@ -96,18 +96,17 @@ class DeltaSink(TableSink):
         ]
 
     @override
-    def _has(self, table: DeltaTable | None, batch: LandedBatch) -> bool:
-        if table is None:
-            return False
-        known = table.transaction_version(batch.lineage)
-        if known is None or known < batch.checkpoint:
-            return False
-        files = table.transaction_version(_files_of(batch))
-        if known == batch.checkpoint and files == _number(batch):
-            return True
-        others = ", with other files" if known == batch.checkpoint else ""
-        found = f"checkpoint {known} of the query{others}, in version {table.version()}"
-        raise not_next(batch, self._name, found)
+    def newest(self, table: DeltaTable | None, lineage: str) -> int:
+        # A query that has added nothing yet has no transaction here; checkpoints begin with 1.
+        return 0 if table is None else table.transaction_version(lineage) or 0
+
+    @override
+    def _has_files(self, table: DeltaTable, batch: LandedBatch) -> bool:
+        return table.transaction_version(_files_of(batch)) == _number(batch)
+
+    @override
+    def _version(self, table: DeltaTable) -> str:
+        return f", in version {table.version()}"
 
     def _with(self, known: Any, found: Sequence[pa.Schema]) -> Schema:
         """The columns of the table and those of the files, which become nullable there.
@@ -246,7 +245,6 @@ def _number(batch: LandedBatch) -> int:
 
 _INTEGERS: Final = ("byte", "short", "integer")
 """Types that Parquet stores alike: files of one can be read as a wider one."""
-
 
 _RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
 """Metadata of columns by which a writer has to check or make values."""

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from ..errors import TableError
 from ..reader.landing.statistics import leaves
-from .landed_batch import LandedBatch, not_next
+from .landed_batch import LandedBatch
 from .table_sink import TableSink
 
 if TYPE_CHECKING:
@@ -56,15 +56,16 @@ class IcebergSink(TableSink):
         return self._table
 
     @override
-    def _has(self, table: Table, batch: LandedBatch) -> bool:
-        properties = table.properties
-        known = newest_checkpoint(properties, batch.lineage)
-        if known < batch.checkpoint:
-            return False
-        if known == batch.checkpoint and properties.get(_files_of(batch)) == batch.digest:
-            return True
-        others = ", with other files" if known == batch.checkpoint else ""
-        raise not_next(batch, self._name, f"checkpoint {known} of the query{others}")
+    def newest(self, table: Table, lineage: str) -> int:
+        return newest_checkpoint(table.properties, lineage)
+
+    @override
+    def _has_files(self, table: Table, batch: LandedBatch) -> bool:
+        return table.properties.get(_files_of(batch)) == batch.digest
+
+    @override
+    def _version(self, table: Table) -> str:
+        return ""
 
     @override
     def _commit(self, table: Table, batch: LandedBatch) -> None:

@@ -116,13 +116,10 @@ class LandedBatch:
     @cached_property
     def schemas(self) -> Sequence[pa.Schema]:
         """The distinct schemas of the files, without partition columns."""
-        found = _of_each(self._schema_of, self._typical)
+        footers = _of_each(self._footer_of, self._typical)
+        found = (footer.schema.to_arrow_schema() for footer in footers)
         # Files that others wrote (`landCopy=never`) may differ in metadata only.
         return list(dict.fromkeys(schema.remove_metadata() for schema in found))
-
-    def _schema_of(self, file: LandedFile) -> pa.Schema:
-        with SourceFile(_version(file), self.storage_options).native() as source:
-            return pq.read_schema(source)
 
     def check_there(self) -> None:
         """Check that all files are there: nothing keeps a VACUUM from those in no table yet.
@@ -138,11 +135,9 @@ class LandedBatch:
                 gone[0],
                 "no such file, or another size",
                 f"all {len(self.files)} files that the reader commits of the batch name",
-                (
-                    "Restore them from a copy. Something has deleted files that were not in "
-                    "the table yet: a person, or a VACUUM whose retention is shorter than the "
-                    "time between two batches."
-                ),
+                "Restore them from a copy. Something has deleted files that were not in the table "
+                "yet: a person, or a VACUUM whose retention is shorter than the time between two "
+                "batches.",
             )
 
     def check_never_null(self, columns: Collection[Path], table: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..checkpoint_meta.storage.retries import delays
 from ..errors import TableError
-from .landed_batch import LandedBatch
+from .landed_batch import LandedBatch, not_next
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +42,7 @@ class TableSink(ABC):
         """Make the files of a batch part of the table, unless they are.
 
         Raises:
-            TableError: the table has another batch in its place, or does not fit the files.
+            TableError: the table has another batch in its place or a later one, or does not fit.
         """
         batch = LandedBatch.of(frame, self._storage_options)
         if batch is not None:
@@ -86,13 +86,28 @@ class TableSink(ABC):
             "Nothing is lost: the query adds the batch when you start it again.",
         ) from conflict
 
-    @abstractmethod
     def _has(self, table: Any, batch: LandedBatch) -> bool:
-        """True if the batch is in the table.
+        known = self.newest(table, batch.lineage)
+        if known < batch.checkpoint:
+            return False
+        # An id alone does not tell a repeated batch from one after a restore to an earlier state.
+        if known == batch.checkpoint and self._has_files(table, batch):
+            return True
+        others = ", with other files" if known == batch.checkpoint else ""
+        found = f"checkpoint {known} of the query{others}{self._version(table)}"
+        raise not_next(batch, self._name, found)
 
-        Raises:
-            TableError: the table has another batch in its place, or a later one.
-        """
+    @abstractmethod
+    def newest(self, table: Any, lineage: str) -> int:
+        """The checkpoint of the newest batch of a query in the table; 0 without one."""
+
+    @abstractmethod
+    def _has_files(self, table: Any, batch: LandedBatch) -> bool:
+        """True if the newest batch in the table has the files of this one."""
+
+    @abstractmethod
+    def _version(self, table: Any) -> str:
+        """Which version of the table was looked at, as errors say it; empty without one."""
 
     @abstractmethod
     def _commit(self, table: Any, batch: LandedBatch) -> None:

@@ -25,8 +25,6 @@ from .row_filter import Predicate
 from .values.numbers import boolean, cast_decimal, floating, integer
 from .values.times.temporal import cast_text
 
-__all__ = ["NULL", "FileColumns", "FilePruning", "bases_of", "parts_below", "unescaped", "value_of"]
-
 _FIELDS = {
     "file_path": pa.string(),
     "file_name": pa.string(),

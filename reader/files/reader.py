@@ -59,8 +59,6 @@ from .row_filter import Predicate
 from .schemas.column_watch import ColumnWatch
 from .values.column_fitter import ColumnFitter
 
-__all__ = ["FigureReader", "FileSplitReader"]
-
 Item: TypeAlias = pa.RecordBatch | Report
 
 _REPLACED = "replaced before it was read; the current version is read separately"

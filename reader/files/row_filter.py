@@ -27,8 +27,6 @@ from .options import ReaderOptions
 from .values.numbers import decimals
 from .values.times.temporal import cast_text
 
-__all__ = ["COMPARE", "Condition", "Predicate", "Range"]
-
 COMPARE = {
     "=": pc.equal,
     "in": pc.equal,
@@ -221,7 +219,7 @@ class FilterParser:
                 yield condition
             if not self._kind:
                 return
-            self._keyword("and")
+            self._expect("word", "and")
 
     def _condition(self) -> Condition | None:
         field = self._column()
@@ -232,8 +230,7 @@ class FilterParser:
                 self._fail("one of = != < <= > >=")
             self._advance()
             values: tuple[Any, ...] = (self._literal(field),)
-        elif self._is_word("in"):
-            self._advance()
+        elif self._skip("word", "in"):
             op, values = "in", tuple(self._list(field))
         else:
             op, values = self._null_test(), ()
@@ -255,34 +252,26 @@ class FilterParser:
         return None if known is None else self._schema.field(known)
 
     def _null_test(self) -> str:
-        if not self._is_word("is"):
+        if not self._skip("word", "is"):
             self._fail("an operator, IN or IS")
-        self._advance()
-        negated = self._is_word("not")
-        if negated:
-            self._advance()
-        self._keyword("null")
+        negated = self._skip("word", "not")
+        self._expect("word", "null")
         return "is not null" if negated else "is null"
 
     def _list(self, field: pa.Field | None) -> Iterator[Any]:
-        self._mark("(")
-        while True:
+        self._expect("mark", "(")
+        yield self._literal(field)
+        while self._skip("mark", ","):
             yield self._literal(field)
-            if not self._is_mark(","):
-                break
-            self._advance()
-        self._mark(")")
+        self._expect("mark", ")")
 
     def _literal(self, field: pa.Field | None) -> Any:
-        prefix = ""
-        if self._is_word("date") or self._is_word("timestamp"):
-            prefix = self._token.lower()
-            self._advance()
-            if self._kind != "text":
-                self._fail("a text in single quotes")
+        prefix = next((word for word in ("date", "timestamp") if self._skip("word", word)), "")
+        if prefix and self._kind != "text":
+            self._fail("a text in single quotes")
         if self._kind == "text":
             value: str = self._token[1:-1].replace("''", "'")
-        elif self._kind == "number" or self._is_word("true") or self._is_word("false"):
+        elif self._kind == "number" or self._token.lower() in ("true", "false"):
             value = self._token
         else:
             self._fail("a number, a text in single quotes, true or false")
@@ -309,21 +298,16 @@ class FilterParser:
         except (ValueError, pa.ArrowException):
             self._fail(expected)
 
-    def _is_word(self, word: str) -> bool:
-        return self._kind == "word" and self._token.lower() == word
+    def _skip(self, kind: str, token: str) -> bool:
+        """Go past the next token if it is this one; False if it is not."""
+        found = self._kind == kind and self._token.lower() == token
+        if found:
+            self._advance()
+        return found
 
-    def _keyword(self, word: str) -> None:
-        if not self._is_word(word):
-            self._fail(word.upper())
-        self._advance()
-
-    def _is_mark(self, mark: str) -> bool:
-        return self._kind == "mark" and self._token == mark
-
-    def _mark(self, mark: str) -> None:
-        if not self._is_mark(mark):
-            self._fail(mark)
-        self._advance()
+    def _expect(self, kind: str, token: str) -> None:
+        if not self._skip(kind, token):
+            self._fail(token.upper())
 
     def _advance(self) -> None:
         self._at = self._next

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Final
 
@@ -198,7 +198,13 @@ class _DataFile:
     def size(self) -> int:
         return self._draft.sink.tell()
 
-    def _writer(self, table: pa.Table) -> pq.ParquetWriter:
+    def write(self, table: pa.Table) -> None:
+        """Add rows as a row group."""
+        for path in self._floats:
+            # Arrow leaves NaN out of minimum and maximum, although it is greater than any number in
+            # Spark.
+            if path not in self._not_a_number and _holds_nan(table, path):
+                self._not_a_number.add(path)
         if self._opened is None:
             # Opened with the first rows, which show for which columns a dictionary pays.
             self._opened = pq.ParquetWriter(
@@ -210,18 +216,9 @@ class _DataFile:
                 store_schema=False,
                 metadata_collector=self._footers,
             )
-        return self._opened
+        self._opened.write_table(table, row_group_size=_ROW_GROUP)
 
-    def write(self, table: pa.Table) -> None:
-        """Add rows as a row group."""
-        for path in self._floats:
-            # Arrow leaves NaN out of minimum and maximum, although it is greater than any number in
-            # Spark.
-            if path not in self._not_a_number and _holds_nan(table, path):
-                self._not_a_number.add(path)
-        self._writer(table).write_table(table, row_group_size=_ROW_GROUP)
-
-    def close(self, mapping: object) -> LandedFile:
+    def close(self, mapping: Mapping[str, str | None]) -> LandedFile:
         """The file is whole, durable and visible."""
         assert self._opened is not None
         self._opened.close()
@@ -230,14 +227,8 @@ class _DataFile:
         (footer,) = self._footers
         path = self._draft.publish()
         statistics = statistics_of(footer, self._schema, self._not_a_number)
-        return LandedFile.model_validate(
-            {
-                "path": path,
-                "rows": footer.num_rows,
-                "bytes": size,
-                "partition": mapping,
-                "statistics": statistics,
-            }
+        return LandedFile(
+            path=path, rows=footer.num_rows, bytes=size, partition=mapping, statistics=statistics
         )
 
     def abandon(self) -> None:

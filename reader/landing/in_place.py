@@ -26,6 +26,8 @@ from .partitioning import partition_text
 from .statistics import float_paths, statistics_of
 
 _types = pa.types
+_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 class InPlaceReader(FileSplitReader):
@@ -122,26 +124,15 @@ def is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
     if _types.is_timestamp(found) and _types.is_timestamp(wanted):
         # Parquet only knows whether a timestamp is in UTC, so the name of the zone does not matter.
         return found.unit == wanted.unit and (found.tz is None) == (wanted.tz is None)
-    for is_text in (_is_string, _is_binary):
-        if is_text(found):
-            return is_text(wanted)
+    # Arrow has several forms of texts and bytes in memory, which Parquet stores alike.
+    for alike in (_TEXTS, _BYTES):
+        if found in alike:
+            return wanted in alike
     return bool(found.equals(wanted))
 
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(_types.is_list(kind) or _types.is_large_list(kind))
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    return bool(
-        _types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind)
-    )
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        _types.is_binary(kind) or _types.is_large_binary(kind) or _types.is_binary_view(kind)
-    )
 
 
 def _differs(path: str, found: str, expected: str) -> SchemaMismatchError:

@@ -66,7 +66,9 @@ def statistics_of(
         _put(nulls, path, sum(part.null_count for part in found))
         # A row group of nothing but nulls has no bounds.
         filled = [
-            part for part, group in zip(found, groups, strict=True) if _has_values(part, group)
+            part
+            for part, group in zip(found, groups, strict=True)
+            if part.null_count < group.num_rows
         ]
         if not filled or path in not_a_number or not all(part.has_min_max for part in filled):
             continue
@@ -83,10 +85,6 @@ def float_paths(schema: pa.Schema) -> list[Path]:
     """The columns of floats that have statistics, fields of structs included."""
     first = islice(leaves(schema), _MOST)
     return [path for _, path, kind in first if path is not None and _types.is_floating(kind)]
-
-
-def _has_values(part: pq.Statistics, group: pq.RowGroupMetaData) -> bool:
-    return bool(part.null_count < group.num_rows)
 
 
 def leaves(schema: pa.Schema) -> Iterator[Leaf]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any
 
 import typer
@@ -114,12 +114,12 @@ def _newest(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], i
         from ....tables.iceberg_table import newest_checkpoint
 
         properties = StaticTable.from_metadata(table).properties
-        return lambda lineage: newest_checkpoint(properties, lineage)
+        return partial(newest_checkpoint, properties)
     from ....tables.delta_table import DeltaSink
 
-    delta = DeltaSink(table, storage_options).opened()
-    # A query that has added nothing yet has no transaction here; checkpoints begin with 1.
-    return None if delta is None else lambda lineage: delta.transaction_version(lineage) or 0
+    sink = DeltaSink(table, storage_options)
+    opened = sink.opened()
+    return None if opened is None else partial(sink.newest, opened)
 
 
 COMMANDS = (sweep,)

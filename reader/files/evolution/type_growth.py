@@ -58,29 +58,20 @@ def fitted(kind: pa.DataType) -> pa.DataType:
 
 
 def _fitted_leaf(kind: pa.DataType) -> pa.DataType:
-    if _types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind):
+    if kind in (pa.string(), pa.large_string(), pa.string_view()):
         return pa.string()
-    if _is_binary(kind):
+    is_bytes = kind in (pa.binary(), pa.large_binary(), pa.binary_view())
+    if is_bytes or _types.is_fixed_size_binary(kind):
         return pa.binary()
     if _types.is_date(kind):
         return pa.date32()
     if _types.is_float16(kind):
         return pa.float32()
-    kind = _UNSIGNED.get(kind, kind)
-    if kind in (pa.null(), pa.bool_(), pa.float32(), pa.float64(), pa.decimal128(20, 0)):
-        return kind
-    if kind in _INTEGERS:
+    if kind in _UNSIGNED:
+        return _UNSIGNED[kind]
+    if kind in (pa.null(), pa.bool_(), pa.float32(), pa.float64(), *_INTEGERS):
         return kind
     raise TypeError(kind)
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        _types.is_binary(kind)
-        or _types.is_large_binary(kind)
-        or _types.is_binary_view(kind)
-        or _types.is_fixed_size_binary(kind)
-    )
 
 
 def merged(one: pa.DataType, other: pa.DataType, leaf: Merge) -> pa.DataType | None:
@@ -171,19 +162,16 @@ def aligned(found: pa.DataType, current: pa.DataType) -> pa.DataType:
         return found
     known = {field.name: field for field in current}
     folded = {field.name.lower(): field for field in current}
+    names = {field.name for field in found}
     fields = []
     for field in found:
         # An exact name goes first; a file may have `id` next to `ID`.
         match = known.get(field.name) or folded.get(field.name.lower())
-        if match is None or (match.name != field.name and match.name in _names(found)):
+        if match is None or (match.name != field.name and match.name in names):
             fields.append(field)
         else:
             fields.append(pa.field(match.name, aligned(field.type, match.type)))
     return pa.struct(fields)
-
-
-def _names(kind: pa.StructType) -> set[str]:
-    return {field.name for field in kind}
 
 
 def grown(current: pa.Schema, found: pa.Schema, *, widen: bool) -> pa.Schema:

@@ -17,8 +17,9 @@ from typing_extensions import override
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, SchemaMismatchError, SplitReadError
 from ..evolution.type_growth import fitted, merged, quoted, wider
+from ..io.file_version import naming
 from ..io.memory_bounds import too_long
-from ..io.source_file import SourceFile, naming
+from ..io.source_file import SourceFile
 from ..options import ReaderOptions
 from ..values.column_fitter import ColumnFitter
 from .api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability

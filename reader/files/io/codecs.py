@@ -27,8 +27,6 @@ from ..options import Compression
 from .source_file import RandomAccess
 from .varints import read_varint
 
-__all__ = ["FAULTS", "Decoder", "Readable", "StoredFile", "Stream", "codec_of"]
-
 _SUFFIXES = {
     ".gz": Compression.GZIP,
     ".gzip": Compression.GZIP,
@@ -41,6 +39,7 @@ _SUFFIXES = {
     ".deflate": Compression.DEFLATE,
 }
 _CHUNK = 256 * 1024
+_SNAPPY = pa.Codec("snappy")
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
 _SNAPPY_FRAME = b"\xff\x06\x00\x00sNaPpY"
 _MAX_BLOCK = 128 * 1024 * 1024
@@ -286,8 +285,7 @@ def _hadoop_blocks(raw: _Raw, decode: Callable[[bytes], bytes]) -> Iterator[byte
 
 
 def _snappy_part(compressed: bytes) -> bytes:
-    size = _snappy_length(compressed)
-    data: bytes = pa.Codec("snappy").decompress(compressed, size, asbytes=True)
+    data: bytes = _SNAPPY.decompress(compressed, _snappy_length(compressed), asbytes=True)
     return data
 
 
@@ -307,14 +305,13 @@ def _lz4_part(compressed: bytes) -> bytes:
 
 
 def _snappy_frames(raw: _Raw) -> Iterator[bytes]:
-    decoder = pa.Codec("snappy")
     while head := raw.read(4):
         if len(head) < 4:
             raise EOFError("the data ends in the middle of a frame")
         kind, body = head[0], raw.exactly(int.from_bytes(head[1:], "little"))
         # The first four bytes are a checksum of the content (CRC-32C), which is not verified.
         if kind == 0:
-            yield decoder.decompress(body[4:], _snappy_length(body[4:]), asbytes=True)
+            yield _snappy_part(body[4:])
         elif kind == 1:
             yield body[4:]
         # The format permits to skip all kinds from 0x80 on.

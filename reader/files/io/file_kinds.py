@@ -16,8 +16,6 @@ from ..options.values import is_built_in
 from .codecs import codec_of
 from .source_file import SourceFile
 
-__all__ = ["another_kind", "recognised"]
-
 _HEAD = 64
 _MAY_BE_COMPRESSED = tuple(map(FileFormatName, ("json", "csv", "text", "xml")))
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")

@@ -22,16 +22,6 @@ from .memory_bounds import too_long
 from .source_file import RandomAccess, SourceFile
 from .whole_records import Content, Limit, records
 
-__all__ = [
-    "LineBlock",
-    "content",
-    "is_ascii_superset",
-    "line_blocks",
-    "place_of_byte",
-    "separator_of",
-    "without_mark",
-]
-
 _MOST_AT_ONCE = 1024 * 1024
 """Bytes read at a time; no record may be limited to less."""
 
@@ -112,42 +102,28 @@ def line_blocks(
             found = Content(_read(stream, step), iter(()), 0)
         else:
             found = _in_place(split, source, len(separator), step)
-        pieces = _records(split, found, separator, options, step)
+        since, begin = (split.start, 0) if found.position is None else (0, found.position)
+
+        def error(within: int) -> Exception:
+            return too_long(split.file.path, place_of_byte(begin + within, since), options)
+
+        limit = Limit(options.max_record_bytes, error)
+        pieces = records(found, separator, step, limit, is_first=split.start == 0)
         if not decodes_first:
             pieces = _transcoded(pieces, split, options)
-        yield from _numbered(split, pieces, options, found)
-
-
-def _records(
-    split: FileSplit, found: Content, separator: bytes, options: ReaderOptions, step: int
-) -> Iterator[tuple[int, bytes]]:
-    since = split.start if found.position is None else 0
-
-    def error(within: int) -> Exception:
-        place = place_of_byte((found.position or 0) + within, since)
-        return too_long(split.file.path, place, options)
-
-    limit = Limit(options.max_record_bytes, error)
-    return records(found, separator, step, limit, is_first=split.start == 0)
+        # A whole file as one text is all of it, as in Spark.
+        keeps_mark = options.wholetext or since
+        for within, data in pieces:
+            position = begin + within
+            content = data if position or keeps_mark else without_mark(data)
+            if content:
+                yield LineBlock(split.file, content, position + len(data) - len(content), since)
 
 
 def place_of_byte(position: int, since: int) -> str:
     """A position in a file, or in what is compressed from byte `since` on, for an error."""
     place = f"byte {position}"
     return f"{place} of the content that starts at compressed byte {since}" if since else place
-
-
-def _numbered(
-    split: FileSplit, pieces: Iterator[tuple[int, bytes]], options: ReaderOptions, found: Content
-) -> Iterator[LineBlock]:
-    since = split.start if found.position is None else 0
-    # A whole file as one text is all of it, as in Spark.
-    keeps_mark = options.wholetext
-    for within, data in pieces:
-        position = (found.position or 0) + within
-        content = data if position or since or keeps_mark else without_mark(data)
-        if content:
-            yield LineBlock(split.file, content, position + len(data) - len(content), since)
 
 
 def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> Content:

@@ -17,8 +17,6 @@ import pyarrow as pa
 from ....errors import MalformedDataError
 from ..options import ReaderOptions
 
-__all__ = ["HELD", "Spool", "held_at_most", "too_long"]
-
 HELD = 6
 """How many times over a reader may hold what it decodes: as bytes, as what parsers make of them, as
 Arrow. `make bench BENCH=memory` measures it for each format."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,16 +27,6 @@ from ....checkpoint_meta.storage.retries import patiently
 from ....checkpoint_meta.storage.urls import local_path
 from ....errors import FileChangedError
 from .file_version import changed, check, check_local, directory_mark, naming
-
-__all__ = [
-    "AsFile",
-    "RandomAccess",
-    "SourceFile",
-    "contents",
-    "is_local",
-    "naming",
-    "place_of",
-]
 
 
 class RandomAccess(Protocol):
@@ -112,7 +103,7 @@ class SourceFile:
     @contextmanager
     def opened(self) -> Iterator[RandomAccess]:
         """The file, to be read anywhere."""
-        opened = _Local(self.file) if self.is_local else open_remote(self.file, self._storage)
+        opened = _Local(self.file) if self.is_local else _open_remote(self.file, self._storage)
         try:
             yield opened
         finally:
@@ -162,7 +153,7 @@ class SourceFile:
                 status = os.stat(place_of(file.path))
                 present = FileVersion(file.path, status.st_size, status.st_mtime_ns // 1000)
             else:
-                present = remote_version(file, self._storage)
+                present = _remote_version(file, self._storage)
         if present.size == 0:
             raise changed(file, "an empty file")
         return present
@@ -183,9 +174,43 @@ def _descriptor(file: FileVersion) -> int:
     return os.open(place_of(file.path), os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
 
-class _Local:
+class _Opened(ABC):
+    """An open file; what it says and what goes wrong is held against its version."""
+
     def __init__(self, file: FileVersion) -> None:
         self._file = file
+
+    def read_at(self, position: int, count: int) -> bytes:
+        count = min(count, self._file.size - position)
+        if count <= 0:
+            return b""
+        with naming(self._file):
+            data = self._some(position, count)
+            if len(data) == count:
+                return data
+            # Linux hands out at most 2 GiB at once, signals may cut a read short, and of an object
+            # a stretch may end here. Joined once, since large reads have many pieces.
+            pieces, end = [data], position + len(data)
+            while end < position + count:
+                more = self._some(end, position + count - end)
+                if not more:
+                    raise changed(self._file, f"an end after {end} bytes")
+                pieces.append(more)
+                end += len(more)
+        return b"".join(pieces)
+
+    @abstractmethod
+    def _some(self, position: int, count: int) -> bytes:
+        """At most `count` bytes, some at least unless the file ends here."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """See `RandomAccess`."""
+
+
+class _Local(_Opened):
+    def __init__(self, file: FileVersion) -> None:
+        super().__init__(file)
         with naming(file):
             self._descriptor = _descriptor(file)
             try:
@@ -194,36 +219,21 @@ class _Local:
                 os.close(self._descriptor)
                 raise
 
-    def read_at(self, position: int, count: int) -> bytes:
-        count = min(count, self._file.size - position)
-        if count <= 0:
-            return b""
-        with naming(self._file):
-            data = os.pread(self._descriptor, count, position)
-            # Linux hands out at most 2 GiB at once, and signals may cut a read short.
-            while len(data) < count:
-                more = os.pread(self._descriptor, count - len(data), position + len(data))
-                if not more:
-                    raise changed(self._file, f"an end after {position + len(data)} bytes")
-                data += more
-        return data
+    @override
+    def _some(self, position: int, count: int) -> bytes:
+        return os.pread(self._descriptor, count, position)
 
+    @override
     def close(self) -> None:
         os.close(self._descriptor)
 
 
-def open_remote(file: FileVersion, storage: Mapping[str, Any]) -> RandomAccess:
-    """`file` for reading; what is wrong with it shows here, or when it is first read."""
+def _open_remote(file: FileVersion, storage: Mapping[str, Any]) -> _Opened:
     bucket = open_bucket(file.path, storage)
-    return _Object(file, *bucket) if bucket is not None else _Opened(file, storage)
+    return _Object(file, *bucket) if bucket is not None else _OfFsspec(file, storage)
 
 
-def remote_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion:
-    """The version that is there now.
-
-    Raises:
-        OSError: it is not there, or nobody says so.
-    """
+def _remote_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion:
     bucket = open_bucket(file.path, storage)
     if bucket is not None:
         found = patiently(lambda: bucket[0].head(bucket[1]))
@@ -232,33 +242,21 @@ def remote_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion
     return FileVersion(file.path, int(fs.info(path)["size"]), -1)
 
 
-class _Object:
+class _Object(_Opened):
     """An object of a bucket, with one stretch of it in memory."""
 
     def __init__(self, file: FileVersion, bucket: Bucket, key: str) -> None:
-        self._file = file
+        super().__init__(file)
         self._bucket = bucket
         self._key = key
         self._start = 0
         self._data = b""
 
-    def read_at(self, position: int, count: int) -> bytes:
-        count = min(count, self._file.size - position)
-        if count <= 0:
-            return b""
-        with naming(self._file):
-            return self._read(position, count)
-
-    def _read(self, position: int, count: int) -> bytes:
-        pieces = []
-        while count > 0:
-            if not self._start <= position < self._start + len(self._data):
-                self._fetch(position)
-            piece = self._data[position - self._start :][:count]
-            pieces.append(piece)
-            position += len(piece)
-            count -= len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    @override
+    def _some(self, position: int, count: int) -> bytes:
+        if not self._start <= position < self._start + len(self._data):
+            self._fetch(position)
+        return self._data[position - self._start :][:count]
 
     def _fetch(self, position: int) -> None:
         length = min(PART, self._file.size - position)
@@ -284,15 +282,16 @@ class _Object:
             return changed(self._file, f"{found.size} bytes")
         return changed(self._file, f"ETag {found.etag}", f"ETag {self._file.etag}")
 
+    @override
     def close(self) -> None:
         self._data = b""
 
 
-class _Opened:
+class _OfFsspec(_Opened):
     """A file of any file system that fsspec knows."""
 
     def __init__(self, file: FileVersion, storage: Mapping[str, Any]) -> None:
-        self._file = file
+        super().__init__(file)
         with naming(file):
             fs, path = by_fsspec(file.path, storage)
             info = fs.info(path)
@@ -307,19 +306,11 @@ class _Opened:
                 raise changed(file, f"ETag {etag}", f"ETag {file.etag}")
             self._handle = fs.open(path, "rb", cache_type="readahead", block_size=PART)
 
-    def read_at(self, position: int, count: int) -> bytes:
-        count = min(count, self._file.size - position)
-        if count <= 0:
-            return b""
-        with naming(self._file):
-            self._handle.seek(position)
-            data = bytes(self._handle.read(count))
-            while len(data) < count:
-                more = self._handle.read(count - len(data))
-                if not more:
-                    raise changed(self._file, f"an end after {position + len(data)} bytes")
-                data += more
-        return data
+    @override
+    def _some(self, position: int, count: int) -> bytes:
+        self._handle.seek(position)
+        return bytes(self._handle.read(count))
 
+    @override
     def close(self) -> None:
         self._handle.close()

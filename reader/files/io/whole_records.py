@@ -20,8 +20,6 @@ from ....errors import FileChangedError
 from .file_version import mark_at, naming, replaced
 from .source_file import is_local, place_of
 
-__all__ = ["Content", "Limit", "mark_after_last_record", "overlaps_itself", "records"]
-
 _STEP = 64 * 1024
 """Bytes that are searched at a time for the last separator of a file, from its end."""
 

@@ -71,9 +71,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
     )
     compression: Compression = Field(
         Compression.AUTO,
-        description=(
-            "Codec of the files; auto follows the suffix (.gz .bz2 .zst .xz .lz4 .snappy)."
-        ),
+        description="Codec of the files; auto follows the suffix (.gz .bz2 .zst .xz .lz4 .snappy).",
     )
     mode: ParseMode = Field(
         ParseMode.FAILFAST,
@@ -86,7 +84,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
     )
     column_name_of_corrupt_record: str = Field(
         "_corrupt_record",
-        description=("String column of the schema that receives the text of a malformed record."),
+        description="String column of the schema that receives the text of a malformed record.",
     )
     rescued_data_column: str = Field(
         "",
@@ -196,7 +194,7 @@ class JsonOptions(CommonOptions):
     )
     prefers_decimal: bool = Field(
         False,
-        description=("JSON: accepted for compatibility with Spark; the schema decides the types."),
+        description="JSON: accepted for compatibility with Spark; the schema decides the types.",
     )
     allow_comments: bool = Field(False, description="JSON: allow comments in Java and C++ style.")
     allow_unquoted_field_names: bool = Field(False, description="JSON: allow unquoted names.")
@@ -245,9 +243,7 @@ class CsvOptions(JsonOptions):
     )
     comment: OneCharacter = Field(
         "",
-        description=(
-            "CSV: lines that start with this character are skipped; empty for no comments."
-        ),
+        description="CSV: lines that start with this character are skipped; empty for no comments.",
     )
     skip_rows: int = Field(
         0,

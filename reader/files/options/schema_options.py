@@ -59,7 +59,7 @@ class SchemaOptions(BaseModel):
         ),
     )
     infer_sample_files: int = Field(
-        1000, ge=1, description=("Maximum number of files that the schema is inferred from.")
+        1000, ge=1, description="Maximum number of files that the schema is inferred from."
     )
     infer_sample_bytes: ByteSize = Field(
         32 * 1024 * 1024,

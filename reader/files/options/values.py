@@ -18,26 +18,6 @@ from typing_extensions import override
 
 from ....masking import hide
 
-__all__ = [
-    "ENTRY_POINTS",
-    "AmericanEnglish",
-    "Compression",
-    "Encoding",
-    "FieldSeparator",
-    "FileFormatName",
-    "FormatName",
-    "NameInAnyCase",
-    "OneCharacter",
-    "ParseMode",
-    "RebaseMode",
-    "Secret",
-    "SecretObject",
-    "StopAtDelimiter",
-    "TextObject",
-    "is_built_in",
-    "json_or_none",
-]
-
 
 class NameInAnyCase(StrEnum):
     """One of several names, however it is capitalised."""
@@ -140,23 +120,21 @@ def json_or_none(text: str) -> Any:
         return None
 
 
-def _text_object(value: Any) -> Any:
-    if isinstance(value, str):
-        value = json_or_none(value or "{}")
-    if not isinstance(value, dict):
-        message = 'a JSON object such as {"key": "value"}'
-        raise ValueError(message)
-    return {str(key): str(text) for key, text in value.items()}
-
-
-def _secret_object(value: Any) -> Any:
+def _object(value: Any, example: str) -> dict[str, Any]:
     if isinstance(value, str):
         value = json_or_none(value or "{}")
     if not isinstance(value, dict):
         # The text is not quoted in the message: it may hold keys.
-        message = 'a JSON object such as {"anon": true}'
-        raise ValueError(message)
+        raise ValueError(f"a JSON object such as {example}")
     return value
+
+
+def _text_object(value: Any) -> dict[str, str]:
+    return {str(key): str(text) for key, text in _object(value, '{"key": "value"}').items()}
+
+
+def _secret_object(value: Any) -> dict[str, Any]:
+    return _object(value, '{"anon": true}')
 
 
 def _one_character(value: str) -> str:
@@ -172,17 +150,13 @@ def _known_encoding(value: str) -> str:
         raise ValueError("the name of a character encoding, such as UTF-8 or ISO-8859-1") from None
 
 
-def _american(value: str) -> str:
-    # Java writes months, AM and PM, and decimals differently in other English locales too.
-    if value.lower() != "en-us":
-        raise ValueError("en-US, the only locale that is implemented")
-    return value
+def _only(implemented: str, what: str) -> AfterValidator:
+    def checked(value: str) -> str:
+        if value.lower() != implemented.lower():
+            raise ValueError(f"{implemented}, the only {what} that is implemented")
+        return value
 
-
-def _stop_at_delimiter(value: str) -> str:
-    if value.upper() != "STOP_AT_DELIMITER":
-        raise ValueError("STOP_AT_DELIMITER, the only handling that is implemented")
-    return value
+    return AfterValidator(checked)
 
 
 def _field_separator(value: str) -> str:
@@ -203,7 +177,8 @@ def _written(separator: str) -> str:
     return separator.replace("\\", r"\\")
 
 
-AmericanEnglish = Annotated[str, AfterValidator(_american)]
+# Java writes months, AM and PM, and decimals differently in other English locales too.
+AmericanEnglish = Annotated[str, _only("en-US", "locale")]
 OneCharacter = Annotated[str, AfterValidator(_one_character)]
 FieldSeparator = Annotated[
     str, AfterValidator(_field_separator), PlainSerializer(_written, when_used="json")
@@ -211,7 +186,7 @@ FieldSeparator = Annotated[
 TextObject = Annotated[dict[str, str], BeforeValidator(_text_object)]
 SecretObject = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValidator(Secret)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
-StopAtDelimiter = Annotated[str, AfterValidator(_stop_at_delimiter)]
+StopAtDelimiter = Annotated[str, _only("STOP_AT_DELIMITER", "handling")]
 
 
 ENTRY_POINTS = "pyspark_sluice.formats"

@@ -91,18 +91,13 @@ class _Parser:
         match = _TOKEN.match(self._text, self._at)
         return match[1] if match else ""
 
-    def _next(self) -> str:
+    def _skip(self, *tokens: str) -> bool:
+        """Go past the next token if it is one of these, in any case; False if it is not."""
         match = _TOKEN.match(self._text, self._at)
-        if match is None:
-            raise self._wrong("a name, a type or a comma")
+        if match is None or match[1].lower() not in tokens:
+            return False
         self._at = match.end()
-        return match[1]
-
-    def _skip(self, token: str) -> bool:
-        found = self._peek() == token
-        if found:
-            self._next()
-        return found
+        return True
 
     def _expect(self, token: str) -> None:
         if not self._skip(token):
@@ -112,42 +107,35 @@ class _Parser:
         token = self._peek()
         if not (token.startswith("`") or token[:1].isidentifier()):
             raise self._wrong("a name of a column")
-        self._next()
+        self._skip(token.lower())
         return token[1:-1].replace("``", "`") if token.startswith("`") else token
 
     def _field(self, name: str) -> pa.Field:
         kind = self._type()
-        promises = self._may_promise and self._peek().lower() == "not"
-        if promises:
-            self._next()
-            if self._next().lower() != "null":
-                raise self._wrong("NOT NULL")
+        promises = self._may_promise and self._skip("not")
+        if promises and not self._skip("null"):
+            raise self._wrong("NOT NULL")
         return pa.field(name, kind, nullable=not promises)
 
     def _type(self) -> pa.DataType:
         word = self._peek().lower()
-        if word in _SIMPLE:
-            self._next()
+        if self._skip(*_SIMPLE):
             return _SIMPLE[word]
-        if word in ("decimal", "dec", "numeric"):
-            self._next()
+        if self._skip("decimal", "dec", "numeric"):
             return self._decimal()
-        if word == "array":
-            self._next()
+        if self._skip("array"):
             self._expect("<")
             value = self._type()
             self._expect(">")
             return pa.list_(pa.field("element", value))
-        if word == "map":
-            self._next()
+        if self._skip("map"):
             self._expect("<")
             key = self._type()
             self._expect(",")
             item = self._type()
             self._expect(">")
             return pa.map_(key, item)
-        if word == "struct":
-            self._next()
+        if self._skip("struct"):
             return self._struct()
         raise self._wrong("a type of Spark's such as long, decimal(10,2) or array<string>")
 
@@ -166,7 +154,8 @@ class _Parser:
         token = self._peek()
         if not token.isdigit():
             raise self._wrong("a number")
-        return int(self._next())
+        self._skip(token)
+        return int(token)
 
     def _struct(self) -> pa.DataType:
         self._expect("<")

@@ -94,7 +94,8 @@ def found_columns(
     kind = _of_contents(files, options, known)
     data = pa.schema(list(kind) if pa.types.is_struct(kind) else [])
     partitions = partition_columns(files, options)
-    place = [field for field in partitions if field.name.lower() not in _lowered(data)]
+    named = {name.lower() for name in data.names}
+    place = [field for field in partitions if field.name.lower() not in named]
     # A column that is in the path is taken from there.
     typed = {field.name.lower(): field.type for field in partitions}
     kept = [field.with_type(typed.get(field.name.lower(), field.type)) for field in data]
@@ -150,7 +151,3 @@ def _sample(files: Iterable[FileVersion], options: ReaderOptions) -> list[FileVe
     # There may be millions, of which no more than the sample is kept.
     count = options.infer_sample_files
     return heapq.nsmallest(count, known, key=lambda file: (file.modified, file.path))
-
-
-def _lowered(schema: pa.Schema) -> set[str]:
-    return {name.lower() for name in schema.names}
