@@ -55,38 +55,38 @@ class Data:
 
         return self.made("gzip_json", make)
 
-    def xml(self, rows: int = 600_000) -> Path:
-        """Rows of `FLAT` in 4 files."""
+    def xml(self) -> Path:
+        """600,000 rows of `FLAT` in 4 files."""
 
         def make(folder: Path) -> None:
             for number in range(4):
                 random = np.random.default_rng([SEED, number])
-                _write_xml(folder / f"part-{number}.xml", flat(random, rows // 4))
+                _write_xml(folder / f"part-{number}.xml", flat(random, 150_000))
 
-        return self.made(f"xml_{rows}", make)
+        return self.made("xml_600000", make)
 
-    def one_csv(self, gigabytes: float = 2.0) -> Path:
-        """One CSV file of at least that size: the same rows again and again."""
+    def one_csv(self) -> Path:
+        """One CSV file of at least 2 GB: the same rows again and again."""
 
         def make(folder: Path) -> None:
             parts = sorted(self.csv().glob("*.csv"))
             with (folder / "part-00.csv").open("wb") as out:
-                while out.tell() < gigabytes * 1e9:
+                while out.tell() < 2e9:
                     for path in parts:
                         content = path.read_bytes()
                         # One header is enough.
                         out.write(content[content.index(b"\n") + 1 if out.tell() else 0 :])
 
-        return self.made(f"one_csv_{gigabytes:g}", make)
+        return self.made("one_csv_2", make)
 
-    def small_json(self, count: int, folders: int = 200) -> Path:
-        """One-line JSON files spread over directories."""
+    def small_json(self, count: int) -> Path:
+        """One-line JSON files spread over 200 directories."""
 
         def make(folder: Path) -> None:
-            for number in range(folders):
+            for number in range(200):
                 (folder / f"d{number:04}").mkdir()
             for number in range(count):
-                write_small(folder / f"d{number % folders:04}" / f"{number:07}.json", number)
+                write_small(folder / f"d{number % 200:04}" / f"{number:07}.json", number)
 
         return self.made(f"small_json_{count}", make)
 

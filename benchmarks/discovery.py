@@ -7,7 +7,6 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,10 +27,10 @@ _SETTLING = 8.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def discovery(bench: Bench, counts: Sequence[int] = (100_000, 1_000_000)) -> list[Result]:
+def discovery(bench: Bench) -> list[Result]:
     """One new file in a tree of 100,000 and of 1,000,000, and a minute without any."""
     results = []
-    for count in counts:
+    for count in (100_000, 1_000_000):
         tree = bench.data.small_json(count)
         own, idle, all_in = _waiting(bench, "sluice", tree, count)
         with_peer = bench.peers and count <= 100_000

@@ -23,11 +23,8 @@ _BATCHES = 40
 _PER_BATCH = 100
 
 
-def latest_offset_milliseconds(landing: Path, pause: float = 0.05) -> tuple[float, float]:
-    """(whole call, of which publishing one object of the same size): medians over the batches.
-
-    `pause` represents the batch that runs meanwhile: the time in which the next one is planned.
-    """
+def latest_offset_milliseconds(landing: Path) -> tuple[float, float]:
+    """(whole call, of which publishing one object of the same size): medians over the batches."""
     given = {"path": str(landing), "checkpointlocation": "/unused", "fileformat": "json"}
     source = FileSource(parse_options(given, streaming=True), pa.schema([("id", pa.int64())]))
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as home:
@@ -40,7 +37,8 @@ def latest_offset_milliseconds(landing: Path, pause: float = 0.05) -> tuple[floa
             began = time.perf_counter()
             ref = coordinator.latest(ref)
             calls.append((time.perf_counter() - began) * 1000)
-            time.sleep(pause)
+            # The batch runs meanwhile: the time in which the next one is planned.
+            time.sleep(0.05)
         coordinator.close()
         newest = max(Path(home, "state", "checkpoints").iterdir()).read_bytes()
         store = LocalStateStore(f"{home}/peer")

@@ -49,14 +49,14 @@ class Run:
         return float(statistics.median(b["durationMs"].get(phase, 0) for b in self.batches[skip:]))
 
 
-def session(memory: str = "3g") -> SparkSession:
+def session() -> SparkSession:
     """Two cores, no web page."""
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("sluice benchmarks")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", memory)
+        .config("spark.driver.memory", "3g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")

@@ -34,9 +34,9 @@ class Checkpoint:
 class Watch:
     """Looks into one checkpoint directory."""
 
-    def __init__(self, checkpoint: Path, source: str = "source") -> None:
+    def __init__(self, checkpoint: Path) -> None:
         self._spark = checkpoint
-        self._state = checkpoint / "sluice" / source
+        self._state = checkpoint / "sluice" / "source"
 
     def offsets(self) -> set[int]:
         """Batches that Spark has decided on."""
