@@ -101,17 +101,14 @@ class Decoded:
     """The dropped records, if the option `badRecordsPath` is set."""
 
 
-@dataclass
-class Parsed:
+@dataclass(slots=True)
+class Parsed(Decoded):
     """The rows of one file, or of several files that were parsed together."""
 
-    batch: pa.RecordBatch
-    dropped: int = 0
     rows_of: list[int] | None = None
     """Number of rows of each file; None if there is only one file."""
 
     dropped_of: list[int] = field(default_factory=list)
-    bad: Sequence[BadRecord] = ()
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from ..values.rows import Row, Rows
 from .api import BadRecord, Parsed
 from .record_format import RecordFormat, Source
 
-__all__ = ["PIECE", "FastThenExactFormat", "records_of"]
-
 PIECE = 64 * 1024
 """Bytes of the pieces of a refused block."""
 
@@ -100,7 +98,7 @@ class FastThenExactFormat(RecordFormat):
             if reason and self.options.bad_records_path:
                 bad.append(source.bad_record(offset, record.decode("utf-8", "replace"), reason))
         of_files = rows_of if packed else None
-        return Parsed(self._rows.batch(rows), sum(dropped_of), of_files, dropped_of, bad)
+        return Parsed(self._rows.batch(rows), sum(dropped_of), bad, of_files, dropped_of)
 
 
 def _end_of_record(data: bytes, at: int, separator: bytes) -> int:
@@ -111,7 +109,7 @@ def _end_of_record(data: bytes, at: int, separator: bytes) -> int:
 def _joined(parts: Sequence[Parsed]) -> Parsed:
     batch = pa.concat_batches([part.batch for part in parts])
     bad = [record for part in parts for record in part.bad]
-    return Parsed(batch, sum(part.dropped for part in parts), bad=bad)
+    return Parsed(batch, sum(part.dropped_records for part in parts), bad)
 
 
 def records_of(data: bytes, separator: bytes) -> Iterator[tuple[int, bytes]]:

@@ -160,12 +160,11 @@ class RecordFormat(FileFormat):
         blocks = line_blocks(split, self.options, self._block_bytes, self.context.cut_places)
         for block in blocks:
             try:
-                parsed = self.parse(block.data, source_of(block))
+                yield self.parse(block.data, source_of(block))
             except NewColumnsSeen as seen:
                 # The rest of the split is looked through, so that the query stops once for all that
                 # is new in it.
                 raise self.all_new_columns(seen, chain([block], blocks)) from None
-            yield Decoded(parsed.batch, parsed.dropped, parsed.bad)
 
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
         """Rows of several small files from one parse, with the number of rows of each file.

@@ -11,8 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ....errors import OptionError
-from ..evolution.type_growth import merged, wider
-from ..values.variant.shredded_variants import is_variant
+from ..evolution.type_growth import is_variant, merged, wider
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
 _SIMPLE = {

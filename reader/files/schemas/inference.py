@@ -16,7 +16,7 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import shown_path
 from ....errors import FileChangedError, FileVanishedError, OptionError
 from ..evolution.type_growth import aligned, merged, refuse_same_names
-from ..formats.json.json_types import without_nulls
+from ..formats.json.json_values import without_nulls
 from ..formats.registry import format_class
 from ..options import ParseMode, ReaderOptions
 from ..path_columns import NULL, bases_of, parts_below, unescaped

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ..evolution.type_growth import is_variant
 from .convert import Misfit, converter, find_name, require_nullable, same
 from .map_nested import Change, Path
 from .rows import empty_columns
-from .variant.shredded_variants import is_variant
 
 
 class ColumnFitter:

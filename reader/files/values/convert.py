@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
+from ..evolution.type_growth import is_variant
 from .map_nested import Change, plain
 from .numbers import decimals
 from .rows import null_mask
 from .times.temporal import instants_of
-from .variant.shredded_variants import is_shredded, is_variant, reassembler
+from .variant.shredded_variants import is_shredded, reassembler
 
 _types = pa.types
 _REMEDY = "Correct the type in .schema(...), or move the file out of the source directory."

@@ -23,7 +23,9 @@ from ...values.rows import Row, Rows
 from ...values.text_types import TextTypes
 from ...values.times.temporal import Temporal
 from ..record_format import malformed
-from .record_splitter import Token
+from .univocity_scanner import Token
+
+_types = pa.types
 
 
 class CsvRows(Rows):
@@ -73,11 +75,10 @@ class CsvRows(Rows):
             problem = f"{len(tokens)} fields where {len(names)} are expected"
             # Spark's names for columns without a name.
             rescued |= {f"_c{i}": tokens[i] for i in range(len(names), len(tokens))}
-        if self._rescued:
-            if rescued:
-                row[self._rescued] = json.dumps(rescued, ensure_ascii=False, separators=(",", ":"))
-            return row
-        return self._bad(row, text, problem, where) if problem else row
+        if self._rescued and rescued:
+            row[self._rescued] = json.dumps(rescued, ensure_ascii=False, separators=(",", ":"))
+        is_bad = problem and not self._rescued
+        return self._bad(row, text, problem, where) if is_bad else row
 
     def of_columns(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
         """Columns of the fast path with those that only a bad record has a value for."""
@@ -109,11 +110,6 @@ class CsvRows(Rows):
         return {**row, self._corrupt: text} if self._corrupt else row
 
 
-__all__ = ["converter"]
-
-_types = pa.types
-
-
 def converter(
     kind: pa.DataType, options: ReaderOptions, temporal: Temporal
 ) -> Callable[[str], Any]:
@@ -138,13 +134,9 @@ def converter(
             options.positive_inf: math.inf,
             options.negative_inf: -math.inf,
         }
-        return lambda text: _float(text, words, kind)
+        return lambda text: words[text] if text in words else floating(text, kind)
     if _types.is_decimal(kind):
         return lambda text: decimal(text, kind)
     if _types.is_date32(kind) or _types.is_timestamp(kind):
         return lambda text: temporal.value(text, kind)
     raise TypeError(f"CSV cannot be read into columns of type {kind}")
-
-
-def _float(text: str, words: dict[str, float], kind: pa.DataType) -> float:
-    return words[text] if text in words else floating(text, kind)

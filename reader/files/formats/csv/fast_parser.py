@@ -188,14 +188,8 @@ def _edge_blanks(options: ReaderOptions) -> re.Pattern[bytes] | None:
     sep = re.escape(options.sep.encode())
     leading = rb"(?:(?<=[\r\n%s])|\A)[\x00-\x09\x0b\x0c\x0e-\x20]+" % sep
     trailing = rb"[\x00-\x09\x0b\x0c\x0e-\x20]+(?=[\r\n%s]|\Z)" % sep
-    wanted = [
-        pattern
-        for pattern, is_wanted in (
-            (leading, options.ignore_leading_white_space),
-            (trailing, options.ignore_trailing_white_space),
-        )
-        if is_wanted
-    ]
+    wanted = [leading] if options.ignore_leading_white_space else []
+    wanted += [trailing] if options.ignore_trailing_white_space else []
     return re.compile(b"|".join(wanted)) if wanted else None
 
 

@@ -33,7 +33,8 @@ from .exact_rows import CsvRows
 from .fast_parser import CsvFast
 from .header import Header, SkippedRows, field_names, header_misfit
 from .multiline_csv import MultilineCsv
-from .record_splitter import CsvTokens, Token, break_of, shown
+from .record_splitter import CsvTokens, break_of, shown
+from .univocity_scanner import Token
 
 
 class CsvFormat(FastThenExactFormat):
@@ -104,13 +105,9 @@ class CsvFormat(FastThenExactFormat):
 
     @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
-        parts = (
-            self._multiline.parse(split, self._data.names, self._block_bytes)
-            if self.spans_lines
-            else self._by_lines(split)
-        )
-        for parsed in parts:
-            yield Decoded(parsed.batch, parsed.dropped, parsed.bad)
+        if self.spans_lines:
+            return self._multiline.parse(split, self._data.names, self._block_bytes)
+        return self._by_lines(split)
 
     def _by_lines(self, split: FileSplit) -> Iterator[Parsed]:
         self._names = self._data.names

@@ -173,7 +173,7 @@ class MultilineCsv:
             dropped += 1
             if self._options.bad_records_path:
                 bad.append(source.bad_record(_size(text[: record.start]), written, row))
-        parsed = Parsed(self._rows.batch(rows), dropped, bad=bad) if rows or dropped else None
+        parsed = Parsed(self._rows.batch(rows), dropped, bad) if rows or dropped else None
         return parsed, len(data) if used == len(text) else _size(text[:used])
 
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from ...values.strings import BLANKS
 
-__all__ = ["Marks", "has_blank_line"]
-
 _BLANKS = BLANKS.encode()
 _WORD = 64
 

@@ -16,8 +16,7 @@ from typing_extensions import override
 from ...io.whole_records import overlaps_itself
 from ...options import ReaderOptions
 from ...values.strings import BLANKS
-from .dialect import NO_CHARACTER, Rules
-from .univocity_scanner import Scanner, Token
+from .univocity_scanner import NO_CHARACTER, Rules, Scanner, Token
 
 
 # Univocity reads these by methods of their own, which differ from the others in more than the
@@ -156,9 +155,6 @@ class LongSeparatorScanner(Scanner):
         if 0 < self._matched < len(self._long):
             self._value.append(self._long[: self._matched])
         self._matched = 0
-
-
-__all__ = ["CsvTokens", "Record", "Token", "break_of"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,31 +31,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
+from ...evolution.type_growth import is_variant
 from ...options import ReaderOptions
 from ...values.numbers import decimals
 from ...values.rows import columns_of, empty_columns, gc_paused, null_mask
 from ...values.strings import is_utf8
 from ...values.times.temporal import Temporal
-from ...values.variant.shredded_variants import is_variant
 from .flat_parser import NAME_ESCAPED, REFUSALS, FlatRecords, record_type
 from .jackson_limits import may_exceed
-from .json_scalars import plain_base64
+from .json_values import plain_base64
 
 
-def intermediate_schema(data: pa.Schema) -> pa.Schema | None:
-    """What pyarrow is asked for; None if it cannot parse a type at all."""
-    fields = [_intermediate(child, maps=False) for child in data]
-    known = [child for child in fields if child is not None]
-    return (
-        pa.schema(known)
-        if len(known) == len(fields) and len(set(data.names)) == len(data)
-        else None
-    )
-
-
-def _intermediate(target: pa.Field, *, maps: bool) -> pa.Field | None:
-    kind = intermediate_type(target.type, maps=maps)
-    return None if kind is None else pa.field(target.name, kind)
+def intermediate_schema(data: pa.Schema, *, maps: bool) -> pa.Schema | None:
+    """What a parser is asked for; None if it cannot parse a type, or a name comes twice."""
+    kinds = [intermediate_type(kind, maps=maps) for kind in data.types]
+    if None in kinds or len(set(data.names)) < len(data):
+        return None
+    return pa.schema(list(zip(data.names, kinds, strict=True)))
 
 
 def intermediate_type(kind: pa.DataType, *, maps: bool) -> pa.DataType | None:
@@ -63,9 +55,10 @@ def intermediate_type(kind: pa.DataType, *, maps: bool) -> pa.DataType | None:
     if is_variant(kind):
         return None
     if _types.is_struct(kind):
-        children = [_intermediate(child, maps=maps) for child in kind]
-        known = [child for child in children if child is not None]
-        return pa.struct(known) if children and len(known) == len(children) else None
+        names = [child.name for child in kind]
+        kinds = [intermediate_type(child.type, maps=maps) for child in kind]
+        # No parser makes a struct without fields.
+        return pa.struct(zip(names, kinds, strict=True)) if kinds and None not in kinds else None
     if _types.is_list(kind):
         value = intermediate_type(kind.value_type, maps=maps)
         return None if value is None else pa.list_(pa.field(kind.value_field.name, value))
@@ -111,6 +104,8 @@ def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array
     return temporal.column(array, target)
 
 
+_types = pa.types
+
 _CACHED = 400_000
 """Bytes of text that are turned into columns at a time: what stays in a core's cache."""
 
@@ -138,19 +133,14 @@ class NestedRecords:
 
         With `known_only`, records with other fields are refused.
         """
-        kinds = [intermediate_type(field.type, maps=True) for field in data]
-        if None in kinds or not any(map(_types.is_nested, kinds)):
-            return None
-        intermediate = pa.schema(list(zip(data.names, kinds, strict=True)))
-        if len(set(intermediate.names)) < len(intermediate):
+        intermediate = intermediate_schema(data, maps=True)
+        if intermediate is None or not any(map(_types.is_nested, intermediate.types)):
             return None
         try:
-            return cls(
-                intermediate,
-                _proof(pa.struct(list(intermediate)), known_only=known_only) or msgspec.Raw,
-            )
+            proof = _proof(pa.struct(list(intermediate)), known_only=known_only)
         except TypeError:
             return None
+        return cls(intermediate, proof or msgspec.Raw)
 
     def columns(self, data: bytes) -> tuple[list[pa.Array], int]:
         """One array for each column of the schema, and the number of records.
@@ -205,9 +195,6 @@ def _proof(kind: pa.DataType, *, known_only: bool) -> Any:
     return float if _types.is_floating(kind) else None
 
 
-__all__ = ["FastRecords"]
-
-_types = pa.types
 _MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
 _LIKE_AN_EXPONENT = re.compile(rb"-(?<=[eE]-)[0-9]{6}")
 _FAR_EXPONENT = re.compile(rb"[\s\":,\[]-?[0-9.]+[eE]-[0-9]{6}")
@@ -233,7 +220,9 @@ class FastRecords:
         """What pyarrow's parser is to find: all columns without maps."""
         self._maps = NestedRecords.of(pa.schema(maps), known_only=False)
         self._map_names = [field.name for field in maps]
-        self._intermediate = intermediate_schema(self._plain) if self._maps or not maps else None
+        self._intermediate = (
+            intermediate_schema(self._plain, maps=False) if self._maps or not maps else None
+        )
         self._plan = [
             (field, at, data.field(at).type if at >= 0 else None)
             for field in schema
@@ -241,20 +230,16 @@ class FastRecords:
         ]
         self._has_decimals = "decimal" in str(self._intermediate)
         self._floats = [at for at, kind in enumerate(data.types) if holds_floats(kind)]
-        checks_unknown_fields = options.checks_unknown_fields
-        self._strict: FlatRecords | NestedRecords | None = NestedRecords.of(
-            data, known_only=checks_unknown_fields
-        )
+        known_only = options.checks_unknown_fields
+        self._strict: FlatRecords | NestedRecords | None
+        self._strict = NestedRecords.of(data, known_only=known_only)
         self._written: FlatRecords | None = None
         if self._strict is None and not maps:
-            self._strict = FlatRecords.of(self._intermediate, known_only=checks_unknown_fields)
-            written = [
-                f.name for f in data if _types.is_string(f.type) or _types.is_decimal(f.type)
-            ]
-            if written:
-                self._written = FlatRecords.of(
-                    self._intermediate, known_only=checks_unknown_fields, written=written
-                )
+            flat = self._intermediate
+            self._strict = FlatRecords.of(flat, known_only=known_only)
+            texts = [f.name for f in data if _types.is_string(f.type) or _types.is_decimal(f.type)]
+            if texts:
+                self._written = FlatRecords.of(flat, known_only=known_only, written=texts)
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
         """The records in `data`; None where a parser refuses or might be wrong."""
@@ -355,9 +340,7 @@ def _has_minus_zero(array: pa.Array) -> bool:
         return any(_has_minus_zero(array.field(index)) for index in range(array.type.num_fields))
     if _types.is_list(array.type):
         return _has_minus_zero(array.values)
-    if not _types.is_floating(array.type):
-        return False
-    if not len(array):
+    if not _types.is_floating(array.type) or not len(array):
         return False
     # Its sign bit and nothing else; a null is a zero beneath.
     bits = np.frombuffer(array.buffers()[1], f"u{array.type.byte_width}")

@@ -37,7 +37,7 @@ from ..fast_then_exact import FastThenExactFormat
 from ..record_format import Source, beginning, data_schema
 from .fast_parsers import FastRecords
 from .json_rows import JsonRows
-from .json_types import type_of_json
+from .json_values import type_of_json
 from .multiline_json import Documents
 from .unknown_fields import UnknownJsonFields, tree_of_record
 
@@ -83,11 +83,7 @@ class JsonFormat(FastThenExactFormat):
 
     @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
-        if not self.spans_lines:
-            yield from super().decode(split)
-            return
-        for parsed in self._documents.read(split.file):
-            yield Decoded(parsed.batch, parsed.dropped, parsed.bad)
+        return self._documents.read(split.file) if self.spans_lines else super().decode(split)
 
     @override
     def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[LineBlock]) -> NewColumnsSeen:

@@ -1,7 +1,7 @@
 """What Spark's parser refuses for its size: nesting, names, strings and numbers.
 
 Jackson's defaults (`StreamReadConstraints`). The exact path applies them where it takes the thing
-(`tokenizer.py`, `literals.py`); for the other parsers, which have no such limits, `may_exceed`
+(`tokenizer.py`, `json_text.py`); for the other parsers, which have no such limits, `may_exceed`
 tells text that they may be given from text that they may not.
 """
 
@@ -11,9 +11,8 @@ import re
 
 import numpy as np
 
-from .array_elements import MAX_DEPTH, nesting, without_escapes
-
-__all__ = ["MAX_DEPTH", "MAX_DIGITS", "MAX_NAME", "MAX_STRING", "may_exceed"]
+MAX_DEPTH = 1000
+"""Levels of nesting."""
 
 MAX_DIGITS = 1000
 """Digits of a number, those of its exponent included."""
@@ -24,9 +23,13 @@ MAX_NAME = 50_000
 MAX_STRING = 20_000_000
 """Characters of a string in UTF-16, of strings that are asked for."""
 
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _LONG = re.compile(rb"[0-9.eE+-]{%d}" % MAX_DIGITS)
 _COLON = re.compile(rb"\s*:")
 _STEP, _SAMPLES = 64, MAX_DIGITS // 64 - 1
+_LEVELS = np.zeros(256, np.int8)
+_LEVELS[[ord("["), ord("{")]] = 1
+_LEVELS[[ord("]"), ord("}")]] = -1
 _IN_NUMBERS = np.zeros(256, np.int32)
 _IN_NUMBERS[list(b"0123456789.eE+-")] = 1
 
@@ -95,3 +98,16 @@ def _has_long_text(data: bytes, raw: np.ndarray) -> bool:
         if lengths[index] > MAX_STRING or _COLON.match(data, end):
             return True
     return False
+
+
+def without_escapes(data: bytes) -> bytes:
+    """`data` with blanks for what a backslash escapes."""
+    return _ESCAPE.sub(b"  ", data) if b"\\" in data else data
+
+
+def nesting(raw: np.ndarray, *, in_string: bool) -> tuple[np.ndarray, np.ndarray]:
+    """For each byte of text without escapes, whether it is in a string, and how deep."""
+    inside = np.logical_xor.accumulate(raw == ord('"')) ^ in_string
+    steps = _LEVELS[raw]
+    steps[inside] = 0
+    return inside, np.cumsum(steps, dtype=np.int32)

@@ -12,20 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...evolution.type_growth import is_variant
 from ...options import ParseMode, ReaderOptions
 from ...values.rows import Row, Rows
 from ...values.times.temporal import Temporal
-from ...values.variant.shredded_variants import is_variant
 from ..record_format import malformed
 from . import stdlib_parser
-from .characters import MalformedText
-from .encodings import recoded
-from .json_scalars import Misfit, misfit
+from .json_text import MalformedText, recoded
+from .json_values import Misfit, misfit
 from .token_values import Partial, converters, rows_of, struct_of, variant_of
 from .tokenizer import TokenStream
 from .unknown_fields import UnknownJsonFields
-
-__all__ = ["JsonRows"]
 
 
 class JsonRows(Rows):

@@ -13,15 +13,13 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from ...evolution.type_growth import is_variant
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
-from ...values.variant.shredded_variants import is_variant
-from .characters import SURROGATES
 from .jackson_limits import may_exceed
-from .json_scalars import Number, clean, plain_base64, scalar
+from .json_text import SURROGATES
+from .json_values import Number, clean, plain_base64, scalar
 from .variant_encoder import encode
-
-__all__ = ["REFUSALS", "Take", "keep_written", "parsed", "rows_of", "takers"]
 
 Take = Callable[[Any], Any]
 _types = pa.types

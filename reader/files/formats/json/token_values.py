@@ -3,7 +3,7 @@
 The exact path. A value that does not fit is a `Misfit`; the fields of a struct, elements of an
 array and values of a map that do fit are kept, as a `Partial` that goes up. Where Spark goes on
 after an error is in `tokenizer.py`; what it does then falls out of reading on. Single values are in
-`json_scalars.py`.
+`json_values.py`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...evolution.type_growth import is_variant
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
-from ...values.variant.shredded_variants import is_variant
-from .json_scalars import Misfit, Number, clean, misfit, scalar
+from .json_values import Misfit, Number, clean, misfit, scalar
 from .tokenizer import TokenStream
 from .variant_encoder import encode
-
-__all__ = [
-    "Convert",
-    "Partial",
-    "converter",
-    "converters",
-    "rows_of",
-    "struct_of",
-    "tree_of",
-    "variant_of",
-]
 
 Convert = Callable[[TokenStream], Any]
 _types = pa.types

@@ -17,15 +17,14 @@ import re
 from dataclasses import dataclass
 
 from ...options import ReaderOptions
-from .characters import SURROGATES, Characters, MalformedText
 from .jackson_limits import MAX_DEPTH, MAX_NAME, MAX_STRING
-from .literals import Literals
+from .json_text import SURROGATES, JsonText, MalformedText
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _PADDING = -1
 
 
-def base64_value(source: Characters) -> bytes:
+def base64_value(source: JsonText) -> bytes:
     """The bytes, to the closing quote, in steps of four characters. Blanks may be between them.
 
     Raises:
@@ -48,7 +47,7 @@ def base64_value(source: Characters) -> bytes:
             out += group.to_bytes(3, "big")[: 2 if fourth == _PADDING else 3]
 
 
-def _first(source: Characters) -> str:
+def _first(source: JsonText) -> str:
     """The first character of four, or the quote that ends the string."""
     while (char := chr(source.byte())) <= " " or char == "\\":
         if char == "\\" and (char := source.escape()) > " ":
@@ -57,7 +56,7 @@ def _first(source: Characters) -> str:
     return char
 
 
-def _next(source: Characters, place: int) -> str:
+def _next(source: JsonText, place: int) -> str:
     char = chr(source.byte())
     if char == '"' and place > 1:
         source.at -= 1
@@ -65,7 +64,7 @@ def _next(source: Characters, place: int) -> str:
     return source.escape() if char == "\\" else char
 
 
-def _bits(source: Characters, char: str, place: int) -> int:
+def _bits(source: JsonText, char: str, place: int) -> int:
     if char == "=" and place > 1:
         return _PADDING
     value = _ALPHABET.find(char)
@@ -73,8 +72,6 @@ def _bits(source: Characters, char: str, place: int) -> int:
         source.fail(f"{char!r} in base64")
     return value
 
-
-__all__ = ["Found", "TokenStream"]
 
 Found = str | None
 """`{ } [ ]`, `name`, `string`, `int`, `float`, `true`, `false`, `null`, or None at the end."""
@@ -92,7 +89,7 @@ class _Context:
     name: str | None = None
 
 
-class TokenStream(Literals):
+class TokenStream(JsonText):
     """The tokens of one text. After an error it can be asked on, as Spark does."""
 
     def __init__(self, data: bytes, options: ReaderOptions) -> None:
@@ -145,7 +142,7 @@ class TokenStream(Literals):
         if not self._unread:
             # In single quotes, which are read at once.
             again = self._text.encode("utf-8", "replace") + b'"'
-            return base64_value(Literals(again, self.options))
+            return base64_value(JsonText(again, self.options))
         decoded = base64_value(self)
         self._unread = False
         return decoded
@@ -253,7 +250,7 @@ class TokenStream(Literals):
         if char in _WORDS:
             self.word(_WORDS[char], 1)
             return _WORDS[char]
-        if self.begins_number(char):
+        if 0x30 <= char <= 0x39 or char in b"-+NI":
             found = self.number(char)
             self._text = self.data[self._start : self.at].decode()
             return found

@@ -16,13 +16,10 @@ from ...evolution.type_growth import merged, wider, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import integer
 from . import stdlib_parser
-from .encodings import recoded
-from .json_scalars import Number
-from .json_types import as_maps, type_of_json
+from .json_text import recoded
+from .json_values import Number, as_maps, type_of_json
 from .token_values import tree_of
 from .tokenizer import TokenStream
-
-__all__ = ["UnknownJsonFields", "tree_of_record"]
 
 
 class UnknownJsonFields:

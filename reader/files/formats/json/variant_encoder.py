@@ -27,7 +27,7 @@ from ...values.variant.variant_encoding import (
     object_of,
     text_of,
 )
-from .json_scalars import Number
+from .json_values import Number
 
 _MAX_BYTES = 16 * 1024 * 1024
 """Spark's limit for each of the two byte strings; offsets have at most three bytes."""

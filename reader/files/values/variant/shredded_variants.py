@@ -13,7 +13,6 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...evolution.type_growth import is_variant
 from ..map_nested import plain
 from .variant_encoding import (
     Names,
@@ -26,8 +25,6 @@ from .variant_encoding import (
     object_of,
     scalar_of,
 )
-
-__all__ = ["is_shredded", "is_variant", "reassembler"]
 
 Build = Callable[[int, list[str], Names], bytes | None]
 
@@ -43,8 +40,7 @@ def reassembler(found: pa.StructType, target: pa.StructType) -> Callable[[pa.Arr
     Both this and the way itself raise ValueError for shapes and types that Spark's variants lack.
     """
     if found.get_field_index("metadata") < 0:
-        reason = "a shredded variant without metadata"
-        raise ValueError(reason)
+        raise ValueError("a shredded variant without metadata")
     _check_group(found)
 
     def convert(array: pa.StructArray) -> pa.StructArray:
@@ -66,15 +62,13 @@ def _variant(
     index: int, build: Build, stored: bytes | None, known: dict[bytes, list[str]]
 ) -> dict[str, bytes]:
     if stored is None:
-        reason = "a variant without metadata"
-        raise ValueError(reason)
+        raise ValueError("a variant without metadata")
     if stored not in known:
         known[stored] = names_of(stored)
     names: Names = {}
     value = build(index, known[stored], names)
     if value is None:
-        reason = "a variant without any value"
-        raise ValueError(reason)
+        raise ValueError("a variant without any value")
     return {"value": value, "metadata": metadata_of(names)}
 
 
@@ -82,8 +76,7 @@ def _check_group(found: pa.DataType) -> None:
     """Refuse what cannot be put together before any row is read."""
     names = {field.name for field in found} if pa.types.is_struct(found) else set()
     if not names & {"value", "typed_value"}:
-        reason = f"{found} within a shredded variant"
-        raise ValueError(reason)
+        raise ValueError(f"{found} within a shredded variant")
     if "typed_value" not in names:
         return
     typed, _ = plain(found.field("typed_value").type)
@@ -93,8 +86,7 @@ def _check_group(found: pa.DataType) -> None:
     elif _is_list(typed):
         _check_group(typed.value_type)
     elif scalar_of(typed) is None:
-        reason = f"a shredded variant with values of type {typed}"
-        raise ValueError(reason)
+        raise ValueError(f"a shredded variant with values of type {typed}")
 
 
 def _is_list(found: pa.DataType) -> bool:
@@ -157,8 +149,7 @@ def _list(typed: pa.ListArray) -> Build:
             return None
         parts = [element(at, old, names) for at in range(starts[index], starts[index + 1])]
         if None in parts:
-            reason = "an element of a variant without any value"
-            raise ValueError(reason)
+            raise ValueError("an element of a variant without any value")
         return array_of([part for part in parts if part is not None])
 
     return build
@@ -184,8 +175,7 @@ def _object(typed: pa.StructArray, values: list[bytes | None]) -> Build:
         rest = values[index]
         for name, at in () if rest is None else fields_of(rest, old):
             if name in fields:
-                reason = f"the field {name!r} of a variant both shredded and not"
-                raise ValueError(reason)
+                raise ValueError(f"the field {name!r} of a variant both shredded and not")
             names.setdefault(name, len(names))
             parts[name] = copied(rest or b"", old, names, at)
         return object_of(parts, names)

@@ -73,8 +73,7 @@ def names_of(metadata: bytes) -> list[str]:
     """
     # The low four bits are the version, the two highest ones the bytes of an offset less one.
     if not metadata or metadata[0] & 15 != _VERSION:
-        reason = f"a variant's dictionary that begins with {metadata[:1]!r}"
-        raise ValueError(reason)
+        raise ValueError(f"a variant's dictionary that begins with {metadata[:1]!r}")
     width = (metadata[0] >> 6) + 1
     count = _number(metadata, 1, width)
     ends = [_number(metadata, 1 + width * (i + 1), width) for i in range(count + 1)]
@@ -134,8 +133,7 @@ def decimal_of(value: Decimal) -> bytes:
         if precision <= most:
             stored = unscaled.to_bytes(size, "little", signed=True)
             return _head(_DECIMAL4 + i) + bytes([scale]) + stored
-    reason = f"the decimal {value}, which has more than 38 digits"
-    raise ValueError(reason)
+    raise ValueError(f"the decimal {value}, which has more than 38 digits")
 
 
 def double_of(value: float) -> bytes:
@@ -158,8 +156,7 @@ def copied(value: bytes, old: list[str], names: Names, at: int = 0) -> bytes:
         ValueError: it is no variant that Spark knows.
     """
     if at >= len(value):
-        reason = "a variant that ends early"
-        raise ValueError(reason)
+        raise ValueError("a variant that ends early")
     basic, kind = value[at] & 3, value[at] >> 2
     if basic == _SHORT_STRING:
         return _part(value, at, at + 1 + kind)
@@ -189,8 +186,7 @@ def fields_of(value: bytes, old: list[str], at: int = 0) -> Iterator[tuple[str, 
         ValueError: the value is not an object.
     """
     if not value or value[at] & 3 != _OBJECT:
-        reason = "a variant that is not an object next to shredded fields"
-        raise ValueError(reason)
+        raise ValueError("a variant that is not an object next to shredded fields")
     kind = value[at] >> 2
     # From the lowest bit: bytes of an offset and of an id, each less one (2 bits), and of the
     # count.
@@ -202,8 +198,7 @@ def fields_of(value: bytes, old: list[str], at: int = 0) -> Iterator[tuple[str, 
     for i in range(count):
         number = _number(value, ids + i * id_width, id_width)
         if number >= len(old):
-            reason = f"a field of a variant with the number {number} of {len(old)} names"
-            raise ValueError(reason)
+            raise ValueError(f"a field of a variant with the number {number} of {len(old)} names")
         yield old[number], data + _number(value, offsets + i * width, width)
 
 
@@ -211,15 +206,13 @@ def _primitive_size(value: bytes, at: int, kind: int) -> int:
     if kind in (_BINARY, _STRING):
         return 5 + _number(value, at + 1, 4)
     if kind not in _SIZES:
-        reason = f"a variant of the type {kind}, which Spark does not know"
-        raise ValueError(reason)
+        raise ValueError(f"a variant of the type {kind}, which Spark does not know")
     return _SIZES[kind]
 
 
 def _part(data: bytes, start: int, stop: int) -> bytes:
     if not 0 <= start <= stop <= len(data):
-        reason = "a variant that ends early"
-        raise ValueError(reason)
+        raise ValueError("a variant that ends early")
     return data[start:stop]
 
 

@@ -24,12 +24,12 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
 from pyspark_sluice.errors import OptionError, SluiceError
 from pyspark_sluice.reader.api import SplitFinished
+from pyspark_sluice.reader.files.evolution.type_growth import is_variant
 from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
 from pyspark_sluice.reader.files.formats.registry import INERT, formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.reader.files.values.variant.shredded_variants import is_variant
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
 
 pytestmark = pytest.mark.slow

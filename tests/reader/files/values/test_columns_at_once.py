@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.reader.files.formats.avro.schema import decimals
 from pyspark_sluice.reader.files.formats.csv.quote_check import Marks
-from pyspark_sluice.reader.files.formats.json.json_scalars import plain_base64
+from pyspark_sluice.reader.files.formats.json.json_values import plain_base64
 from pyspark_sluice.reader.files.values.strings import is_utf8
 
 pytestmark = pytest.mark.slow

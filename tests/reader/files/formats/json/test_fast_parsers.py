@@ -89,7 +89,7 @@ def _parsed(
         parsed = JsonFormat(schema, options).parse(data, source)
     except MalformedDataError as err:
         return str(err)
-    return parsed.batch.to_pylist(), parsed.dropped
+    return parsed.batch.to_pylist(), parsed.dropped_records
 
 
 def _comparable(value: Any) -> Any:
