@@ -1,13 +1,16 @@
 """What discovery gives to the ledger, and what it asks of it.
 
 Files come in columns, some thousands at a time: there may be ten million of them, and none that is
-not in the next batch has to be a Python object. Not here: listings (`tree_discovery.py`), and what
-becomes of the files (`enumerator.py`).
+not in the next batch has to be a Python object. Not here: listings (`tree_discovery.py`,
+`local/local_tree.py`, `object_store/remote_tree.py`), and what becomes of the files
+(`enumerator.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +21,9 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 
 CHUNK = 10_000
 """Most files that are handed over at a time."""
+
+_SAMPLE = 1_000
+"""Names of skipped files that are kept with a pass."""
 
 _REST = 4.0
 """After a pass of t seconds discovery rests at least this many times t."""
@@ -76,6 +82,58 @@ class Skipped:
 
     sample: Sequence[SkippedFile] = ()
     """Some of them; all are in `Discovery.left_out`."""
+
+
+class SkipCounter:
+    """The counts and names of one pass."""
+
+    def __init__(self, *, keeps_all: bool = False, marks_names: bool = False) -> None:
+        """`marks_names` for the incremental mode, which goes by them."""
+        self.greatest = ""
+        """Greatest path of a file that is taken or known: others may be of another kind."""
+        self.waiting = ""
+        """Least path that is to be looked at again."""
+        self._marks_names = marks_names
+        self._counts: Counter[str] = Counter()
+        self._names: list[SkippedFile] = []
+        self._most = None if keeps_all else _SAMPLE
+
+    def add(self, path: str, reason: str) -> None:
+        """Count a file or directory that is left out for `reason`."""
+        self._counts[reason] += 1
+        if self._most is None or len(self._names) < self._most:
+            self._names.append(SkippedFile(path, reason))
+
+    def repeat(self, counts: Mapping[str, int], names: Iterable[SkippedFile]) -> None:
+        """Add the result of an earlier pass for a directory that did not change."""
+        self._counts.update(counts)
+        if self._most is None or len(self._names) < self._most:
+            self._names.extend(names)
+
+    def saw(self, paths: Sequence[str], known: NDArray[np.bool_], taken: Sequence[str]) -> None:
+        """Note the names that the pass reached: the ones in `known`, and `taken`."""
+        if self._marks_names:
+            kept = [paths[at] for at in np.flatnonzero(known).tolist()]
+            self.greatest = max(self.greatest, *kept, *taken, "")
+
+    def waits(self, path: str) -> None:
+        """Note a file that a later pass has to look at again."""
+        if self._marks_names:
+            self.waiting = min(self.waiting or path, path)
+
+    def taken_names(self) -> list[SkippedFile]:
+        """Return the names since the last call, and drop them."""
+        names, self._names = self._names, []
+        return names
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Number of files left out, by reason."""
+        return self._counts
+
+    def skipped(self) -> Skipped:
+        """Return counts and sample in the form that discovery reports."""
+        return Skipped(dict(sorted(self._counts.items())), tuple(self._names[: self._most]))
 
 
 class Discovery(Protocol):
@@ -143,3 +201,27 @@ class Discovery(Protocol):
     def close(self) -> None:
         """Close what is open. Not guaranteed to be called."""
         return
+
+
+class Tree(ABC):
+    """One loaded path, listed again and again."""
+
+    may_vanish: bool
+    """True if a path that has been emptied does not exist."""
+
+    @abstractmethod
+    def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:
+        """One pass, in portions that may be empty.
+
+        Args:
+            known: what need not come.
+            skips: counts everything that is found and not taken.
+            after: where not empty, names below the base up to this one are not looked for.
+
+        Raises:
+            OSError: it cannot be listed; FileNotFoundError: it is not there.
+        """
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Trust nothing that a pass before has found out."""

@@ -1,8 +1,7 @@
 """Discovery of directory trees and buckets: passes over all that the options point at.
 
 Not here: when to list, and what becomes of the files (`enumerator.py`); how a tree is walked
-(`local/local_tree.py`, `object_store/remote_tree.py`); what is taken
-(`selection/criteria.py`).
+(`local/local_tree.py`, `object_store/remote_tree.py`); what is taken (`selection/criteria.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,14 @@ from typing_extensions import override
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.input_paths import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
-from .api import Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
-from .selection.criteria import FileSelection
-from .selection.skip_counter import SkipCounter
-from .tree_factory import PathTree, path_trees
+from .api import Discovery, FoundFiles, KnownFiles, SkipCounter, Skipped, SkippedFile, Tree
+from .local.local_files import Links, LocalFiles
+from .local.local_tree import LocalTree
+from .object_store.listing_pages import file_system, pages_of
+from .object_store.remote_files import RemoteFiles
+from .object_store.remote_tree import RemoteTree
+from .selection.criteria import FileSelection, Scope
+from .selection.name_patterns import NameRule, ReadyMarker
 
 FULL_LISTING_INTERVAL = 3600.0
 
@@ -40,6 +43,15 @@ class ListingMode:
 
     wants_versions: bool = False
     """Known files come, too: they may have changed."""
+
+
+class PathTree(NamedTuple):
+    """A loaded path and its tree."""
+
+    path: LoadedPath
+    tree: Tree
+    prefix: str
+    """What the paths of its files begin with."""
 
 
 class TreeDiscovery(Discovery):
@@ -172,6 +184,58 @@ class TreeDiscovery(Discovery):
     def identity(self) -> str:
         """Names paths and selection: with others more than what is new has to be found."""
         return hashlib.sha256(repr((self._paths, self._selection)).encode()).hexdigest()[:16]
+
+
+def path_trees(
+    paths: Sequence[LoadedPath],
+    storage_options: Mapping[str, Any],
+    selection: FileSelection,
+    *,
+    wants_versions: bool,
+) -> list[PathTree]:
+    """One tree for each path, aware of those before it: no file comes twice."""
+    names = NameRule(selection.ignored, selection.glob)
+    place = selection.criteria.place
+    marker = ReadyMarker(selection.ready_marker) if selection.ready_marker else None
+    local = [
+        Scope(path.base, path.wildcards, names, nested=selection.nested, place=place)
+        for path in paths
+        if path.is_local
+    ]
+    links = Links(local)
+    before: list[Scope] = []
+    remote: list[tuple[Any, Scope]] = []
+    trees: list[PathTree] = []
+    for path in paths:
+        if path.is_local:
+            # `before` has a scope for each local path so far.
+            scope = local[len(before)]
+            judge = LocalFiles(
+                scope, _near(scope, before), links, selection.criteria, marker,
+                wants_versions=wants_versions,
+            )  # fmt: skip
+            tree: Tree = LocalTree(scope, links, judge, caches=not wants_versions)
+            before.append(scope)
+            trees.append(PathTree(path, tree, scope.base.rstrip("/") + "/"))
+            continue
+        files, root = file_system(path.base, storage_options)
+        scope = Scope(root.rstrip("/"), path.wildcards, names, nested=selection.nested, place=place)
+        others = _near(scope, [other for where, other in remote if where is files])
+        remote_judge = RemoteFiles(
+            files, pages_of(files), scope, others, selection.criteria, marker,
+            wants_versions=wants_versions,
+        )  # fmt: skip
+        remote.append((files, scope))
+        tree = RemoteTree(files, root, scope, remote_judge)
+        trees.append(PathTree(path, tree, str(files.unstrip_protocol(scope.base)) + "/"))
+    return trees
+
+
+def _near(scope: Scope, others: Sequence[Scope]) -> list[Scope]:
+    """Those of `others` that may name the same files."""
+    bases = [(other, other.base.rstrip("/") + "/") for other in others]
+    own = scope.base.rstrip("/") + "/"
+    return [other for other, base in bases if base.startswith(own) or own.startswith(base)]
 
 
 def _missing(path: str) -> MissingPathError:

@@ -1,8 +1,7 @@
 """Judges names that a local listing has found: known, left out or taken; a stat for the last two.
 
-What is permanently left out is remembered with its reason, in nine bytes for each of millions of
-files, so that it costs no stat again until the next pass that trusts nothing.
-Not here: walking (`local_tree.py`).
+However many symbolic links lead to a file, it is read under one name. Not here: walking
+(`local_tree.py`), remembering what was permanently left out (`listing_cache.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .....checkpoint_meta.storage.urls import written_path
-from ..api import FoundFiles, KnownFiles, SkippedFile
-from ..selection.criteria import REASONS, SETTLING, UNMARKED, Criteria
+from .....errors import SourceUnavailable
+from ..api import FoundFiles, KnownFiles, SkipCounter, SkippedFile
+from ..selection.criteria import OUTSIDE, REASONS, SETTLING, TAKEN, UNMARKED, Criteria, Scope
 from ..selection.name_patterns import ReadyMarker
-from ..selection.scope import OUTSIDE, TAKEN, Scope
-from ..selection.skip_counter import SkipCounter
-from .directory_cache import Record, times_of
-from .symlinks import Links, Trail
+from .listing_cache import Record, SkipCache, Trail, times_of
 
 _STILL = 600_000_000_000
 """A file that was not touched for so long, in nanoseconds, is not about to be written."""
@@ -80,6 +77,49 @@ class Piece(NamedTuple):
     is_last: bool
     refused: Sequence[tuple[str, str]] = ()
     """Directories in it that are not entered, and why."""
+
+
+class Links:
+    """Which links are followed, as seen from all that is listed."""
+
+    def __init__(self, scopes: Sequence[Scope]) -> None:
+        self._scopes = scopes
+
+    def is_found_by_itself(self, target: str, *, file: bool) -> bool:
+        """True if what a link leads to is come to anyway, under its own name."""
+        for scope in self._scopes:
+            # The loaded path may itself be reached by a link.
+            base = os.path.realpath(scope.base)
+            if is_within(target, base):
+                named = os.path.join(scope.base, os.path.relpath(target, base))
+                if scope.covers(os.path.normpath(named), file=file):
+                    return True
+        return False
+
+    def trail_into(self, path: str, directory: str, base: str, trail: Trail) -> Trail | None:
+        """The trail below the link `path` to a directory; None if it is not followed.
+
+        Raises:
+            SourceUnavailable: it leads in a circle.
+        """
+        target = os.path.realpath(path)
+        above = (os.path.realpath(base), os.path.realpath(directory), *trail)
+        if any(is_within(place, target) for place in above):
+            raise SourceUnavailable(
+                "symbolic links form a cycle",
+                path,
+                f"a link to {target}, which contains the link",
+                "links to targets outside the directories that contain the links",
+                "Remove the link, or give it a hidden name, such as one that begins with a dot.",
+            )
+        if self.is_found_by_itself(target, file=False):
+            return None
+        return (*trail, target)
+
+
+def is_within(path: str, directory: str) -> bool:
+    """True if `path` is `directory` or below it."""
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
 
 
 class LocalFiles:
@@ -225,46 +265,3 @@ def _written(directory: str, names: Sequence[str]) -> list[str]:
     except UnicodeEncodeError:
         return [written_path(path) for path in paths]
     return paths
-
-
-_RECENT = 100_000
-"""Kept as Python objects before they are sorted in."""
-
-
-class SkipCache:
-    """Path -> a code. Two paths may meet with a chance of one in 10^19; never in two lives."""
-
-    def __init__(self) -> None:
-        # Another text for each life of this object: other paths meet, if any do.
-        self._salt = os.urandom(8).hex()
-        self._hashes = np.empty(0, np.int64)
-        self._codes = np.empty(0, np.uint8)
-        self._recent: dict[int, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._hashes) + len(self._recent)
-
-    def add(self, path: str, code: int) -> None:
-        """`code` is 1 to 255; a path is added once."""
-        self._recent[hash(path + self._salt)] = code
-        if len(self._recent) >= max(_RECENT, len(self._hashes) // 4):
-            self._sort_in()
-
-    def get(self, path: str) -> int:
-        """The code, or 0."""
-        if not len(self):
-            return 0
-        key = hash(path + self._salt)
-        code = self._recent.get(key, 0)
-        if code or not len(self._hashes):
-            return code
-        at = int(np.searchsorted(self._hashes, key))
-        found = at < len(self._hashes) and int(self._hashes[at]) == key
-        return int(self._codes[at]) if found else 0
-
-    def _sort_in(self) -> None:
-        keys = np.concatenate([self._hashes, np.fromiter(self._recent, np.int64)])
-        codes = np.fromiter(self._recent.values(), np.uint8)
-        order = np.argsort(keys, kind="stable")
-        self._hashes, self._codes = keys[order], np.concatenate([self._codes, codes])[order]
-        self._recent = {}

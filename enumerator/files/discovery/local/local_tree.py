@@ -1,8 +1,7 @@
 """Lists a local directory tree: names first, and a stat only for what is not known yet.
 
-Not here: other file systems (`object_store/remote_tree.py`), symbolic links (`symlinks.py`),
-directories that need not be read again (`directory_cache.py`), judging what was found
-(`local_files.py`).
+Not here: other file systems (`object_store/remote_tree.py`), directories that need not be read
+again (`listing_cache.py`), judging what was found and following links (`local_files.py`).
 """
 
 from __future__ import annotations
@@ -14,14 +13,11 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
-from ..api import CHUNK, FoundFiles, KnownFiles
-from ..selection.scope import OUTSIDE, TAKEN, Scope
-from ..selection.skip_counter import SkipCounter
-from ..tree import Tree
+from ..api import CHUNK, FoundFiles, KnownFiles, SkipCounter, Tree
+from ..selection.criteria import OUTSIDE, TAKEN, Scope
 from ..worker_pool import More, in_pool
-from .directory_cache import DirectoryCache
-from .local_files import LocalFiles, Piece, Visit
-from .symlinks import Links, Trail
+from .listing_cache import DirectoryCache, Trail
+from .local_files import Links, LocalFiles, Piece, Visit
 
 _WORKERS = 8
 """Directories read at a time where each answer comes over a network."""

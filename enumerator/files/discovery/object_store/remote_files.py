@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..api import FoundFiles, KnownFiles
-from ..selection.criteria import REASONS, SETTLING, UNMARKED, Criteria
+from ..api import FoundFiles, KnownFiles, SkipCounter
+from ..selection.criteria import OUTSIDE, REASONS, SETTLING, TAKEN, UNMARKED, Criteria, Scope
 from ..selection.name_patterns import ReadyMarker
-from ..selection.scope import OUTSIDE, TAKEN, Scope
-from ..selection.skip_counter import SkipCounter
 from .listing_pages import Page, Pages
 
 _FOLDERS_REMEMBERED = 100_000

@@ -22,13 +22,11 @@ from .....checkpoint_meta.storage.input_paths import LoadedPath
 from .....checkpoint_meta.storage.providers import AZURE, S3
 from .....checkpoint_meta.storage.urls import scheme_of, storage_url
 from .....errors import SourceUnavailable
-from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, Skipped, SkippedFile
+from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, SkipCounter, Skipped, SkippedFile
 from ..object_store.listing_pages import Page
 from ..object_store.remote_tree import RemoteTree
 from ..selection.criteria import FileSelection
-from ..selection.skip_counter import SkipCounter
-from ..tree_discovery import ListingMode, TreeDiscovery
-from ..tree_factory import path_trees
+from ..tree_discovery import ListingMode, TreeDiscovery, path_trees
 from .api import EventQueue, MalformedMessage, Message
 from .message_acks import HeldMessage, MessageAcks
 from .message_receiver import MessageReceiver
@@ -134,7 +132,7 @@ class NotificationDiscovery(Discovery):
         wanted = [f"{bucket}/{key}" for bucket, key in announced]
         # A key that ends in a slash is a directory that somebody has drawn.
         files = [name for name in wanted if not name.endswith("/")]
-        covered = [name for name in files if any(tree.covers(name) for tree in self._trees)]
+        covered = [name for name in files if any(_covers(tree, name) for tree in self._trees)]
         self._receiver.counted("notChosen", len(wanted) - len(covered))
         self._acks.hold(HeldMessage(message, {name: self._path(name) for name in covered}))
         self._waiting.update(dict.fromkeys(covered))
@@ -148,14 +146,14 @@ class NotificationDiscovery(Discovery):
             self._malformed.popleft()
 
     def _tree(self, name: str) -> RemoteTree:
-        return next(tree for tree in self._trees if tree.covers(name))
+        return next(tree for tree in self._trees if _covers(tree, name))
 
     def _path(self, name: str) -> str:
         return self._tree(name).path_of(name)
 
     def _asked(self, names: Sequence[str], known: KnownFiles) -> Iterator[FoundFiles]:
         for tree in self._trees:
-            tree.begin_pass()
+            tree.judge.begin_pass()
         found: list[FoundFiles] = []
         failures: list[SourceUnavailable] = []
         with ThreadPoolExecutor(min(_WORKERS, len(names))) as pool:
@@ -183,7 +181,9 @@ class NotificationDiscovery(Discovery):
             del self._waiting[name]
             return []
         skips = SkipCounter(marks_names=True)
-        found = [tree.judged(page, known, skips) for tree in self._trees if tree.covers(name)]
+        found = [
+            tree.judge.judged(page, -1, known, skips) for tree in self._trees if _covers(tree, name)
+        ]
         if skips.waiting:
             return found
         self._left_out.update(skips.counts)
@@ -196,7 +196,7 @@ class NotificationDiscovery(Discovery):
 
     def _answer(self, name: str) -> Page | SourceUnavailable:
         try:
-            return self._tree(name).page_of(name)
+            return self._tree(name).pages.file(name)
         except OSError as error:
             failure = SourceUnavailable(
                 "cannot check an object that a notification names",
@@ -254,6 +254,11 @@ class NotificationDiscovery(Discovery):
     @override
     def close(self) -> None:
         self._receiver.close()
+
+
+def _covers(tree: RemoteTree, name: str) -> bool:
+    """True if a pass would come to this name and, by the name alone, take it."""
+    return tree.scope.covers(name, file=True)
 
 
 def _unanswered(what: str, option: str, error: OSError) -> SourceUnavailable:

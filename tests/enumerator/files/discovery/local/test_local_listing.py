@@ -8,12 +8,12 @@ import time
 import pytest
 
 from pyspark_sluice.enumerator.files.discovery.api import CHUNK
-from pyspark_sluice.enumerator.files.discovery.local.directory_cache import (
+from pyspark_sluice.enumerator.files.discovery.local.listing_cache import (
     DirectoryCache,
     Record,
+    SkipCache,
     times_of,
 )
-from pyspark_sluice.enumerator.files.discovery.local.local_files import SkipCache
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
     calls,
@@ -27,9 +27,9 @@ __all__ = ["calls"]
 @pytest.fixture
 def aged(monkeypatch):
     """Directories count as old at once: the change time cannot be set back."""
-    from pyspark_sluice.enumerator.files.discovery.local import directory_cache
+    from pyspark_sluice.enumerator.files.discovery.local import listing_cache
 
-    monkeypatch.setattr(directory_cache, "_YOUNGEST", 20_000_000)
+    monkeypatch.setattr(listing_cache, "_YOUNGEST", 20_000_000)
     return lambda: time.sleep(0.05)
 
 
@@ -168,9 +168,9 @@ def test_what_a_link_leads_to_later_is_found_in_an_old_directory(tmp_path, aged)
 def test_a_file_system_that_is_not_known_to_be_local_is_always_read(
     tmp_path, calls, aged, monkeypatch
 ):
-    from pyspark_sluice.enumerator.files.discovery.local import directory_cache
+    from pyspark_sluice.enumerator.files.discovery.local import listing_cache
 
-    monkeypatch.setattr(directory_cache, "_LOCAL_DISKS", frozenset())
+    monkeypatch.setattr(listing_cache, "_LOCAL_DISKS", frozenset())
     paths = sorted(land(tmp_path, f"{i % 5}/{i}") for i in range(50))
     discovery, ledger = make_discovery(tmp_path), Ledger()
     aged()
@@ -225,9 +225,9 @@ def test_an_error_in_one_of_many_lanes_reaches_who_asks(tmp_path, monkeypatch):
 
 
 def test_what_is_remembered_is_found_again_among_a_million(monkeypatch):
-    from pyspark_sluice.enumerator.files.discovery.local import local_files
+    from pyspark_sluice.enumerator.files.discovery.local import listing_cache
 
-    monkeypatch.setattr(local_files, "_RECENT", 1000)
+    monkeypatch.setattr(listing_cache, "_RECENT", 1000)
     left_out = SkipCache()
     for i in range(20_000):
         left_out.add(f"/in/{i}", i % 7 + 1)

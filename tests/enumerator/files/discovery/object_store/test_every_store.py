@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage import bucket as buckets
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
-from pyspark_sluice.enumerator.files.discovery.object_store.remote_tree import BucketPages
+from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import BucketPages
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, make_discovery
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,11 @@ import pytest
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
-from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import S3Pages
-from pyspark_sluice.enumerator.files.discovery.object_store.remote_tree import BucketPages, before
+from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import (
+    BucketPages,
+    S3Pages,
+    before,
+)
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 

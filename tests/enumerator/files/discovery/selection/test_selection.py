@@ -8,8 +8,8 @@ import uuid
 import fsspec
 import pytest
 
+from pyspark_sluice.enumerator.files.discovery.selection.criteria import Scope
 from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule, ReadyMarker
-from pyspark_sluice.enumerator.files.discovery.selection.scope import Scope
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,

@@ -1,4 +1,4 @@
-"""Which local directories need not be read again, because nothing in them can have changed.
+"""What a local listing need not look at again: directories without a change, files left out.
 
 A file system of this machine moves a directory's times when a name in it comes or goes. So a
 directory whose times are those of a pass before holds the names it held then, if
@@ -11,6 +11,9 @@ directory whose times are those of a pass before holds the names it held then, i
 
 Not here: files that change under their name (only the names are trusted), and the pass now and then
 that trusts nothing (`tree_discovery.py`).
+
+A file that is permanently left out is remembered with its reason, in nine bytes for each of
+millions, so that it costs no stat again until that pass.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from ..api import SkippedFile
-from .symlinks import Trail
 
 _LOCAL_DISKS = frozenset(
     ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "reiserfs", "bcachefs")
@@ -34,6 +38,12 @@ _MOST = 250_000
 
 _MOST_AGAIN = 1_000
 """Files to be looked at again, from which on the whole directory is read again instead."""
+
+Trail = tuple[str, ...]
+"""Where the links led that were followed on the way to a directory."""
+
+_RECENT = 100_000
+"""Skipped files kept as Python objects before they are sorted in."""
 
 Times = tuple[int, int, int, int]
 
@@ -104,3 +114,42 @@ def _local_devices() -> frozenset[int]:
     except OSError:
         return frozenset()
     return frozenset(devices)
+
+
+class SkipCache:
+    """Path -> a code. Two paths may meet with a chance of one in 10^19; never in two lives."""
+
+    def __init__(self) -> None:
+        # Another text for each life of this object: other paths meet, if any do.
+        self._salt = os.urandom(8).hex()
+        self._hashes = np.empty(0, np.int64)
+        self._codes = np.empty(0, np.uint8)
+        self._recent: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._hashes) + len(self._recent)
+
+    def add(self, path: str, code: int) -> None:
+        """`code` is 1 to 255; a path is added once."""
+        self._recent[hash(path + self._salt)] = code
+        if len(self._recent) >= max(_RECENT, len(self._hashes) // 4):
+            self._sort_in()
+
+    def get(self, path: str) -> int:
+        """The code, or 0."""
+        if not len(self):
+            return 0
+        key = hash(path + self._salt)
+        code = self._recent.get(key, 0)
+        if code or not len(self._hashes):
+            return code
+        at = int(np.searchsorted(self._hashes, key))
+        found = at < len(self._hashes) and int(self._hashes[at]) == key
+        return int(self._codes[at]) if found else 0
+
+    def _sort_in(self) -> None:
+        keys = np.concatenate([self._hashes, np.fromiter(self._recent, np.int64)])
+        codes = np.fromiter(self._recent.values(), np.uint8)
+        order = np.argsort(keys, kind="stable")
+        self._hashes, self._codes = keys[order], np.concatenate([self._codes, codes])[order]
+        self._recent = {}
