@@ -22,7 +22,7 @@ from ...checkpoint_meta.storage.input_paths import joined, loaded_paths
 from ...checkpoint_meta.storage.units import LowerCase, Milliseconds
 from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
 from ...enumerator.files.file_options import CleaningOptions, EnumeratorOptions
-from ...enumerator.files.ledger.changes import OnOverwrite
+from ...enumerator.files.ledger.sifting import OnOverwrite
 from ...errors import OptionError
 from ...reader.files.formats.registry import format_class, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions

@@ -25,12 +25,10 @@ from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...enumerator.files.cutting import FileBlock, SplitCutter
-from ...enumerator.files.enumerator import FileSplitEnumerator
-from ...enumerator.files.file_policy import FilePolicy
-from ...enumerator.files.ledger.changes import OnOverwrite
-from ...enumerator.files.ledger.file_state import FileState
-from ...enumerator.files.ledger.folding import fold
+from ...enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from ...enumerator.files.ledger.file_state import FileState, fold
 from ...enumerator.files.ledger.ledger import LedgerPolicy
+from ...enumerator.files.ledger.sifting import OnOverwrite
 from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...enumerator.files.ledger_source import FilesSource
 from ...enumerator.files.split_costs import SplitCosts

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
-from ...enumerator.files.ledger.state_files import FilesAsOf
+from ...enumerator.files.ledger.files_as_of import FilesAsOf
 from .done_orders import DoneOrders
 from .quarantine import FILE_OF_SPLIT, file_of
 from .splits import (

@@ -17,7 +17,7 @@ from ...checkpoint_meta.documents.file_columns import RANGES, ranges_of, splits_
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
-from ...enumerator.files.ledger.state_files import FilesAsOf
+from ...enumerator.files.ledger.files_as_of import FilesAsOf
 from ...errors import OptionError
 from .done_orders import DoneOrders
 from .state_view import TIME, CheckpointView, StateView

@@ -1,10 +1,11 @@
-"""What discovery has found: how much is in no batch yet and how old it is, and how the passes went.
+"""What discovery has found: how much is in no batch yet, how old it is, and how the passes went.
 
 Not here: what is pending (`ledger/pending.py`), the passes themselves (`discovery`).
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,11 +13,16 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.file_columns import numbers_in
+from ...checkpoint_meta.storage.retries import is_final
+from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..journal import Journal
 from .ledger.pending import PendingRanges
 
 _EVERY = 1.0
 """Seconds for which the oldest file is taken for known: finding it costs a look at all."""
+
+_BACK_OFF_LIMIT = 30.0
+"""Longest delay between two tries of a failing listing, in seconds."""
 
 
 class BacklogFigures:
@@ -79,7 +85,7 @@ class ListingStats:
         self._new = 0
         self._last: Mapping[str, Any] = {}
         self._failed = ""
-        self._failures = 0
+        self._failures = self._in_a_row = 0
 
     def found(self, new: int) -> None:
         """A part of a pass has brought so many files that were not known."""
@@ -87,7 +93,8 @@ class ListingStats:
 
     def ended(self, seconds: float, skipped: int) -> None:
         """The pass has ended after so many seconds of work."""
-        new, self._new, self._failed = self._new, 0, ""
+        new, self._new = self._new, 0
+        self._in_a_row, self._failed = 0, ""
         self._last = {"endedAt": int(self._clock()), "seconds": round(seconds, 3), "new": new}
         log = self._journal.info if new else self._journal.debug
         log(
@@ -95,14 +102,39 @@ class ListingStats:
             new, seconds, skipped,
         )  # fmt: skip
 
-    def failed(self, error: BaseException | None, delay: float) -> None:
-        """The pass failed and is tried again."""
+    def failed(self, error: BaseException | None, attempts: int, *, has_worked: bool) -> float:
+        """The pass failed; seconds after which it is tried again.
+
+        Args:
+            error: what it failed with.
+            attempts: failures in a row that are too many.
+            has_worked: an error that is final at the first try may pass.
+
+        Raises:
+            SluiceError: it is not tried again; the error itself, or says what it was.
+        """
+        self._in_a_row += 1
+        final = isinstance(error, FileChangedError) or (is_final(error) and not has_worked)
+        if error is not None and (final or self._in_a_row >= attempts):
+            if isinstance(error, SluiceError):
+                raise error
+            raise SourceUnavailable(
+                "discovery failed" + ("" if final else f" {self._in_a_row} times in a row"),
+                "",
+                f"{type(error).__name__}: {error}",
+                "a listing of the path",
+                "Fix the cause and restart the query: it resumes from the same point.",
+            ) from error
+        back_off = min(_BACK_OFF_LIMIT, 0.2 * 3.0**self._in_a_row)
+        # Spread: many queries may wait for one store.
+        delay = back_off * random.uniform(0.5, 1.0)  # noqa: S311 - hides nothing
         self._new = 0
         self._failures += 1
         self._failed = f"{type(error).__name__}: {error}"
         self._journal.warning(
             "discovery", "a listing failed and will be retried in %.1f s: %s", delay, self._failed
         )
+        return delay
 
     def report(self) -> Mapping[str, Any]:
         """What Spark's progress events show of the newest listing and of failed ones."""

@@ -7,7 +7,7 @@ Not here: where a format may be cut (the reader's formats know; they come in thr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
@@ -25,26 +25,6 @@ def wanted_split_bytes(total: int, cores: int) -> int:
     """
     # Rounded up, or a few bytes would become a split more than there are cores.
     return max(_LEAST_SPLIT_BYTES, -(-total // cores))
-
-
-def bytes_for_work(split: FileSplit, budget: BatchBudget, wanted: int, costs: SplitCosts) -> int:
-    """At most `wanted` bytes, and what of `split` the budget has work left for.
-
-    Not less than a split is worth: whether such a one is still taken is for the budget to say.
-    """
-    if budget.work_left is None:
-        return wanted
-    return min(wanted, max(_LEAST_SPLIT_BYTES, costs.bytes_within(split, budget.work_left)))
-
-
-def fits_whole(split: FileSplit, budget: BatchBudget) -> bool:
-    """True if a split that has come back may be taken, which is not cut again."""
-    # It fitted an empty budget once, so it will again.
-    if budget.is_empty:
-        return True
-    return budget.rows_left is None and (
-        budget.bytes_left is None or split.length <= budget.bytes_left
-    )
 
 
 class FileBlock(Protocol):
@@ -100,6 +80,31 @@ class SplitCutter:
         self._max_split_bytes = max_split_bytes
         self._blocks: tuple[FileVersion, Sequence[FileBlock] | None] | None = None
 
+    def next_slice(
+        self,
+        split: FileSplit,
+        budget: BatchBudget,
+        wanted: int,
+        costs: SplitCosts | None,
+        *,
+        came_back: bool,
+    ) -> Slice | None:
+        """What of `split` comes next, all of one that came back; None if it does not fit.
+
+        It is about `wanted` bytes long, or less where `costs` say that this is too much work.
+        """
+        if came_back and not _fits_whole(split, budget):
+            return None
+        if costs is not None and budget.work_left is not None:
+            # Not less than a split is worth: whether such a one is still taken the budget says.
+            fitting = costs.bytes_within(split, budget.work_left)
+            wanted = min(wanted, max(_LEAST_SPLIT_BYTES, fitting))
+        taken = self.cut(split, budget, max(wanted, split.length) if came_back else wanted)
+        if taken is None or costs is None:
+            return taken
+        work = costs.work(taken.split)
+        return replace(taken, work=work) if budget.is_nearer_with(work) else None
+
     def cut(self, pending: FileSplit, budget: BatchBudget, wanted_bytes: int) -> Slice | None:
         """The next split of `pending`, at most about `wanted_bytes` long; None if it does not fit.
 
@@ -149,6 +154,15 @@ class SplitCutter:
         if self._blocks is None or self._blocks[0] != pending.file:
             self._blocks = (pending.file, self._boundaries.blocks(pending.file))
         return self._blocks[1]
+
+
+def _fits_whole(split: FileSplit, budget: BatchBudget) -> bool:
+    # It fitted an empty budget once, so it will again.
+    if budget.is_empty:
+        return True
+    return budget.rows_left is None and (
+        budget.bytes_left is None or split.length <= budget.bytes_left
+    )
 
 
 def _whole_blocks(

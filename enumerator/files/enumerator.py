@@ -9,33 +9,26 @@ spreading (`spreading.py`), holding back what is assigned too early (the coordin
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.file_split import FIGURES, FileSplit, FileVersion
-from ...checkpoint_meta.storage.retries import is_final
-from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
-from .aligned_batches import AlignedBatches
+from .aligned_batches import AlignedBatches, Alignment
 from .backlog import BacklogFigures, ListingStats
-from .cutting import Slice, SplitCutter, bytes_for_work, fits_whole, wanted_split_bytes
-from .discovery.api import Discovery, FoundFiles
-from .event_time_batches import BatchPace, EventTimeBatches
-from .file_policy import FilePolicy
+from .cutting import SplitCutter, wanted_split_bytes
+from .discovery.api import CHUNK, Discovery, FoundFiles
+from .event_time_batches import BatchPace, EventTimeBatches, EventTimePolicy
 from .ledger.file_state import FileState
-from .ledger.fresh_share import FreshShare
-from .ledger.ledger import Ledger, Sifted
+from .ledger.ledger import Ledger, LedgerPolicy, Sifted
+from .ledger.pending import FreshShare
 from .ledger_source import LedgerEnumerator
 from .spreading import SplitSpreader
-
-_BACK_OFF_LIMIT = 30.0
-"""Longest delay between two tries of a failing listing, in seconds."""
 
 _MANY = 1000
 """A pass that brings so many new files took its time for them, and the next one comes soon."""
@@ -48,6 +41,37 @@ _UNSAVED = 20_000
 
 _PATIENCE = 0.5
 """Seconds after which what a pass has found is handed over, however little it is."""
+
+
+@dataclass(frozen=True)
+class FilePolicy:
+    """When to list, and what to do with what is found; each part is an option of the user."""
+
+    interval: float
+    """Seconds between two passes."""
+
+    attempts: int = 5
+    """Failures in a row, with back-off between them, that fail the query."""
+
+    portion: int = CHUNK
+    """Files after which what a pass has found is handed over."""
+
+    max_pending: int = 1_000_000
+    """Discovery pauses while so many files are pending."""
+
+    include_existing: bool = True
+    """False: what is there at the first start counts as seen."""
+
+    fresh_share: float = 0.0
+    """The part of each batch that is taken from the end of the order."""
+
+    event_time: EventTimePolicy | None = None
+    """For batches in the order of event time; `ledger` has that order, too."""
+
+    alignment: Alignment | None = None
+    """With other sources of the query; only with `event_time`."""
+
+    ledger: LedgerPolicy = field(default_factory=LedgerPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +125,6 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._delay = 0.0
         """Seconds before the next listing, once the pause ends."""
         self._is_baseline = state is None and not policy.include_existing
-        self._failures = 0
         self._has_discovered = False
         self._passed_over = 0
         """Files that were there at the first start, and count as seen."""
@@ -174,7 +197,6 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._list_again_after(0.0)
             return
         # Not at each portion: a pass that always fails at the same place would be retried for ever.
-        self._failures = 0
         self._listings.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
         if self._is_baseline and not self._has_discovered:
             self.ledger.flushes_all = bool(self.ledger.seen.runs) or self.ledger.can_improve
@@ -208,25 +230,9 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._schedule(delay)
 
     def _retry_or_raise(self, error: BaseException | None) -> None:
-        self._failures += 1
         # What has worked may work again, unless a file is not what it was.
         has_worked = self._has_discovered or self._pass_new > 0
-        final = isinstance(error, FileChangedError) or (is_final(error) and not has_worked)
-        if error is not None and (final or self._failures >= self._policy.attempts):
-            if isinstance(error, SluiceError):
-                raise error
-            raise SourceUnavailable(
-                "discovery failed" + ("" if final else f" {self._failures} times in a row"),
-                "",
-                f"{type(error).__name__}: {error}",
-                "a listing of the path",
-                ("Fix the cause and restart the query: it resumes from the same point."),
-            ) from error
-        back_off = min(_BACK_OFF_LIMIT, 0.2 * 3**self._failures)
-        # Spread: many queries may wait for one store.
-        delay = back_off * random.uniform(0.5, 1.0)  # noqa: S311 - hides nothing
-        self._listings.failed(error, delay)
-        self._schedule(delay)
+        self._schedule(self._listings.failed(error, self._policy.attempts, has_worked=has_worked))
 
     @property
     @override
@@ -252,7 +258,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             if not self._pace.admits(split, budget):
                 break
             came_back = pending.is_returned(last=last)
-            taken = self._slice(split, budget, wanted, came_back=came_back)
+            taken = self._cutter.next_slice(split, budget, wanted, self.costs, came_back=came_back)
             if taken is None:
                 break
             pending.take(taken.remainder, last=last)
@@ -267,20 +273,6 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._context.assign_splits(self._spreader.spread(chosen, readers))
         if self._is_paused:
             self._list_again_after(self._delay)
-
-    def _slice(
-        self, split: FileSplit, budget: BatchBudget, wanted: int, *, came_back: bool
-    ) -> Slice | None:
-        """What of `split` comes next, all of one that came back; None if it does not fit."""
-        if came_back and not fits_whole(split, budget):
-            return None
-        if self.costs is not None:
-            wanted = bytes_for_work(split, budget, wanted, self.costs)
-        taken = self._cutter.cut(split, budget, max(wanted, split.length if came_back else 0))
-        if taken is None or self.costs is None:
-            return taken
-        taken = replace(taken, work=self.costs.work(taken.split))
-        return taken if budget.is_nearer_with(taken.work or 0.0) else None
 
     def _wanted_bytes(self, budget: BatchBudget) -> int:
         left, total = budget.bytes_left, self.ledger.pending.bytes

@@ -32,10 +32,9 @@ from .split_costs import SplitCosts
 class FilesSource(EnumeratorSource[FileSplit, FileState]):
     """Says how splits and ledgers are written down, and under which name."""
 
-    @property
-    @override
-    def name(self) -> str:
-        return "files"
+    name = "files"
+    reader_event_types = FILE_EVENTS
+    snapshots_are_changes = True
 
     @property
     @override
@@ -46,16 +45,6 @@ class FilesSource(EnumeratorSource[FileSplit, FileState]):
     @override
     def state_serializer(self) -> VersionedSerializer[FileState]:
         return FileStateSerializer()
-
-    @property
-    @override
-    def reader_event_types(self) -> frozenset[str]:
-        return FILE_EVENTS
-
-    @property
-    @override
-    def snapshots_are_changes(self) -> bool:
-        return True
 
     @override
     def attachments_of(self, state: FileState) -> Sequence[Attachment]:

@@ -22,12 +22,11 @@ from ...checkpoint_meta.index.fingerprints import SeenKeys, names_in, versions_i
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from ..large_state import StateDocument
-from .ledger.changes import OnOverwrite
-from .ledger.file_state import FileState
-from .ledger.folding import fold
+from .ledger.file_state import FileState, fold
 from .ledger.index_merge import MergePolicy
 from .ledger.ledger import Ledger, LedgerPolicy
 from .ledger.seen_files import Piece
+from .ledger.sifting import OnOverwrite
 from .ledger_source import FilesSource, LedgerEnumerator
 
 Wanted = Callable[[pa.Array], pa.Array]

@@ -4,23 +4,33 @@ A snapshot says what became pending since the one before, what is pending no lon
 became known. The snapshot after a first listing whose files are not to be read names the runs of
 the index, too. What is restored is all that is pending, and the index of what was seen.
 
-Not here: folding a chain (`folding.py`).
+A chain adds up to what became pending, minus what was assigned. All its rows are sorted by file at
+once; only files of which a part was taken are looked at one by one. Not here: reading the chain
+(`enumerator/coordinator/restore.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.file_columns import (
     CHANGES,
     TIMED_CHANGES,
+    Numbers,
     became_pending,
     changes_of,
+    flags_in,
     has_times,
+    numbers_array,
+    numbers_in,
+    ranges_in,
     ranges_of,
     splits_in,
     with_bounds,
@@ -28,8 +38,11 @@ from ....checkpoint_meta.documents.file_columns import (
 )
 from ....checkpoint_meta.documents.file_split import FileSplit
 from ....checkpoint_meta.documents.serializer import VersionedSerializer
-from ....checkpoint_meta.index.run import Run
-from .seen_files import Tail
+from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, versions_in
+from ....checkpoint_meta.index.run import Run, read_keys
+from ...large_state import StateDocument
+from .byte_ranges import without
+from .seen_files import Piece, SeenFiles, Tail
 
 
 @dataclass(frozen=True)
@@ -58,10 +71,7 @@ class FileState:
 class FileStateSerializer(VersionedSerializer[FileState]):
     """Version 1: rows of `CHANGES`, or of `TIMED_CHANGES`."""
 
-    @property
-    @override
-    def version(self) -> int:
-        return 1
+    version = 1
 
     @override
     def serialize(self, value: FileState) -> pa.RecordBatch:
@@ -86,3 +96,188 @@ class FileStateSerializer(VersionedSerializer[FileState]):
         schema = TIMED_CHANGES if has_times(batch) else CHANGES
         columns = [batch.column(name) for name in schema.names]
         return FileState([pa.record_batch(columns, schema=schema)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A batch of ranges of one checkpoint, that became pending or were assigned."""
+
+    batch: pa.RecordBatch
+    names: Names
+    versions: Any
+    added: bool
+    moment: int
+    """Order in the chain; within a checkpoint what was dropped comes first, then what became
+    pending, then what was assigned."""
+
+
+def fold(
+    chain: Sequence[StateDocument], attachments: Attachments, *, details: bool = False
+) -> FileState:
+    """The state after the last of `chain`, which begins with a base or at the very start.
+
+    With `details` newer versions of known files are looked for, too.
+
+    Raises:
+        StateError: an object that the base refers to is gone or damaged.
+    """
+    runs = [run for document in chain for run in _runs(document, attachments, details=details)]
+    seen = SeenFiles(runs, details=details)
+    for document in chain:
+        for files in _known(document):
+            _learn(seen, files, document)
+    pending = [changes_of(ranges) for ranges in pending_after(chain)]
+    times = [batch for document in chain for batch in document.state if has_times(batch)]
+    return FileState(pending, tuple(runs), seen.tails, times)
+
+
+def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:
+    """What is pending after `chain`, rows of `RANGES`; no object outside the chain is read."""
+    return _pending([part for at, document in enumerate(chain) for part in _rows(document, at)])
+
+
+def count_seen(chain: Sequence[StateDocument], attachments: Attachments) -> int:
+    """How many files are known after `chain`.
+
+    Raises:
+        StateError: an object that the base refers to is gone or damaged.
+    """
+    runs = [run for each in chain for run in _runs(each, attachments, details=False)]
+    names = [names_in(files.column("path")) for each in chain for files in _known(each)]
+    flushed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
+    if not names:
+        return len(flushed)
+    known = SeenFiles(runs).know(SeenKeys.sort(Names.join(names)).names)
+    return len(flushed) + int(np.count_nonzero(~known))
+
+
+def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
+    found = iter(document.attachments)
+    runs = []
+    # A run is two attachments in a row.
+    for keys, files in zip(found, found, strict=True):
+        known = read_keys(attachments.read(keys))
+        runs.append(Run(known if details else known.bare(), attachments.own(keys, files)))
+    return runs
+
+
+# Seen -----------------------------------------------------------------------------------------
+
+
+def _known(document: StateDocument) -> Iterator[pa.RecordBatch]:
+    for batch in document.state:
+        files = ranges_in(batch, flags_in(batch, "known"))
+        if files.num_rows:
+            yield files
+
+
+def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> None:
+    """These versions are known, each as taken up to its `end`; the last row of a file counts."""
+    names, versions = names_in(files.column("path")), versions_in(files)
+    ends = numbers_in(files, "end")
+    if seen.details:
+        known, version, end = seen.details_of(names)
+        new = ~known | (version != versions) | (end != ends)
+    else:
+        known = seen.know(names)
+        new = ~known
+    keys = SeenKeys.sort(names.take(new), versions[new], ends[new])
+    if not len(keys):
+        return
+    rows = np.flatnonzero(new)
+    at = keys.find(names.take(rows))
+    last = np.zeros(len(keys), np.int64)
+    # Where a name comes twice numpy keeps the last assignment, which is the newest row.
+    last[at] = rows
+    piece = Piece(
+        files.take(numbers_array(last)), ends[last], document.created, document.checkpoint
+    )
+    seen.add(keys, piece, int(np.count_nonzero(~known[last])))
+
+
+# Pending --------------------------------------------------------------------------------------
+
+
+def _rows(document: StateDocument, at: int) -> Iterator[_Rows]:
+    for step, ranges in _steps(document):
+        if ranges.num_rows:
+            names, versions = names_in(ranges.column("path")), versions_in(ranges)
+            yield _Rows(ranges, names, versions, step == 1, 3 * at + step)
+
+
+def _steps(document: StateDocument) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """0: ranges that were dropped; 1: that became pending; 2: assigned."""
+    for batch in document.state:
+        yield 0, ranges_in(batch, flags_in(batch, "withdrawn"))
+        yield 1, became_pending(batch)
+    for batch in document.assigned:
+        yield 2, ranges_in(batch)
+
+
+def _pending(rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
+    if not rows:
+        return []
+    # In columns and by one sort, for a chain may hold ranges of millions of files. Only files with
+    # several ranges are looked at one by one.
+    names = Names.join([part.names for part in rows])
+    versions = np.concatenate([part.versions for part in rows])
+    # Two versions of a file are two files here: a range of one says nothing about the other.
+    low = names.low ^ versions
+    sizes = [part.batch.num_rows for part in rows]
+    part_of = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
+    row_of = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
+    start = np.concatenate([numbers_in(part.batch, "start") for part in rows])
+    end = np.concatenate([numbers_in(part.batch, "end") for part in rows])
+    added = np.repeat(np.array([part.added for part in rows]), sizes)
+    moment = np.repeat(np.array([part.moment for part in rows], np.int32), sizes)
+    order = np.lexsort((moment, low, names.high))
+    high, low = names.high[order], low[order]
+    begins = np.flatnonzero(np.append(True, (high[1:] != high[:-1]) | (low[1:] != low[:-1])))
+    ends = np.append(begins[1:], len(order))
+    start, end, added = start[order], end[order], added[order]
+    ever_added = np.logical_or.reduceat(added, begins)
+    one_range = np.minimum.reduceat(start, begins) == np.maximum.reduceat(start, begins)
+    one_range &= np.minimum.reduceat(end, begins) == np.maximum.reduceat(end, begins)
+    # Of a file with one range all the time what happened last counts.
+    whole = order[ends - 1][ever_added & one_range & added[ends - 1]]
+    kept = [_Kept(part_of[whole], row_of[whole], None, None)]
+    pieces: list[tuple[int, int, int]] = []
+    for group in np.flatnonzero(ever_added & ~one_range):
+        where = slice(begins[group], ends[group])
+        ranges = _parts_left(start[where].tolist(), end[where].tolist(), added[where].tolist())
+        pieces += [(int(order[where][0]), a, b) for a, b in ranges]
+    if pieces:
+        at = np.array([row for row, _, _ in pieces])
+        boundaries = np.array([(a, b) for _, a, b in pieces], np.int64)
+        kept.append(_Kept(part_of[at], row_of[at], boundaries[:, 0], boundaries[:, 1]))
+    return [batch for some in kept for batch in some.batches(rows)]
+
+
+def _parts_left(start: list[int], end: list[int], added: list[bool]) -> list[tuple[int, int]]:
+    pending: list[tuple[int, int]] = []
+    for first, last, becomes_pending in zip(start, end, added, strict=True):
+        if becomes_pending:
+            pending.append((first, last))
+        else:
+            pending = without(pending, [(first, last)])
+    return pending
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Rows that are pending, by their place; with bounds of their own where there are any."""
+
+    part: Any
+    row: Any
+    start: Numbers | None
+    end: Numbers | None
+
+    def batches(self, rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
+        made = []
+        for part in np.unique(self.part):
+            here = self.part == part
+            taken = rows[part].batch.take(numbers_array(self.row[here]))
+            if self.start is not None and self.end is not None:
+                taken = with_bounds(taken, self.start[here], self.end[here])
+            made.append(taken)
+        return made

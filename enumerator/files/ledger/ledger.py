@@ -9,18 +9,15 @@ Not here: discovery, and how much a batch takes (`../enumerator.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.arrow_arrays import text_array
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.file_columns import (
     FILES,
-    Numbers,
     changes_of,
     file_columns,
     numbers_in,
@@ -30,10 +27,9 @@ from ....checkpoint_meta.documents.file_columns import (
     with_bounds,
     with_times,
 )
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, GrowingMark
+from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.index.fingerprints import (
     SeenKeys,
-    Words,
     differ,
     is_growing,
     names_of,
@@ -42,16 +38,21 @@ from ....checkpoint_meta.index.fingerprints import (
 )
 from ..discovery.api import FoundFiles
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_of, splits_without
-from .changes import Changes, OnOverwrite
 from .file_state import FileState
-from .found_columns import etags_of, once, version_rows, where
 from .index_merge import FrozenLedger, MergePolicy, can_merge, flush, give_back, merge_some
 from .pending import FileOrder, PendingRanges, RangeOrder
 from .seen_files import Piece, SeenFiles
+from .sifting import (
+    OnOverwrite,
+    WholeRecords,
+    etags_of,
+    first_unread,
+    once,
+    up_to_whole_records,
+    version_rows,
+    where,
+)
 from .statistics_times import StatisticsTimes
-
-WholeRecords: TypeAlias = Callable[[str, int, int, np.uint64], GrowingMark]
-"""Path, first byte, size, version in which it was known -> the mark after the last whole record."""
 
 _EMPTY = np.zeros(0, np.int64)
 
@@ -148,9 +149,8 @@ class Ledger:
             known, version, end = self.seen.details_of(names)
             changed = known & differ(version, versions)
             changed &= differ(version, versions_of(sizes, modified // _SECOND * _SECOND, etags))
-            start = Changes(self._policy.on_overwrite).starts(
-                np.flatnonzero(changed), paths, sizes, end
-            )
+            at = np.flatnonzero(changed)
+            start = first_unread(self._policy.on_overwrite, at, paths, sizes, end)
         else:
             known, start = self.seen.know(names), np.zeros(len(paths), np.int64)
             changed = np.zeros(len(paths), np.bool_)
@@ -158,7 +158,8 @@ class Ledger:
         files = version_rows(paths, sizes, modified, etags, rows)
         start, ends = start[rows], sizes[rows]
         if self._policy.whole_records is not None:
-            files, ends = self._grown(files, start, version[rows], self._policy.whole_records)
+            whole_records = self._policy.whole_records
+            files, ends = up_to_whole_records(files, start, version[rows], whole_records)
         read = (start < ends) & wanted
         ranges = where(with_bounds(files, start, ends), read)
         keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
@@ -174,37 +175,6 @@ class Ledger:
             int(np.count_nonzero(~known[rows])),
             wanted,
             replaced,
-        )
-
-    @staticmethod
-    def _grown(
-        files: pa.RecordBatch, starts: Numbers, known: Words, whole_records: WholeRecords
-    ) -> tuple[pa.RecordBatch, Numbers]:
-        """The files with their marks, and where their whole records end.
-
-        Args:
-            files: rows of `FILES`.
-            starts: first byte to be read of each.
-            known: in which version each was known; 0 if it was not.
-            whole_records: looks into a file.
-
-        Raises:
-            FileChangedError: one is not the file that was read up to its start.
-        """
-        ends = []
-        for path, start, size, version in zip(
-            files.column("path").to_pylist(),
-            starts.tolist(),
-            numbers_in(files, "size").tolist(),
-            known,
-            strict=True,
-        ):
-            ends.append(whole_records(path, start, size, version))
-        marks = text_array([end.etag for end in ends])
-        columns = [*(files.column(name) for name in ("path", "size", "modified")), marks]
-        return (
-            pa.record_batch(columns, schema=FILES),
-            np.array([end.end for end in ends], np.int64),
         )
 
     def enter(self, sifted: Sifted) -> None:

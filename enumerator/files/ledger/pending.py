@@ -23,6 +23,7 @@ from ....checkpoint_meta.documents.file_columns import (
     splits_in,
 )
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...batch_budget import BatchBudget
 from ..discovery.selection.event_times import FileTimes
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_without
 
@@ -323,6 +324,36 @@ class PendingRanges:
         """All ranges in no order, for tests and views."""
         for chunk in self._chunks:
             yield from splits_in(chunk.rows())
+
+
+class FreshShare:
+    """Keeps a part of each batch for the other end of the order, while a backlog drains from one.
+
+    Measures in bytes where bytes are limited, else in files.
+    """
+
+    def __init__(self, share: float) -> None:
+        """`share` is between 0, which keeps nothing, and 1."""
+        self._share = share
+        self._bytes = 0
+        self._files: set[str] = set()
+
+    def start_batch(self) -> None:
+        """Forget what was taken: a new checkpoint begins."""
+        self._bytes, self._files = 0, set()
+
+    def takes_last(self, budget: BatchBudget) -> bool:
+        """True if the next range is to come from the end of the order."""
+        if self._share == 0:
+            return False
+        if budget.limits.bytes is not None:
+            return self._bytes < self._share * max(1, budget.bytes)
+        return len(self._files) < self._share * (budget.files + 1)
+
+    def took(self, split: FileSplit) -> None:
+        """This range came from the end of the order."""
+        self._bytes += split.length
+        self._files.add(split.file.path)
 
 
 def _of_paths(

@@ -8,8 +8,7 @@ from pyspark_sluice.checkpoint_meta.documents.attachments import Attachment, Att
 from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer
-from pyspark_sluice.enumerator.files.ledger.folding import fold
+from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer, fold
 from pyspark_sluice.enumerator.large_state import StateDocument
 
 

@@ -11,11 +11,10 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
-from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
-from pyspark_sluice.enumerator.files.file_policy import FilePolicy
-from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
+from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import FileOrder
+from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import FileChangedError, ProtocolError

@@ -26,7 +26,7 @@ from pyspark_sluice.connector.cli.commands.compact_plan import compact_plan
 from pyspark_sluice.connector.cli.verify.verification import verified
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
-from pyspark_sluice.enumerator.files.ledger.state_files import files_known
+from pyspark_sluice.enumerator.files.ledger.files_as_of import files_known
 from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.compaction import Compaction
 from pyspark_sluice.errors import FencedError

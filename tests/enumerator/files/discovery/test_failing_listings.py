@@ -6,8 +6,8 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import GrowingMark
 from pyspark_sluice.checkpoint_meta.storage.errors import RefusedRequest
-from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.errors import MissingPathError, OptionError, SluiceError, SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.discovery.finding import land, make_discovery

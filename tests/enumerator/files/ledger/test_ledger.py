@@ -14,12 +14,12 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, names_of
 from pyspark_sluice.checkpoint_meta.index.run import join_files, read_files, read_keys, write_keys
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder, FileOrder, PendingRanges
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
+from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.errors import FileChangedError
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.in_event_time import times

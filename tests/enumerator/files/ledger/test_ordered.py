@@ -10,9 +10,9 @@ from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger.byte_ranges import byte_ranges_of
-from pyspark_sluice.enumerator.files.ledger.changes import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.listed import found
 

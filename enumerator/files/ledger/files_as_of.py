@@ -19,8 +19,7 @@ from ....checkpoint_meta.index.run import read_files
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import StateCorruptError, StateMissingError
 from ...large_state import StateDocument
-from .file_state import FileState
-from .folding import count_seen, fold, pending_after
+from .file_state import FileState, count_seen, fold, pending_after
 
 T = TypeVar("T")
 

@@ -1,0 +1,159 @@
+"""What of found files is new: their columns, what of a changed one is read, where records end.
+
+Not here: what is known (`seen_files.py`), and how both are held against each other (`ledger.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ....checkpoint_meta.documents.arrow_arrays import text_array
+from ....checkpoint_meta.documents.file_columns import (
+    FILES,
+    Flags,
+    Numbers,
+    numbers_array,
+    numbers_in,
+)
+from ....checkpoint_meta.documents.file_split import GrowingMark
+from ....checkpoint_meta.index.fingerprints import Names, Words
+from ....errors import FileChangedError
+from ..discovery.api import FoundFiles
+
+WholeRecords: TypeAlias = Callable[[str, int, int, np.uint64], GrowingMark]
+"""Path, first byte, size, version in which it was known -> the mark after the last whole record."""
+
+
+class OnOverwrite(Enum):
+    """What a changed file means."""
+
+    IGNORE = "ignore"
+    """It is known by its path: nothing."""
+
+    REPROCESS = "reprocess"
+    """A new file: it is read whole again."""
+
+    FAIL = "fail"
+    """Stop the query with an error."""
+
+    APPEND_TAIL = "appendTail"
+    """It has grown: what is new is read."""
+
+
+def first_unread(
+    what: OnOverwrite, changed: Numbers, paths: Sequence[str], sizes: Numbers, ends: Numbers
+) -> Numbers:
+    """First byte to be read of each file: 0 but for what has grown.
+
+    Args:
+        what: what a change means.
+        changed: positions of the files that are known in another version.
+        paths: of all files.
+        sizes: of all files, now.
+        ends: up to where each was taken when it was known before.
+
+    Raises:
+        FileChangedError: names a file that must not have changed, or has shrunk.
+    """
+    starts = np.zeros(len(paths), np.int64)
+    if not len(changed) or what is OnOverwrite.REPROCESS:
+        return starts
+    if what is OnOverwrite.FAIL:
+        raise _changed(paths[changed[0]], int(sizes[changed[0]]), int(ends[changed[0]]))
+    shrunk = changed[sizes[changed] < ends[changed]]
+    if len(shrunk):
+        raise _shrunk(paths[shrunk[0]], int(sizes[shrunk[0]]), int(ends[shrunk[0]]))
+    starts[changed] = ends[changed]
+    return starts
+
+
+def _changed(path: str, size: int, end: int) -> FileChangedError:
+    return FileChangedError(
+        "a file that was read has changed",
+        path,
+        f"another version of {size} bytes, after {end} bytes were read",
+        "files that do not change, since onOverwrite=fail",
+        "Put the file back, or set onOverwrite to ignore, reprocess or appendTail.",
+    )
+
+
+def _shrunk(path: str, size: int, end: int) -> FileChangedError:
+    return FileChangedError(
+        "an append-only file was truncated or replaced",
+        path,
+        f"{size} bytes",
+        f"at least the {end} bytes that were already read",
+        "Rotate by moving the file away and creating a new name; to keep using this file, set "
+        "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it).",
+    )
+
+
+def up_to_whole_records(
+    files: pa.RecordBatch, starts: Numbers, known: Words, whole_records: WholeRecords
+) -> tuple[pa.RecordBatch, Numbers]:
+    """The files with their marks, and where their whole records end.
+
+    Args:
+        files: rows of `FILES`.
+        starts: first byte to be read of each.
+        known: in which version each was known; 0 if it was not.
+        whole_records: looks into a file.
+
+    Raises:
+        FileChangedError: one is not the file that was read up to its start.
+    """
+    paths, sizes = files.column("path").to_pylist(), numbers_in(files, "size").tolist()
+    marks = list(map(whole_records, paths, starts.tolist(), sizes, known))
+    etags = text_array([mark.etag for mark in marks])
+    columns = [*(files.column(name) for name in ("path", "size", "modified")), etags]
+    ends = np.array([mark.end for mark in marks], np.int64)
+    return pa.record_batch(columns, schema=FILES), ends
+
+
+def etags_of(found: Sequence[FoundFiles]) -> list[str] | None:
+    """The stores' marks; None for a file without one."""
+    if all(files.etags is None for files in found):
+        return None
+    return [etag for files in found for etag in (files.etags or [""] * len(files))]
+
+
+def once(rows: Numbers, names: Names) -> Numbers:
+    """The last of several rows of one file: a listing may come upon it twice."""
+    chosen = names.take(rows)
+    order = np.lexsort((rows, chosen.low, chosen.high))
+    high, low = chosen.high[order], chosen.low[order]
+    twice = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+    if not twice.any():
+        return rows
+    return np.sort(rows[order[np.append(~twice, True)]])
+
+
+def version_rows(
+    paths: Sequence[str],
+    sizes: Numbers,
+    modified: Numbers,
+    etags: Sequence[str] | None,
+    rows: Numbers,
+) -> pa.RecordBatch:
+    """Some of what was found, as rows of `FILES`."""
+    chosen = rows.tolist()
+    marks = ["" if etags is None else etags[row] for row in chosen]
+    columns = [
+        text_array([paths[row] for row in chosen]),
+        numbers_array(sizes[rows]),
+        numbers_array(modified[rows]),
+        text_array(marks),
+    ]
+    return pa.record_batch(columns, schema=FILES)
+
+
+def where(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
+    """The rows that are chosen."""
+    if chosen.all():
+        return batch
+    return batch.take(pa.array(np.flatnonzero(chosen), pa.int64()))
