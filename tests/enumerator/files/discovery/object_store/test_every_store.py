@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.storage import bucket as buckets
@@ -107,31 +105,3 @@ def test_stretches_of_a_listing_are_exact(river):
             for key in sorted([*KEYS, "in/_tmp/y", "in/day=01/.z"])
             if key.startswith(prefix) and key > after and (not until or key <= until)
         ], (prefix, after, until)
-
-
-class Ordered:
-    """A bucket that lists in an order which no server on loopback has."""
-
-    name = "lake"
-    lists_in_order = False
-
-    def __init__(self, keys, order):
-        self._keys = sorted(keys, key=order)
-
-    def pages(self, prefix, after=""):
-        for key in self._keys:
-            if key.startswith(f"{prefix}/"):
-                columns = {"path": [key], "size": [1], "e_tag": ["1"]}
-                columns["last_modified"] = pa.array([0], pa.timestamp("us", "UTC"))
-                yield pa.record_batch(columns)
-
-
-@pytest.mark.parametrize("order", [lambda key: key.split("/"), lambda key: key.encode("utf-16-be")])
-@pytest.mark.parametrize("start", ["in/a-x", "in/a-", "in/a", "in/a.b/c", "in/\uff41"])
-def test_a_listing_in_azure_s_orders_is_not_ended_too_early(start, order):
-    keys = ["in/a/z", "in/a-x/1", "in/a-x/2", "in/a.b/c1", "in/a.b/d", "in/b/1", "in/Z"]
-    keys += ["in/\uff41/1", "in/\U0001f600/1"]
-    bucket: Any = Ordered(keys, order)
-    pages = BucketPages(bucket).pages(f"lake/{start}")
-    found = [name for page in pages for name in page.names]
-    assert sorted(found) == sorted(f"lake/{key}" for key in keys if key.startswith(start))

@@ -12,7 +12,6 @@ from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import (
     BucketPages,
     S3Pages,
-    before,
 )
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
@@ -67,12 +66,6 @@ def test_stretches_are_what_s3_itself_calls_so(pages, bucket):
     assert not ours.exists(f"{bucket}/out")
     assert list(ours.file(f"{bucket}/in/dax").names) == [f"{bucket}/in/dax"]
     assert not ours.file(f"{bucket}/in/da").names
-
-
-@pytest.mark.parametrize("prefix", ["a-", "a0", "a/b c", "x", "z!", "日"])
-def test_the_name_before_a_prefix_is_before_it_and_after_nothing_that_begins_so(prefix):
-    assert before(prefix) < prefix
-    assert not before(prefix).startswith(prefix)
 
 
 def test_a_long_listing_is_shared_out_and_complete(server, bucket):
