@@ -56,6 +56,8 @@ def _nothing() -> None:
 class AlignedBatches(EventTimeBatches):
     """Under the coordinator's lock."""
 
+    is_cut_when_asked = True
+
     def __init__(
         self,
         policy: EventTimePolicy,
@@ -181,11 +183,6 @@ class AlignedBatches(EventTimeBatches):
     def wants_checkpoint(self) -> bool:
         is_due = self._context.bounded or self._first_cut is None
         return bool(self._behind) and self.is_ready and is_due
-
-    @property
-    @override
-    def is_cut_when_asked(self) -> bool:
-        return True
 
     # Admission ------------------------------------------------------------------------------
 

@@ -72,6 +72,9 @@ class BatchPace:
     waits = False
     """True while nothing may be planned, since something earlier may still be found."""
 
+    is_cut_when_asked = False
+    """True if no batch is decided before Spark asks for it."""
+
     @property
     def is_ready(self) -> bool:
         """False while a question of Spark's waits for what other sources say."""
@@ -80,11 +83,6 @@ class BatchPace:
     @property
     def wants_checkpoint(self) -> bool:
         """True to request an empty checkpoint."""
-        return False
-
-    @property
-    def is_cut_when_asked(self) -> bool:
-        """True if no batch is decided before Spark asks for it."""
         return False
 
     def judged(self, found: Sifted, *, ended: bool) -> Sifted:
@@ -102,19 +100,15 @@ class BatchPace:
 
     def took(self, split: FileSplit) -> None:
         """`split` is in the batch that is being planned."""
-        return
 
     def cut(self, checkpoint_id: int) -> None:
         """What was planned is in this checkpoint; another batch begins."""
-        return
 
     def aborted(self, checkpoint_id: int) -> None:
         """What was in this checkpoint, the newest, is in the batch that is being planned."""
-        return
 
     def completed(self, checkpoint_id: int) -> None:
         """This checkpoint and those before it are never taken back."""
-        return
 
     def cursors(self) -> Mapping[str, Any]:
         """What has to survive a restart, as JSON values; may be empty."""
@@ -122,7 +116,6 @@ class BatchPace:
 
     def resume_from(self, cursors: Mapping[str, Any]) -> None:
         """What `cursors` gave at the checkpoint that was restored."""
-        return
 
     def report(self) -> Mapping[str, Any]:
         """For Spark's progress, as JSON values."""

@@ -94,19 +94,20 @@ class SkipCounter:
         self.waiting = ""
         """Least path that is to be looked at again."""
         self._marks_names = marks_names
-        self._counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        """Number of files left out, by reason."""
         self._names: list[SkippedFile] = []
         self._most = None if keeps_all else _SAMPLE
 
     def add(self, path: str, reason: str) -> None:
         """Count a file or directory that is left out for `reason`."""
-        self._counts[reason] += 1
+        self.counts[reason] += 1
         if self._most is None or len(self._names) < self._most:
             self._names.append(SkippedFile(path, reason))
 
     def repeat(self, counts: Mapping[str, int], names: Iterable[SkippedFile]) -> None:
         """Add the result of an earlier pass for a directory that did not change."""
-        self._counts.update(counts)
+        self.counts.update(counts)
         if self._most is None or len(self._names) < self._most:
             self._names.extend(names)
 
@@ -126,14 +127,9 @@ class SkipCounter:
         names, self._names = self._names, []
         return names
 
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Number of files left out, by reason."""
-        return self._counts
-
     def skipped(self) -> Skipped:
         """Return counts and sample in the form that discovery reports."""
-        return Skipped(dict(sorted(self._counts.items())), tuple(self._names[: self._most]))
+        return Skipped(dict(sorted(self.counts.items())), tuple(self._names[: self._most]))
 
 
 class Discovery(Protocol):
@@ -205,9 +201,6 @@ class Discovery(Protocol):
 
 class Tree(ABC):
     """One loaded path, listed again and again."""
-
-    may_vanish: bool
-    """True if a path that has been emptied does not exist."""
 
     @abstractmethod
     def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:

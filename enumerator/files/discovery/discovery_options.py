@@ -13,8 +13,6 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 from ....checkpoint_meta.storage.units import ByteSize, Milliseconds
 from .selection.name_patterns import IGNORED, BoundedPattern, ReadyMarker, glob_pattern
 
-__all__ = ["DiscoveryOptions"]
-
 _MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}
 
 

@@ -28,8 +28,6 @@ from .object_store.remote_tree import RemoteTree
 from .selection.criteria import FileSelection, Scope
 from .selection.name_patterns import NameRule, ReadyMarker
 
-FULL_LISTING_INTERVAL = 3600.0
-
 
 @dataclass(frozen=True, slots=True)
 class ListingMode:
@@ -38,7 +36,7 @@ class ListingMode:
     incremental: bool = False
     """Only names behind the greatest one that was found before."""
 
-    full_listing_interval: float = FULL_LISTING_INTERVAL
+    full_listing_interval: float = 3600.0
     """Seconds after which a pass looks at everything again, and trusts nothing it remembers."""
 
     wants_versions: bool = False
@@ -56,6 +54,8 @@ class PathTree(NamedTuple):
 
 class TreeDiscovery(Discovery):
     """Lists one path or URL or several; nothing is touched before the first pass."""
+
+    skipped = Skipped()
 
     def __init__(
         self,
@@ -75,17 +75,11 @@ class TreeDiscovery(Discovery):
         self._mode = mode or ListingMode()
         self._clock = clock
         self._trees: Sequence[PathTree] | None = None
-        self._skipped = Skipped()
         self._greatest: dict[str, str] = {}
         self.full_listing: float | None = None
         """When the last full pass began that is in the ledger."""
         self._ended: tuple[dict[str, str], float | None] | None = None
         """The result of the last pass, if it ended: greatest names, and its start if full."""
-
-    @property
-    @override
-    def skipped(self) -> Skipped:
-        return self._skipped
 
     def is_due(self) -> bool:
         """True if the next pass has to be a full one."""
@@ -114,7 +108,7 @@ class TreeDiscovery(Discovery):
             advanced[loaded.path.given] = self._reached(loaded, skips)
             whole.repeat(skips.counts, skips.taken_names())
         # Only now: a pass that fails may have found nothing from its beginning.
-        self._skipped = whole.skipped()
+        self.skipped = whole.skipped()
         self._ended = advanced, began if is_full else None
 
     @override

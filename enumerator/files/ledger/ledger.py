@@ -100,8 +100,8 @@ class Ledger:
     def __init__(self, policy: LedgerPolicy, state: FileState | None = None) -> None:
         state = state or FileState()
         self._policy = policy
-        wants_versions = policy.on_overwrite is not OnOverwrite.IGNORE
-        self.seen = SeenFiles(state.runs, state.tails, details=wants_versions)
+        self._wants_versions = policy.on_overwrite is not OnOverwrite.IGNORE
+        self.seen = SeenFiles(state.runs, state.tails, details=self._wants_versions)
         self.pending = PendingRanges(policy.order)
         restored = [ranges_in(changes) for changes in state.changes]
         if policy.times is not None:
@@ -119,11 +119,6 @@ class Ledger:
         self.flushes_all = False
         """True: `improve` leaves no file outside of the runs, however few they are."""
         self._written: list[FrozenLedger] = []
-
-    @property
-    def wants_versions(self) -> bool:
-        """True if known files that have changed are of interest."""
-        return self._policy.on_overwrite is not OnOverwrite.IGNORE
 
     # Found ----------------------------------------------------------------------------------
 
@@ -145,7 +140,7 @@ class Ledger:
         names = names_of(paths)
         versions = versions_of(sizes, modified, etags)
         version, end = np.zeros(0, np.uint64), _EMPTY
-        if self.wants_versions:
+        if self._wants_versions:
             known, version, end = self.seen.details_of(names)
             changed = known & differ(version, versions)
             changed &= differ(version, versions_of(sizes, modified // _SECOND * _SECOND, etags))
@@ -207,7 +202,7 @@ class Ledger:
 
     def found_instead(self, old: FileVersion, new: FileVersion, now: int) -> None:
         """A reader met `new` where it was to read `old`: pending, unless a listing was faster."""
-        if self.wants_versions:
+        if self._wants_versions:
             version = versions_in(pa.record_batch(file_columns([old]), schema=FILES))
             # A listing was faster: the version that it has entered is pending already.
             if self.seen.details_of(names_of([old.path]))[1] != version:
@@ -256,7 +251,7 @@ class Ledger:
     def _without_learned(self, sifted: Sifted) -> Sifted:
         """An order has said what becomes of them, and that they are known."""
         splits = splits_in(sifted.ranges)
-        if self.wants_versions:
+        if self._wants_versions:
             kept = [split for split in splits if split.file not in self._learned]
         else:
             paths = {file.path for file in self._learned}
@@ -271,7 +266,7 @@ class Ledger:
         names = names_of([file.path for file in files])
         batch = pa.record_batch(file_columns(files), schema=FILES)
         sizes, versions = numbers_in(batch, "size"), versions_in(batch)
-        if self.wants_versions:
+        if self._wants_versions:
             known, version, _ = self.seen.details_of(names)
             # A file that grows is known by how far it was taken: no order changes that.
             new = ~known | ((version != versions) & ~is_growing(versions))

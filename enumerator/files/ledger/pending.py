@@ -93,16 +93,12 @@ class EventTimeOrder:
     def __init__(self, times: FileTimes) -> None:
         self._times = times
 
-    @property
-    def key(self) -> Callable[[FileSplit], Any]:
+    def key(self, split: FileSplit) -> tuple[int, int, str, int]:
         """What ranges are compared by.
 
         Raises:
-            SourceUnavailable: when called; the path names no event time.
+            SourceUnavailable: the path names no event time.
         """
-        return self._key
-
-    def _key(self, split: FileSplit) -> tuple[int, int, str, int]:
         file = split.file
         return self._time(file), file.modified, file.path, split.start
 

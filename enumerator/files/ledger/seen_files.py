@@ -61,9 +61,6 @@ class Tail:
         return len(self.keys)
 
 
-Part = Run | Tail
-
-
 class SeenFiles(KnownFiles):
     """Every file ever seen. `add` under the coordinator's lock, the rest from any thread."""
 
@@ -71,22 +68,19 @@ class SeenFiles(KnownFiles):
         self, runs: Iterable[Run] = (), tails: Iterable[Tail] = (), *, details: bool = False
     ) -> None:
         """With `details` what is known of versions and ends is kept in memory, too."""
-        self._details = details
+        self.details = details
         self._lock = threading.Lock()
-        self._runs = tuple(map(self._in_memory, runs))
-        self._tails = tuple(tails)
-        self._count = sum(len(run.keys) for run in self._runs) + sum(map(len, self._tails))
+        self.runs = tuple(map(self._in_memory, runs))
+        """Immutable runs in the index, the oldest first."""
+        self.tails = tuple(tails)
+        """What is in no run yet, the oldest first."""
+        self._count = sum(len(run.keys) for run in self.runs) + sum(map(len, self.tails))
         self._unstamped: list[Piece] = []
         self._stamped: deque[tuple[int, list[Piece]]] = deque(maxlen=_MOST_AHEAD)
         """Changes of the newest checkpoints, which may be taken back."""
 
-    @property
-    def details(self) -> bool:
-        """True if versions and ends are kept in memory."""
-        return self._details
-
     def _in_memory(self, run: Run) -> Run:
-        if self._details or run.keys.version is None:
+        if self.details or run.keys.version is None:
             return run
         return Run(run.keys.bare(), run.attachments)
 
@@ -122,18 +116,8 @@ class SeenFiles(KnownFiles):
 
     def _parts(self) -> list[SeenKeys]:
         with self._lock:
-            parts: list[Part] = [*self._runs, *self._tails]
+            parts: list[Run | Tail] = [*self.runs, *self.tails]
         return [part.keys for part in reversed(parts)]
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """Immutable runs in the index, the oldest first."""
-        return self._runs
-
-    @property
-    def tails(self) -> tuple[Tail, ...]:
-        """What is in no run yet, the oldest first."""
-        return self._tails
 
     # Changes --------------------------------------------------------------------------------
 
@@ -141,14 +125,14 @@ class SeenFiles(KnownFiles):
         """More files, or newer versions of known ones; `new` of them were not known."""
         with self._lock:
             self._unstamped.append(piece)
-            tails = [*self._tails, Tail(keys, (piece,))]
+            tails = [*self.tails, Tail(keys, (piece,))]
             while len(tails) > 1 and not tails[-2].is_frozen and tails[-2].run is None:
                 older, newer = tails[-2:]
                 if len(older) > _TIMES * len(newer):
                     break
                 joined = SeenKeys.merge([older.keys, newer.keys])
                 tails[-2:] = [Tail(joined, (*older.pieces, *newer.pieces))]
-            self._tails = tuple(tails)
+            self.tails = tuple(tails)
             self._count += new
 
     def stamp(self, checkpoint_id: int) -> None:
@@ -168,22 +152,22 @@ class SeenFiles(KnownFiles):
     def whole(self) -> tuple[tuple[Run, ...], tuple[Tail, ...]]:
         """All as of now; the tails are copies, which stay as they are when theirs are flushed."""
         with self._lock:
-            return self._runs, tuple(Tail(tail.keys, tail.pieces) for tail in self._tails)
+            return self.runs, tuple(Tail(tail.keys, tail.pieces) for tail in self.tails)
 
     def freeze(self) -> tuple[tuple[Run, ...], tuple[Tail, ...]]:
         """All as of now; later additions are kept apart from it."""
         with self._lock:
-            for tail in self._tails:
+            for tail in self.tails:
                 tail.is_frozen = True
-            return self._runs, self._tails
+            return self.runs, self.tails
 
     def flushed(self, tails: Sequence[Tail], run: Run) -> Run:
         """These tails have become a run."""
         run = self._in_memory(run)
         with self._lock:
             # By identity: comparing two tails would compare their columns.
-            kept = [tail for tail in self._tails if not any(tail is done for done in tails)]
-            assert len(kept) == len(self._tails) - len(tails)
+            kept = [tail for tail in self.tails if not any(tail is done for done in tails)]
+            assert len(kept) == len(self.tails) - len(tails)
             # Millions may be found before the first checkpoint: their names are on disk now.
             written = {id(piece) for tail in tails for piece in tail.pieces}
             self._unstamped = [piece for piece in self._unstamped if id(piece) not in written]
@@ -191,7 +175,7 @@ class SeenFiles(KnownFiles):
                 pieces[:] = [piece for piece in pieces if id(piece) not in written]
             for tail in tails:
                 tail.run, tail.pieces = run, ()
-            self._runs, self._tails = (*self._runs, run), tuple(kept)
+            self.runs, self.tails = (*self.runs, run), tuple(kept)
         return run
 
     def merged(self, runs: Sequence[Run], run: Run) -> None:
@@ -199,6 +183,6 @@ class SeenFiles(KnownFiles):
         run = self._in_memory(run)
         with self._lock:
             # Runs may have been flushed behind them while they were merged.
-            at = next(i for i, known in enumerate(self._runs) if known is runs[0])
-            assert all(a is b for a, b in zip(self._runs[at:], runs, strict=False))
-            self._runs = (*self._runs[:at], run, *self._runs[at + len(runs) :])
+            at = next(i for i, known in enumerate(self.runs) if known is runs[0])
+            assert all(a is b for a, b in zip(self.runs[at:], runs, strict=False))
+            self.runs = (*self.runs[:at], run, *self.runs[at + len(runs) :])

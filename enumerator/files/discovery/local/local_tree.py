@@ -34,9 +34,6 @@ class _Place(NamedTuple):
 class LocalTree(Tree):
     """One scandir for each directory that may have changed."""
 
-    may_vanish = False
-    """A directory that is emptied is still there."""
-
     def __init__(self, scope: Scope, links: Links, files: LocalFiles, *, caches: bool) -> None:
         """`caches=False` reads every directory at each pass: files change under their names."""
         self._scope = scope

@@ -55,7 +55,8 @@ class RemoteTree(Tree):
         self.judge = judge
         protocol = self._files.protocol
         protocols = {protocol} if isinstance(protocol, str) else set(protocol)
-        self.may_vanish = bool(protocols & _WITHOUT_DIRECTORIES)
+        self._may_vanish = bool(protocols & _WITHOUT_DIRECTORIES)
+        """True if a path that has been emptied does not exist."""
         self._was_there = False
 
     @override
@@ -76,7 +77,7 @@ class RemoteTree(Tree):
                 is_there = is_there or page.is_there
                 yield self.judge.judged(page, level, known, skips)
         except (FileNotFoundError, NotADirectoryError) as error:
-            if not (self.may_vanish and self._files.exists(self._root.partition("/")[0])):
+            if not (self._may_vanish and self._files.exists(self._root.partition("/")[0])):
                 raise
             if is_there or self.pages.exists(base):
                 # The answer was wrong: what is below the path has not been listed.
@@ -107,7 +108,7 @@ class RemoteTree(Tree):
                 yield self.judge.judged(page, -1, known, skips)
                 return
         # After a restart the known files say that the path was there once.
-        expected = self.may_vanish and (self._was_there or len(known) > 0)
+        expected = self._may_vanish and (self._was_there or len(known) > 0)
         if not expected and not self.pages.exists(self._root.rstrip("/") + "/"):
             raise FileNotFoundError(self._root)
 

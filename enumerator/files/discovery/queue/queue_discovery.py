@@ -281,17 +281,14 @@ def _joined(parts: Sequence[FoundFiles]) -> FoundFiles:
     )
 
 
-VISIBILITY: Final = 120
-"""Seconds after which a message that is held no more comes to another receiver."""
-
-
 @dataclass(frozen=True, slots=True)
 class Queues:
     """Where messages come from, and where those go that nobody understands."""
 
     url: str
     dead_letters: str = ""
-    visibility: int = VISIBILITY
+    visibility: int = 120
+    """Seconds after which a message that is held no more comes to another receiver."""
 
 
 QUEUES: Final[Mapping[str, Callable[[str, Mapping[str, Any], int], EventQueue]]] = {
