@@ -90,6 +90,8 @@ class AlignedBatches(EventTimeBatches):
 
     @property
     def _position(self) -> int | None:
+        # A listing that is under way may bring an earlier file, so nothing later is said until it
+        # ends.
         if self.waits and self._published_at is not None:
             return self._published
         first = self._first()
@@ -98,6 +100,7 @@ class AlignedBatches(EventTimeBatches):
             times.append(self._span[0])
         if times or self._context.bounded:
             return min(times, default=None)
+        # With nothing pending, what comes next is expected where the last file was, or after it.
         return _NO_FILE_YET if self._reached is None else self._reached
 
     @override
@@ -181,6 +184,7 @@ class AlignedBatches(EventTimeBatches):
     @property
     @override
     def wants_checkpoint(self) -> bool:
+        # A bounded run ends as soon as no source has anything new: an empty batch keeps it going.
         is_due = self._context.bounded or self._first_cut is None
         return bool(self._behind) and self.is_ready and is_due
 

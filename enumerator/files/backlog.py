@@ -63,6 +63,7 @@ class BacklogFigures:
 
 
 def _known_times(ranges: pa.RecordBatch) -> Any:
+    # A file system without modification times gives -1.
     modified = numbers_in(ranges, "modified")
     return modified[modified >= 0]
 
@@ -96,6 +97,7 @@ class ListingStats:
         new, self._new = self._new, 0
         self._in_a_row, self._failed = 0, ""
         self._last = {"endedAt": int(self._clock()), "seconds": round(seconds, 3), "new": new}
+        # An idle query lists all the time: only what has found something is worth a line.
         log = self._journal.info if new else self._journal.debug
         log(
             "discovery", "a listing found %d new files in %.3f s, and skipped %d",
@@ -114,6 +116,7 @@ class ListingStats:
             SluiceError: it is not tried again; the error itself, or says what it was.
         """
         self._in_a_row += 1
+        # Permissions and names are not repaired by waiting, unless they were right a moment ago.
         final = isinstance(error, FileChangedError) or (is_final(error) and not has_worked)
         if error is not None and (final or self._in_a_row >= attempts):
             if isinstance(error, SluiceError):

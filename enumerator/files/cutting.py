@@ -123,6 +123,7 @@ class SplitCutter:
         if self._boundaries.may_cut_anywhere(pending.file):
             return _slice(pending, pending.start + min(length, target), 0)
         if self._boundaries.cut_for_limits(pending.file):
+            # More readers would not win back what another cut of such a file costs.
             target = length if left is None else left
         blocks = self._blocks_of(pending)
         if blocks is None:
@@ -175,6 +176,7 @@ def _whole_blocks(
         if block.start >= pending.end:
             break
         bytes_fit = block.end - pending.start <= target
+        # A format that does not count rows says -1, and gets no limit on rows.
         block_rows = max(0, block.rows)
         rows_fit = budget.rows_left is None or rows + block_rows <= budget.rows_left
         if not (bytes_fit and rows_fit):
@@ -186,6 +188,7 @@ def _whole_blocks(
             if (too_long or not rows_fit) and not budget.is_empty:
                 return None
         end, rows = min(block.end, pending.end), rows + block_rows
+    # No block starts in a range that holds the end of a file only, such as a footer.
     return _slice(pending, end if end > pending.start else pending.end, rows)
 
 

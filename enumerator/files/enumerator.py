@@ -124,6 +124,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._is_paused = False
         self._delay = 0.0
         """Seconds before the next listing, once the pause ends."""
+        # At the first start only: a state that is restored knows what was there.
         self._is_baseline = state is None and not policy.include_existing
         self._has_discovered = False
         self._passed_over = 0
@@ -216,6 +217,7 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     def _end_pass(self) -> None:
         self._has_discovered = True
+        # An AvailableNow run reads what its one pass has found.
         if not self._context.bounded:
             rest = self._discovery.rest(self._pass_seconds) if self._pass_new < _MANY else 0.0
             self._list_again_after(max(self._policy.interval, rest))
@@ -271,6 +273,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         if chosen:
             readers = self._context.request_parallelism(self._spreader.readers_wanted(chosen))
             self._context.assign_splits(self._spreader.spread(chosen, readers))
+        # What was taken may have made room for more files.
         if self._is_paused:
             self._list_again_after(self._delay)
 
@@ -318,6 +321,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._share.start_batch()
         self._pace.cut(checkpoint_id)
         self._wants_checkpoint, self._unsaved = False, 0
+        # Under the lock: what is known at this instant is what this checkpoint and its parents
+        # hold.
         self._discovery.notify_cut(checkpoint_id, self.ledger.seen)
         return self.ledger.snapshot(checkpoint_id)
 

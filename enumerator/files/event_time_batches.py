@@ -146,6 +146,7 @@ class EventTimeBatches(BatchPace):
     def judged(self, found: Sifted, *, ended: bool) -> Sifted:
         if ended:
             self.waits = False
+        # Listings go by name, so a later portion may bring an earlier time.
         elif found.ranges.num_rows:
             self.waits = True
         self._count_timeless(found)
@@ -216,6 +217,7 @@ class EventTimeBatches(BatchPace):
 
     @override
     def admits(self, split: FileSplit, budget: BatchBudget) -> bool:
+        # The first file of a batch is always in: any span begins with one.
         if self._span is None or budget.takes_everything:
             return True
         first, last = _widened(self._span, self._time(split))
@@ -265,6 +267,7 @@ class EventTimeBatches(BatchPace):
         if cursors:
             self._reached, self._late = cursors["reached"], cursors["late"]
             self._late_names.extend(cursors["lateFiles"])
+            # Written only where there were such files.
             self._timeless = cursors.get("timeless", 0)
             self._timeless_names.extend(cursors.get("timelessFiles", ()))
             times = self._policy.times

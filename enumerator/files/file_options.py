@@ -202,6 +202,7 @@ _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
 
 def _auto(value: object) -> object:
+    # An option comes as text from Spark, and the default as None.
     return None if isinstance(value, str) and value.strip().lower() == "auto" else value
 
 

@@ -59,6 +59,7 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):
 
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        # A file may be replaced after it was listed; only its reader sees that.
         if event_type == REPLACED:
             self.found_instead(*versions_of_event(value))
 

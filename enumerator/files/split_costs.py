@@ -28,6 +28,7 @@ _MOST_KINDS = 64
 
 _NUMBER = re.compile(
     r"(?<![0-9A-Za-z])[0-9a-f]{4,}(?![0-9A-Za-z])"  # a word of hexadecimal digits
+    # The 3 of s3:// is no number.
     r"|(?<!^s)[0-9][0-9A-Za-z]*"
 )
 _NUMBERS = re.compile(r"#(?:[-_.:]?#)+")
@@ -88,8 +89,11 @@ class SplitCosts:
                 sums[kind] = (sizes + size, took + seconds)
         for kind, (size, seconds) in sums.items():
             earlier_size, earlier = self._known.pop(kind, (0.0, 0.0))
+            # Removed and put in again: the order of the dictionary says which kind was seen last.
             self._known[kind] = (size + _KEPT * earlier_size, seconds + _KEPT * earlier)
         if same:
+            # So weights change only between kinds: that all became slower shows in the time of a
+            # batch.
             self._scale *= self._work_of(same) / before
         self.batch_work = self._work_of(self._batch)
         self._batch = {}
@@ -101,6 +105,7 @@ class SplitCosts:
 
     def _kinds(self, split: FileSplit) -> tuple[str, str, str]:
         path = split.file.path
+        # A name that has no dot has no ending, and is of one kind with all such names.
         ending = path.rpartition("/")[2].partition(".")[2].rpartition(".")[2]
         of_format = f"{self._format}:"
         return of_format + kind_of(path), f"{of_format}*.{ending}", f"{of_format}*"

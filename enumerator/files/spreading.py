@@ -58,6 +58,7 @@ class SplitSpreader:
 
     def spread(self, splits: Sequence[FileSplit], readers: int) -> Mapping[int, list[FileSplit]]:
         """Reader -> splits, each reader's in the order given. Only readers that got any."""
+        # Of equally loaded readers the first one is next, so equal splits are spread equally.
         heap = [(self._loads.get(reader, 0), reader) for reader in range(readers)]
         heapq.heapify(heap)
         costs = list(map(self._share, splits))

@@ -72,6 +72,7 @@ class FileCleaner(SourceCleaner[FileSplit]):
     @override
     def take_in(self, read: Iterable[tuple[FileSplit, FileSplit | None]]) -> None:
         for split, remainder in read:
+            # Parts of a file are read in different batches, in any order.
             if self._coverage.add(split, remainder):
                 self._due[split.file] = ""
 
@@ -90,6 +91,8 @@ class FileCleaner(SourceCleaner[FileSplit]):
         due = list(self._due)
         for first in range(0, len(due), _PORTION):
             files = due[first : first + _PORTION]
+            # Another query may own the state by now: it reads these files again, or removes them
+            # itself.
             check_still_ours()
             for file, error in self._removed(files):
                 if error is None:

@@ -84,6 +84,7 @@ class LocalPlace(Place):
             found = os.stat(_path(file.path))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        # In microseconds, as a listing has it.
         return FileVersion(file.path, found.st_size, found.st_mtime_ns // 1000)
 
     @override

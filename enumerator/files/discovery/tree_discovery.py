@@ -177,6 +177,7 @@ class TreeDiscovery(Discovery):
 
     def identity(self) -> str:
         """Names paths and selection: with others more than what is new has to be found."""
+        # These reprs have all their fields, so that any other option gives another name.
         return hashlib.sha256(repr((self._paths, self._selection)).encode()).hexdigest()[:16]
 
 

@@ -68,6 +68,7 @@ class _WorkerPool(Generic[TaskT, ResultT]):
 
     def results(self) -> Iterator[ResultT]:
         for _ in range(self._workers):
+            # Daemons: a request without an answer must not keep the process alive.
             threading.Thread(target=self._work_on, name="sluice-listing", daemon=True).start()
         running = self._workers
         while running:
@@ -93,6 +94,7 @@ class _WorkerPool(Generic[TaskT, ResultT]):
                     elif not self._give(item):
                         break
             except BaseException as error:  # noqa: BLE001 - raised where results are taken
+                # Among the results: it is raised after those that came before it.
                 self._give(error)
             finally:
                 self._done()

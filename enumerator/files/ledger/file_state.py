@@ -87,6 +87,7 @@ class FileStateSerializer(VersionedSerializer[FileState]):
             for piece in tail.pieces
         ]
         batches = [batch for batch in (*value.changes, *seen) if batch.num_rows]
+        # The batches of one checkpoint have one schema.
         if any(map(has_times, batches)):
             batches = list(map(with_times, batches))
         return batches or [changes_of(ranges_of([]))]
@@ -259,6 +260,7 @@ def _parts_left(start: list[int], end: list[int], added: list[bool]) -> list[tup
         if becomes_pending:
             pending.append((first, last))
         else:
+            # What was assigned may be any part of it: ranges are cut when they are taken.
             pending = without(pending, [(first, last)])
     return pending
 

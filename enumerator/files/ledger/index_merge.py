@@ -76,6 +76,7 @@ def _joined(rows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _objects(keys: bytes, files: bytes) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+    # A restore reads the keys only; the names, which are much longer, are for views.
     return ("keys.arrow", keys), ("files.arrows", files)
 
 
@@ -156,6 +157,7 @@ class FrozenLedger(FrozenState):
         later = {id(tail.run): tail.run for tail in self._tails if tail.run is not None}
         runs = [*self._runs, *later.values()]
         return WrittenState(
+            # Without any row a base still needs one batch, which has the schema.
             [self._changes(ranges) for ranges in self._pending] or [changes_of(ranges_of([]))],
             [attachment for run in runs for attachment in run.attachments],
         )

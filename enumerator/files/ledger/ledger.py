@@ -175,6 +175,7 @@ class Ledger:
     def enter(self, sifted: Sifted) -> None:
         """What `sift` has found becomes known and pending."""
         if sifted.replaced:
+            # The version that waits is gone from the store, and reading it would only fail.
             self._withdraw_unread(sifted.replaced)
         if self._learned:
             sifted = self._without_learned(sifted)
@@ -228,6 +229,7 @@ class Ledger:
         """These become pending, as far as they are not: what is pending is a set of bytes."""
         wanted = byte_ranges_of(splits)
         self._learn(list(wanted), now)
+        # What waits already is read once, however often it is ordered.
         unread = self._not_pending(splits_of(wanted))
         self._learn_times(unread)
         self.pending.add(ranges_of(unread))
@@ -258,6 +260,7 @@ class Ledger:
             kept = [split for split in splits if split.file.path not in paths]
         if len(kept) == len(splits):
             return sifted
+        # The order has counted them when it made them known.
         new = sifted.new - (len(splits) - len(kept))
         return replace(sifted, ranges=ranges_of(kept), new=max(0, new))
 
@@ -305,6 +308,7 @@ class Ledger:
     def freeze(self) -> FrozenLedger:
         """All as of the snapshot just taken, to be written in the background."""
         frozen = FrozenLedger(self.seen, self.pending.frozen(), self._timed_changes)
+        # A base may still be written when the next one is frozen: the objects of both are in use.
         self._written = [*self._written[-1:], frozen]
         return frozen
 

@@ -64,6 +64,7 @@ class FileOrder(Enum):
 
     def indices(self, ranges: pa.RecordBatch) -> pa.Array:
         """The rows of `ranges` in order, by columns."""
+        # Loaded late, since most queries never sort so many rows at once.
         import pyarrow.compute as pc
 
         return pc.sort_indices(ranges, sort_keys=self._columns)
@@ -208,6 +209,7 @@ class PendingRanges:
 
     def _tidy(self) -> None:
         """Make one chunk of all small ones that are alike."""
+        # Half of those allowed, so that the next few additions need not tidy again.
         small = sorted(filter(len, self._chunks), key=len)[: _MOST_CHUNKS // 2]
         kept = [chunk for chunk in self._chunks if len(chunk) and chunk not in small]
         alike: dict[tuple[bool, bool], list[_Chunk]] = {}
@@ -235,6 +237,7 @@ class PendingRanges:
             key, _, chunk = self._heap[0]
             if len(chunk) and key == self._order.key(chunk.head()):
                 return chunk
+            # An entry is stale if its chunk was emptied from the other end, or withdrawn.
             heapq.heappop(self._heap)
         return None
 
@@ -343,6 +346,7 @@ class FreshShare:
         if self._share == 0:
             return False
         if budget.limits.bytes is not None:
+            # At least 1: the first range of each batch comes from this end.
             return self._bytes < self._share * max(1, budget.bytes)
         return len(self._files) < self._share * (budget.files + 1)
 
@@ -358,6 +362,7 @@ def _of_paths(
     """The ranges of some files, and the other rows."""
     import pyarrow.compute as pc
 
+    # An order may name thousands of files among millions of ranges, which are no objects.
     chosen = pc.is_in(ranges.column("path"), value_set=pa.array(sorted(paths), pa.string()))
     return splits_in(ranges.filter(chosen)), ranges.filter(pc.invert(chosen))
 

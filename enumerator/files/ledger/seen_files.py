@@ -80,6 +80,7 @@ class SeenFiles(KnownFiles):
         """Changes of the newest checkpoints, which may be taken back."""
 
     def _in_memory(self, run: Run) -> Run:
+        # Versions and ends take 16 bytes a file, and only onOverwrite asks for them.
         if self.details or run.keys.version is None:
             return run
         return Run(run.keys.bare(), run.attachments)
@@ -117,6 +118,7 @@ class SeenFiles(KnownFiles):
     def _parts(self) -> list[SeenKeys]:
         with self._lock:
             parts: list[Run | Tail] = [*self.runs, *self.tails]
+        # The newest first: of a file that has changed the newest version counts.
         return [part.keys for part in reversed(parts)]
 
     # Changes --------------------------------------------------------------------------------
@@ -125,6 +127,8 @@ class SeenFiles(KnownFiles):
         """More files, or newer versions of known ones; `new` of them were not known."""
         with self._lock:
             self._unstamped.append(piece)
+            # Joined while they are of about one length: few parts to search, and few copies of each
+            # entry.
             tails = [*self.tails, Tail(keys, (piece,))]
             while len(tails) > 1 and not tails[-2].is_frozen and tails[-2].run is None:
                 older, newer = tails[-2:]

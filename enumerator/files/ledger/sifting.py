@@ -124,6 +124,7 @@ def etags_of(found: Sequence[FoundFiles]) -> list[str] | None:
 
 def once(rows: Numbers, names: Names) -> Numbers:
     """The last of several rows of one file: a listing may come upon it twice."""
+    # By fingerprints in columns, since texts would be compared one by one.
     chosen = names.take(rows)
     order = np.lexsort((rows, chosen.low, chosen.high))
     high, low = chosen.high[order], chosen.low[order]
@@ -142,6 +143,7 @@ def version_rows(
 ) -> pa.RecordBatch:
     """Some of what was found, as rows of `FILES`."""
     chosen = rows.tolist()
+    # Text is never null in a checkpoint: a store without marks gives empty ones.
     marks = ["" if etags is None else etags[row] for row in chosen]
     columns = [
         text_array([paths[row] for row in chosen]),

@@ -80,6 +80,8 @@ class StatisticsTimes(FileTimes):
         first, last = (_NONE, _NONE) if found is None else found
         span = last - first
         with self._lock:
+            # Threads of a pool learn at the same time. The assignment below is one step, and needs
+            # no lock.
             self.longest = max(self.longest, span)
         self._known[file.path] = first
         return first
@@ -107,6 +109,7 @@ class StatisticsTimes(FileTimes):
         known: dict[str, int] = {}
         for batch in remembered:
             rows = zip(*(batch.column(name).to_pylist() for name in _COLUMNS), strict=True)
+            # Times of another column, or in another unit, would order files wrongly.
             known.update((path, time) for path, time, of in rows if of == self._of)
         unknown: list[FileSplit] = []
         for ranges in pending:

@@ -107,6 +107,7 @@ def _local_devices() -> frozenset[int]:
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             for line in mounts:
+                # The third field is the device, and the type follows the dash: proc(5).
                 fields, _, rest = line.partition(" - ")
                 if rest.split(" ", 1)[0] in _LOCAL_DISKS:
                     major, _, minor = fields.split()[2].partition(":")
@@ -132,6 +133,7 @@ class SkipCache:
     def add(self, path: str, code: int) -> None:
         """`code` is 1 to 255; a path is added once."""
         self._recent[hash(path + self._salt)] = code
+        # Sorting in copies all there is, so it is done for a quarter more at a time.
         if len(self._recent) >= max(_RECENT, len(self._hashes) // 4):
             self._sort_in()
 

@@ -198,6 +198,7 @@ class LocalFiles:
     def _status(self, visit: Visit, name: str) -> os.stat_result | None:
         path = visit.prefix + name
         try:
+            # One call for what is no link: on a network file system each call is a round trip.
             status = os.lstat(path)
             if not stat.S_ISLNK(status.st_mode) or visit.is_base:
                 # A loaded path may be a link itself, and its target is what is read.
@@ -237,6 +238,7 @@ class LocalFiles:
 
     def _leave_out(self, one: _Found, code: int, now: int, skips: SkipCounter) -> None:
         skips.add(one.path, REASONS[code])
+        # Tools that copy set the modification time back, which moves the change time.
         touched = max(one.status.st_mtime_ns, one.status.st_ctime_ns)
         if code == SETTLING or (code != UNMARKED and now - touched < _STILL):
             skips.waits(one.path)
@@ -261,6 +263,7 @@ class _Found(NamedTuple):
 def _written(directory: str, names: Sequence[str]) -> list[str]:
     paths = [directory + name for name in names]
     try:
+        # One attempt for thousands of paths: names that are not UTF-8 are rare.
         "".join(paths).encode()
     except UnicodeEncodeError:
         return [written_path(path) for path in paths]

@@ -52,6 +52,7 @@ class LocalTree(Tree):
         base = self._scope.base
         status = os.stat(base)
         if not os.path.isdir(base):
+            # The path is one file: a name in a directory of which nothing else is looked at.
             directory, name = os.path.split(base)
             visit = Visit(directory, status, 0, is_base=True)
             yield self._files.judged([Piece(visit, [name], is_last=False)], known, skips)
@@ -85,6 +86,7 @@ class LocalTree(Tree):
             if record is not None:
                 if record.again or record.counts:
                     visit = Visit(place.path, status, place.level, record=record)
+                    # Nothing came or went here, but these may have changed in place, or aged.
                     yield Piece(visit, list(record.again), is_last=False)
                 for path, trail in record.folders:
                     yield More(_Place(path, place.level + 1, trail, ""))

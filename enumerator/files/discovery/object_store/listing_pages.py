@@ -95,6 +95,7 @@ class S3Pages(Pages):
         while True:
             answer = self._files.call_s3("list_objects_v2", **asked)
             page = _s3_page(bucket, answer)
+            # S3 lists in the order of UTF-8, which is that of Python's texts.
             if until and page.names and page.names[-1] > until:
                 yield _up_to(page, until)
                 return
@@ -115,6 +116,7 @@ class S3Pages(Pages):
         bucket, _, key = name.partition("/")
         answer = self._files.call_s3("list_objects_v2", Bucket=bucket, Prefix=key, MaxKeys=1)
         page = _s3_page(bucket, answer)
+        # A prefix, so the first key may be a longer one.
         return page if list(page.names) == [name] else _page([])
 
 
@@ -282,6 +284,7 @@ def _page(found: Sequence[Mapping[str, Any]]) -> Page:
     files = [one for one in found if one["type"] != "directory"]
     return Page(
         [str(one["name"]) for one in files],
+        # A server of HTTP may not say a size; such a file counts as empty.
         [int(one.get("size") or 0) for one in files],
         [_microseconds(_first(one, _TIMES)) for one in files],
         [str(_first(one, _MARKS) or "").strip('"') for one in files],

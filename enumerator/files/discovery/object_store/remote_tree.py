@@ -77,6 +77,7 @@ class RemoteTree(Tree):
                 is_there = is_there or page.is_there
                 yield self.judge.judged(page, level, known, skips)
         except (FileNotFoundError, NotADirectoryError) as error:
+            # An emptied prefix is no error, a bucket that is gone is one.
             if not (self._may_vanish and self._files.exists(self._root.partition("/")[0])):
                 raise
             if is_there or self.pages.exists(base):
@@ -148,6 +149,7 @@ class RemoteTree(Tree):
         prefix, after = task.prefix, task.after
         if task.level < self.scope.depth:
             prefix += self.scope.fixed_start
+        # Everything that begins so is before `after`.
         if after and not (after.startswith(prefix) or prefix > after):
             return
         after = after if after.startswith(prefix) else ""
@@ -163,6 +165,7 @@ class RemoteTree(Tree):
         bounds = self._bounds(prefix, after)
         if task.until:
             bounds = [bound for bound in bounds if bound < task.until]
+        # By number: how long a directory is shows only when it is listed.
         step = -(-len(bounds) // _WORKERS) or 1
         ends = [*bounds[::step], task.until]
         for start, end in zip([after, *bounds[::step]], ends, strict=True):

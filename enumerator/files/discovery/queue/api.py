@@ -81,6 +81,7 @@ class EventQueue(ABC):
             return list(cls._announced_by(body))
         except MalformedMessage:
             raise
+        # Anyone who may send can send anything, such as ten thousand brackets.
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise MalformedMessage(f"{type(error).__name__}: {error}") from error
 
@@ -114,6 +115,7 @@ def announced(bucket: str, key: str) -> AnnouncedObject:
     for text in found:
         # What the ledger and the client take: text that UTF-8 has, in whole parts.
         text.encode()
+    # The client's paths have no empty or dotted parts, and no control characters.
     if any(part in ("", ".", "..") for part in key.removesuffix("/").split("/")) or _CONTROL.search(
         key
     ):

@@ -94,6 +94,7 @@ class MessageAcks:
         with self._lock:
             self._known_at[checkpoint_id] = len(known)
             if self._wants_versions:
+                # A path may be known in an earlier version: only that its file was entered counts.
                 entries = [entry for entry in self._held.values() if entry.was_handed_over]
             else:
                 entries = self._all_known(known)

@@ -78,6 +78,7 @@ class MessageReceiver:
         try:
             run()
         except Exception as error:  # noqa: BLE001 - `take` reports it
+            # Otherwise the query would wait, without a word, for a queue that nobody asks.
             broken = OSError(errno.EIO, f"{type(error).__name__}: {error}", self.url)
             broken.__cause__ = error
             with self._changed:
@@ -161,6 +162,7 @@ class MessageReceiver:
         pauses, wait = delays(), SHORT_POLL
         while not self._stopped.is_set():
             with self._changed:
+                # What is held is kept from others again and again, so it is bounded.
                 if len(self._held) >= _MOST_HELD:
                     self._changed.wait(1.0)
                     continue

@@ -184,6 +184,7 @@ class NotificationDiscovery(Discovery):
         found = [
             tree.judge.judged(page, -1, known, skips) for tree in self._trees if _covers(tree, name)
         ]
+        # It waits for its age or its marker: the next pass asks for it again.
         if skips.waiting:
             return found
         self._left_out.update(skips.counts)
@@ -214,6 +215,7 @@ class NotificationDiscovery(Discovery):
 
     @override
     def rest(self, seconds: float) -> float:
+        # Such a pass only asks the queue, which needs no rest.
         if self._is_next_short and not self._whole.is_due():
             return 0.0
         return super().rest(seconds)

@@ -85,6 +85,7 @@ class SqsQueue(EventQueue):
                 for i, m in enumerate(part)
             ]
             with as_os_errors(self.url):
+                # What fails for single messages is in the answer: another receiver has them by now.
                 self._sqs().change_message_visibility_batch(QueueUrl=self.url, Entries=entries)
 
     @override
@@ -126,6 +127,7 @@ def _objects(value: Any) -> Iterator[AnnouncedObject]:
         # EventBridge writes the key as it is.
         if str(event["detail-type"]).startswith("Object Created"):
             yield _announced(event["detail"], event["detail"]["object"]["key"])
+    # S3 sends that one when its notifications are set up.
     elif event.get("Event") != "s3:TestEvent":
         raise MalformedMessage(f"no Records, detail or Message, but {sorted(map(str, event))[:5]}")
 

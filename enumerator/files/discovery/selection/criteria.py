@@ -52,6 +52,7 @@ class PlaceBounds:
         if isinstance(start, str):
             is_before = below < start and not start.startswith(below)
         else:
+            # A directory that does not say its time may hold any.
             is_before = start is not None and span is not None and span[1] < start
         if isinstance(end, str):
             is_after = below >= end
@@ -124,6 +125,7 @@ class Scope:
     def reads(self, name: str, level: int) -> str:
         """`TAKEN`, or why a file of this name is not data."""
         if level < self.depth and not (
+            # The last wildcard may name files; those before it name directories.
             level == self.depth - 1 and self._wildcards[level].fullmatch(name)
         ):
             return OUTSIDE

@@ -124,6 +124,7 @@ class EventTimes(FileTimes):
         self._expression = pattern_expression(pattern) if pattern else None
         self._bases = tuple(bases)
         self._zone = zone
+        # Files of one partition share their time.
         self._moment = lru_cache(maxsize=100_000)(lambda fields: _instant(fields, moment))
 
     def __repr__(self) -> str:

@@ -63,10 +63,13 @@ class NameRule:
         return self._glob is None or bool(self._glob.fullmatch(name))
 
     def _is_data(self, name: str) -> bool:
+        # Hadoop's shell copies under this name, and renames when all is there.
         if name.endswith("._COPYING_"):
             return False
+        # Most names, without a call of the slower expression.
         if self._has_usual and name[:1] not in (".", "_"):
             return True
+        # As in Spark: a column of partitions may begin with an underscore.
         return not self._ignored.search(name) or (name[:1] == "_" and "=" in name)
 
 
@@ -175,6 +178,7 @@ def _escaped(glob: str, at: int | None) -> str:
 
 def _compiled(expression: str, glob: str) -> Pattern:
     try:
+        # Only a pattern with several * that is not atomic can try a name in many ways.
         if expression.count(_WILD["*"]) > 1 and re.search(r"\(\?:|\[", expression):
             return BoundedPattern(expression)
         with warnings.catch_warnings():
