@@ -28,7 +28,7 @@ _MOST_KINDS = 64
 
 _NUMBER = re.compile(
     r"(?<![0-9A-Za-z])[0-9a-f]{4,}(?![0-9A-Za-z])"  # a word of hexadecimal digits
-    # The 3 of s3:// is no number.
+    # The 3 of s3:// belongs to the scheme.
     r"|(?<!^s)[0-9][0-9A-Za-z]*"
 )
 _NUMBERS = re.compile(r"#(?:[-_.:]?#)+")
