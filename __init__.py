@@ -67,6 +67,7 @@ _HOMES = {
     "run_with_evolution": (".connector.session.restart_on_evolution", "run_with_evolution"),
 }
 
+# When Spark makes its session it reads the variables that this sets, so not on first use.
 use_this_interpreter()
 
 
@@ -77,6 +78,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return import_module(f".{name}", __name__)
     if name == "__version__":
+        # On demand: it takes longer than all the rest of this module.
         from importlib.metadata import version
 
         return version("pyspark-sluice")

@@ -16,8 +16,10 @@ PAGES = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md"}
 
 def index_page(readme: str, url: str) -> str:
     """The README with links that lead somewhere from any place; `url` may be empty."""
+    # Comments are for those who edit the README.
     readme = re.sub(r"<!--.*?-->\n", "", readme, flags=re.DOTALL)
     files = f"{url.rstrip('/')}/blob/main/" if url else ""
+    # `blob` gives a page about the file, `raw` the picture itself.
     pictures = f"{url.rstrip('/')}/raw/main/" if url else ""
     relative = r"\((?![a-z]+://|#)([^)]+)\)"
     readme = re.sub(

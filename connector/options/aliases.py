@@ -248,6 +248,7 @@ def _key(name: str) -> str:
 
 def _take(whose: str, known: KnownName, text: str, ours: dict[str, str]) -> Iterator[str]:
     value = text.strip().lower()
+    # It asks for what is done in any case, so a call that is ported need not be changed.
     if value in known.happens_anyway:
         return
     if not known.here:

@@ -40,9 +40,11 @@ def checked(given: Mapping[str, object]) -> dict[str, str]:
     texts: dict[str, str] = {}
     problems: list[str] = []
     for written, value in given.items():
+        # The model's own names are Python's spellings.
         field = SluiceOptions.model_fields.get(written)
         name = written if field is None else str(field.alias)
         text = _text(name, value)
+        # Spark's options ignore case: of two spellings the later one would win without a word.
         if name.lower() in map(str.lower, texts):
             problems.append(f"{written}: {name} is set as well and means the same; pass only one")
         elif text is None:
@@ -55,6 +57,7 @@ def checked(given: Mapping[str, object]) -> dict[str, str]:
             texts[name] = text
     if problems:
         raise OptionError(listed(problems))
+    # Only `readStream` or `read`, and `.load`, say the rest.
     parse_options(texts, streaming=False, path_follows=True)
     return texts
 

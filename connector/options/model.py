@@ -63,6 +63,7 @@ def _json_list(value: object) -> object:
 
 
 def _savepoint(value: str) -> str:
+    # A path may have an @ of its own, so the last one counts.
     url, _, identifier = value.rpartition("@")
     if value and not (url and identifier.isascii() and identifier.isdigit()):
         message = "a state directory, an @ and a checkpoint id: /old/sluice/source@42"
@@ -70,6 +71,7 @@ def _savepoint(value: str) -> str:
     return value
 
 
+# Spark's options are text, so objects arrive as JSON; `options(...)` writes the same JSON.
 _JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
@@ -77,7 +79,12 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     """Every option of `format("sluice")`; Spark hands them over in lower case."""
 
     model_config = ConfigDict(
-        frozen=True, defer_build=True, alias_generator=to_camel, populate_by_name=False
+        # Building the validator of so many fields takes a while, and many processes only import
+        # this.
+        frozen=True,
+        defer_build=True,
+        alias_generator=to_camel,
+        populate_by_name=False,
     )
 
     path: str = Field(
@@ -185,6 +192,8 @@ def parse_options(
     names = option_names()
     known: dict[str, Any] = {}
     of_format: dict[str, str] = {}
+    # A format of the user's own may have an option that is called as one of Spark's or Auto
+    # Loader's: then it is the format's.
     own = _own_options(given)
     given, problems = in_our_names(given, {*names, *own})
     for name, value in given.items():
@@ -207,9 +216,12 @@ def parse_options(
     if options is not None:
         options = _with_one_path(options)
         problems.extend(bad_records_problems(options, options.path))
+    # A source of the user's own decides itself what a path is, and which options it heeds.
     if options is not None and options.source == "files":
         problems.extend(_file_problems(options, path_follows=path_follows))
+        # A path that cannot be parsed is among the problems; it would raise there.
         options = _with_interval(options) if not problems else options
+    # By what was given, since there is no model if a value did not parse.
     if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
         problems.append(
             "checkpointLocation: found nothing; expected the same path as in "
@@ -231,6 +243,7 @@ def listed(problems: Iterable[str]) -> str:
 
 def _with_one_path(options: SluiceOptions) -> SluiceOptions:
     """All paths in one text, which is all that the rest has to know."""
+    # Spark gives the paths of `.load([...])` as a list of its own, next to `path`.
     path = ",".join(filter(None, [options.path, joined(options.paths)]))
     return options.model_copy(update={"path": path, "paths": []} if options.paths else {})
 
@@ -299,6 +312,7 @@ def _in_place_problems(options: SluiceOptions) -> Iterator[str]:
     if options.land_copy != "never":
         return
     for name in sorted(_WRITING & options.model_fields_set):
+        # Given, but with the value that asks for nothing: no harm.
         if getattr(options, name):
             yield f"{to_camel(name)}: found with landCopy=never, which writes no row; leave it out"
     if options.file_format != "parquet":
@@ -343,6 +357,7 @@ def _format_problems(options: SluiceOptions) -> Iterator[str]:
             f"expected one of {counting}, or maxBytesPerTrigger instead"
         )
     yield from refused(options)
+    # Every charset can encode ASCII, so nothing can be wrong with it.
     if not options.line_sep or options.line_sep.isascii():
         return
     from ...reader.files.io.lines import separator_of
@@ -355,6 +370,7 @@ def _format_problems(options: SluiceOptions) -> Iterator[str]:
 
 def _time_problems(options: SluiceOptions) -> Iterator[str]:
     formats = (options.date_format, options.timestamp_format, options.timestamp_ntz_format)
+    # Most calls name neither, and parsing times takes long to import.
     if not (options.time_zone or any(formats)):
         return
     from ...reader.files.values.times.temporal import Temporal

@@ -40,6 +40,8 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
         yield "sourceArchiveDir: found nothing; expected a directory for cleanSource=archive"
         return
     for path in _paths(loaded):
+        # A file is moved by a rename, an object by a copy that its store makes: neither leaves the
+        # one place for another.
         if _root(path.base) != _root(archive):
             yield (
                 f"sourceArchiveDir: found {options.source_archive_dir!r} for files of "
@@ -62,6 +64,7 @@ def _paths(loaded: str) -> Sequence[LoadedPath]:
 
 def _root(url: str) -> tuple[str, str]:
     if local_path(url) is not None:
+        # All local paths count as one place: between two file systems a file is copied.
         return ("", "")
     rest = storage_url(url).partition("://")[2]
     return (scheme_of(storage_url(url)), rest.partition("/")[0])
@@ -134,6 +137,7 @@ def _order_problems(options: EnumeratorOptions, file_format: str) -> Iterator[st
 def _is_empty(start: int | str | None, end: int | str | None) -> bool:
     if isinstance(start, int) and isinstance(end, int):
         return start >= end
+    # A name and a time cannot be compared; then both bounds apply.
     return isinstance(start, str) and isinstance(end, str) and start >= end
 
 
@@ -155,6 +159,7 @@ def bad_records_problems(options: ReaderOptions, loaded: str) -> Iterator[str]:
     if not options.bad_records_path:
         return
     given = options.model_fields_set
+    # The default is another mode, which nobody has asked for.
     if "mode" in given and options.mode is not ParseMode.DROPMALFORMED:
         yield (
             f"badRecordsPath: found with mode={options.mode.value}; expected no mode, or "
@@ -199,6 +204,7 @@ def queue_problems(
     for name, url in queues.items():
         if url and not url.startswith(("https://", "http://")):
             yield f"{name}: found {url}; expected the URL of a queue of SQS or of Azure Storage"
+        # A signature is a secret, and errors show this URL; those in storageOptions are masked.
         if "?" in url:
             yield (
                 f"{name}: found {url.partition('?')[0]} with a query after it; expected the URL "
@@ -317,6 +323,7 @@ def near_name(name: str, names: Mapping[str, str]) -> str:
         name: what the user wrote.
         names: lower-case spelling -> spelling.
     """
+    # Python's spelling and Auto Loader's prefix are no typing errors.
     bare = name.lower().removeprefix("cloudfiles.").replace("_", "")
     alike = [other for other in names if abs(len(other) - len(bare)) <= _CHARACTERS]
     near = [bare] if bare in names else difflib.get_close_matches(bare, alike, 1, _ALIKE)
@@ -332,6 +339,7 @@ def problem_of(error: Mapping[str, Any]) -> str:
     if not error["loc"]:
         return _expected(error)
     name = str(error["loc"][0])
+    # Credentials that did not parse are not registered as secrets yet.
     shown = "(hidden)" if name == "storageOptions" else repr(error["input"])
     return f"{name}: found {shown}; expected: {_expected(error)}"
 

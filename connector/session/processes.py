@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from ...errors import ProtocolError, SluiceError, without_history
 from ...masking import without_secrets
 
+# What Spark's Python processes look at before they write an exception down for the JVM.
 _HIDE = "SPARK_HIDE_TRACEBACK"
-"""What Spark's Python processes look at before they write an exception down for the JVM."""
 
 
 @contextmanager
@@ -30,6 +30,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except SluiceError as error:
+        # A bug: the way to it matters to those who have to find it.
         if isinstance(error, ProtocolError):
             without_secrets(error)
             raise

@@ -57,6 +57,7 @@ _NOW: Final = ("held", "failing", "checkpointsToClean")
 _AGE: Final = "oldestOutstandingSeconds"
 _OF_SPARK: Final = ("inputRowsPerSecond", "processedRowsPerSecond")
 
+# Only names of this package's errors become labels: free text would make a series for each error.
 _ERRORS: Final = re.compile(
     r"\b("
     + "|".join(
@@ -203,6 +204,7 @@ def _numbers(figures: Mapping[str, Any], above: str, *, counts: bool) -> Iterato
             yield from (Sample(name, {"reason": reason}, count) for reason, count in value.items())
         elif isinstance(value, dict):
             yield from _numbers(value, name, counts=counts or key in _COUNTERS)
+        # JSON's true is an int in Python.
         elif isinstance(value, int | float) and not isinstance(value, bool):
             if key in _COUNTS or (counts and key not in _NOW):
                 yield Sample(f"{name}_total", {}, value, "counter")
@@ -264,6 +266,7 @@ class PrometheusListener(StreamingQueryListener):
         """By the name of the query."""
         self._foreign: set[str] = set()
         """Runs of queries that do not read with this package."""
+        # Last: the client collects at once, to learn the names of the metrics.
         (registry or REGISTRY).register(self)
 
     @override
@@ -278,6 +281,7 @@ class PrometheusListener(StreamingQueryListener):
         progress = json.loads(event.progress.json)
         run = progress["runId"]
         with self._lock:
+            # Queries of other sources have no figures here, and Spark reports on all of a session.
             if run in self._foreign:
                 return
             # A query that was started before the listener was added begins with its first batch.
@@ -292,6 +296,7 @@ class PrometheusListener(StreamingQueryListener):
         with self._lock:
             query = self._of_run(str(event.runId))
             if query is not None:
+                # An idle query is sound: an alert on its last success must not fire.
                 query.last_success = self._clock()
 
     @override
@@ -312,6 +317,7 @@ class PrometheusListener(StreamingQueryListener):
         now = self._clock()
         with self._lock:
             for query in list(self._queries.values()):
+                # Here, as nothing else runs regularly once a query has ended.
                 if query.ended is not None and now - query.ended > self._keep_seconds:
                     del self._queries[query.name]
             samples = [one for query in self._queries.values() for one in query.samples(now)]

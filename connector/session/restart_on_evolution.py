@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _EVOLVED = f"{errors.__name__}.{errors.SchemaEvolvedError.__name__}"
+# Two errors about the same columns differ in the number of the version.
 _VERSION = re.compile(r"\bversion \d+")
 
 
@@ -59,6 +60,7 @@ def run_with_evolution(
             query.awaitTermination(left)
             return query
         except StreamingQueryException as error:
+            # Spark passes on only the text of a Python error, and puts its own words around it.
             change = str(error).partition(_EVOLVED)[2].partition("SQLSTATE")[0]
             change = _VERSION.sub("", change)
             # The same news twice would mean that `start` does not load the stream again.

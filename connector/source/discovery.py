@@ -36,6 +36,7 @@ def make_discovery(options: SluiceOptions) -> Discovery:
     listing = make_listing(options)
     if options.discovery_mode != "notifications":
         return listing
+    # Imports the clients of queues, which few queries need.
     from ...enumerator.files.discovery.queue.queue_discovery import Queues, notification_discovery
 
     return notification_discovery(
@@ -63,6 +64,7 @@ def _mode(options: SluiceOptions) -> ListingMode:
     return ListingMode(
         incremental=options.discovery_mode == "incremental",
         full_listing_interval=options.full_listing_interval / 1000,
+        # Only a query that looks for changed files pays for comparing their versions.
         wants_versions=options.on_overwrite is not OnOverwrite.IGNORE,
     )
 
@@ -72,11 +74,13 @@ def _selection(options: SluiceOptions) -> FileSelection:
     return FileSelection(
         ignored=options.ignored_path_segment_regex,
         glob=options.path_glob_filter,
+        # Only false leaves directories out; true and no option differ in the columns of the path.
         nested=options.recursive_file_lookup is not False,
         criteria=Criteria(
             min_size=options.min_file_size,
             modified_after=instant(options.modified_after, options.time_zone),
             modified_before=instant(options.modified_before, options.time_zone),
+            # Options are in milliseconds, times of files in microseconds.
             max_age=None if age is None else age * 1000,
             settle_time=options.settle_time * 1000,
             place=place_bounds(options),
@@ -92,6 +96,7 @@ def event_times(options: SluiceOptions) -> EventTimes:
     bases = bases_of(options)
     if bases is None:
         bases = [shown_name(path.base).rstrip("/") for path in loaded_paths(options.path)]
+    # A stream's driver does not know the session's zone.
     zone = options.time_zone or "UTC"
     return EventTimes(
         options.event_time_pattern,
@@ -123,6 +128,7 @@ def _span_of(options: SluiceOptions, file: FileVersion) -> tuple[int, int] | Non
     except SchemaMismatchError as error:
         if options.on_missing_event_time is OnMissingTime.MTIME:
             return None
+        # The order is decided while files are discovered, so the error is one of discovery.
         raise SourceUnavailable(
             error.what, error.where, error.found, error.expected, error.remedy
         ) from error

@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     from ...checkpoint_meta.stores.contract import StateStore
     from ...reader.files.io.compressed.cut_places import CutPlaces
 
+# What one reader is meant to read in one batch (Spark's maxPartitionBytes).
 _TARGET_BYTES = 128 * 1024 * 1024
-"""What one reader is meant to read in one batch (Spark's maxPartitionBytes)."""
 
+# Some 30 microseconds at the speed of decoding: what a packed local file costs.
 _OPEN_COST_LOCAL = 8 * 1024
-"""Some 30 microseconds at the speed of decoding: what a packed local file costs."""
 
+# A request or two to an object store (Spark's openCostInBytes).
 _OPEN_COST_REMOTE = 4 * 1024 * 1024
-"""A request or two to an object store (Spark's openCostInBytes)."""
 
 
 class FileSource(FilesSource, Source[FileSplit, FileState]):
@@ -66,6 +66,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         """`schema_is_inferred` says that a file may lack columns of the schema."""
         super().__init__(options, schema)
         self._schema_is_inferred = schema_is_inferred
+        # Here, on the driver: a filter that names no column is refused before the first batch.
         if options.filter:
             _check_filter(options, schema)
 
@@ -97,6 +98,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
         order, event_time = order_of(options)
         times = None if event_time is None else event_time.times
+        # Times in paths are found again at no cost; those in files are remembered in checkpoints.
         read_times = times if isinstance(times, StatisticsTimes) else None
         return FilePolicy(
             options.discovery_interval / 1000,
@@ -132,6 +134,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         from ...reader.files.io.lines import separator_of
         from ...reader.files.io.whole_records import mark_after_last_record
 
+        # Only where any line begins a record can reading go on where the file ended before.
         if not self._boundaries.may_cut_anywhere(FileVersion(path, size, -1)):
             raise FileChangedError(
                 "cannot resume reading a file that is not line-based",
@@ -154,11 +157,14 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             paths = loaded_paths(self.options.path)
             cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
         learns = self.options.target_batch_duration is not None
+        # Without a target duration nothing asks how long a byte takes, and sizes spread well
+        # enough.
         costs = SplitCosts(self.options.file_format, cost) if learns else None
         return SplitSpreader(_TARGET_BYTES, cost, driver_cores(), costs)
 
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
+        # Where a file is read once, its path suffices, and the index in memory stays small.
         versions_matter = self.options.on_overwrite is not OnOverwrite.IGNORE
         return fold(chain, attachments, details=versions_matter)
 
@@ -188,6 +194,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             schema_is_inferred=self._schema_is_inferred,
             cut_places=cut_places,
         )
+        # A new column ends the task inside, before the event with its figures is sent.
         return FigureReader(EvolvingReader(reader, self.options, self.schema, context.store))
 
 
@@ -196,6 +203,7 @@ def _cut_places(store: StateStore | None) -> CutPlaces | None:
         return None
     from ...reader.files.io.compressed.cut_places import StoredCutPlaces
 
+    # The driver finds them while it cuts, and executors enter files there: both see this store.
     return StoredCutPlaces(store)
 
 
@@ -205,6 +213,7 @@ def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
 
     # The formats see the columns of one file each; only here is every name known.
     Predicate.parse(options.filter, schema, (), options.time_zone or "UTC")
+    # `row_index` is a row's place in its file, which rows that were never decoded do not advance.
     metadata = schema.field(METADATA).type if METADATA in schema.names else pa.struct([])
     if metadata.get_field_index("row_index") >= 0:
         raise OptionError(
@@ -255,4 +264,5 @@ class _FormatBoundaries:
 
 def driver_cores() -> int:
     """Cores this process may use."""
+    # A container or `taskset` may leave fewer than the machine has; macOS cannot be asked.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

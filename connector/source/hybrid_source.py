@@ -94,6 +94,7 @@ class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
 
     @override
     def create_reader(self, context: ReaderContext) -> HybridReader:
+        # Makers, not readers: a task builds those of the parts that it reads.
         return HybridReader([part.create_reader for part in self.parts], context)
 
 

@@ -52,6 +52,7 @@ def refuse_landing(given: Mapping[str, str], way_out: str) -> None:
     Raises:
         OptionError: landAt is among the options.
     """
+    # By name, since it is asked before options are parsed.
     if any(name.lower() == "landat" for name in given):
         raise OptionError(
             "landAt: the stream has rows about data files, whose schema is its own",
@@ -79,6 +80,7 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
     place = place_of(absolute(options.land_at), options.storage_options)
     transform = _transform(options.land_transform)
     if transform is not None:
+        # The function is code of the user's: only the option says what it returns.
         schema = described(options.land_transform_schema, "landTransformSchema")
     odd = [field.name for field in schema if _holds_variant(field.type)]
     if odd:
@@ -119,6 +121,7 @@ def bad_records_place(options: SluiceOptions) -> Place:
 
 def written_places(options: SluiceOptions) -> Iterator[Place]:
     """Where tasks write files that their commits name."""
+    # With landCopy=never the table has the input files themselves: they must never be swept.
     if options.land_at and options.land_copy == "always":
         yield place_of(absolute(options.land_at), options.storage_options)
     if options.bad_records_path:

@@ -38,6 +38,7 @@ def load_source(
 
 
 def _find(name: str) -> object:
+    # A module path has a colon before its class; a name without one is an entry point's.
     if ":" not in name:
         for entry in entry_points(group=ENTRY_POINTS, name=name):
             return entry.load()

@@ -102,6 +102,7 @@ def evolved(
 
     def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
         current = schema if before is None else arrow_schema_of(before.schema)
+        # Another reader may have stored a version since this query began: its columns stay.
         more = _aligned(found, current, options)
         return json_of(grown(current, more, widen=mode.widens)), f"{shown}, in {seen.where}"
 
@@ -124,6 +125,7 @@ def _found(
     if seen.found is not None:
         found, rest = pa.schema(list(seen.found)), files
     else:
+        # The reader met only the name; the type comes from the file, as with the first inference.
         found = found_columns([file for file in files if file.path == seen.where][:1], options)
         rest = [file for file in files if file.path != seen.where]
     found = grown(found, partition_columns(files, options), widen=False)

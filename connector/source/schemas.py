@@ -36,6 +36,7 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
 
     options = _as_inferred(options)
     history = schema_history(options)
+    # A batch read has no state: each one infers the schema of what is there.
     if history is None:
         return spark_schema(inferred_schema(all_files(make_discovery(options)), options))
 
@@ -47,6 +48,7 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
             with_reader_columns(arrow_schema_of(before.schema), options, has_grown=True)
         ), "options"
 
+    # Stored here, at `.load()`: of two starts at once both get the version that was stored first.
     return StructType.fromJson(dict(history.grow(decided).schema))
 
 
@@ -66,6 +68,7 @@ def _as_inferred(options: SluiceOptions) -> SluiceOptions:
     update: dict[str, object] = {"schema_evolution_mode": mode}
     if mode is EvolutionMode.RESCUE and not options.rescued_data_column:
         update["rescued_data_column"] = _RESCUED
+    # Text by default, as in Auto Loader: a guess from a sample may fail on later files.
     if not options.infer_column_types:
         update["primitives_as_string"] = True
     if options.header and options.file_format == FileFormatName.CSV:
@@ -82,6 +85,7 @@ def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) ->
     """
     if inferred:
         return _as_inferred(options)
+    # Spark fixes the schema of a query that was given one, so the default is to keep it.
     mode = options.schema_evolution_mode or EvolutionMode.NONE
     if mode.adds:
         raise OptionError(
@@ -109,6 +113,7 @@ def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) ->
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Types, order and nullability as Spark checks them; timestamps in UTC."""
+    # Spark hands timestamps over in UTC; the session's zone counts only where they are shown.
     return to_arrow_schema(schema, timezone="UTC")
 
 

@@ -51,6 +51,8 @@ def starting_state(options: SluiceOptions) -> StartingState:
     url, _, identifier = (options.starting_state or "").rpartition("@")
     store = open_store(url, options.storage_options)
     known = CheckpointHistory(store).checkpoints()
+    # One id may be there for several epochs: orphans of coordinators that died, and the one taken
+    # up.
     named = [ref for ref in known if ref.checkpoint == int(identifier)]
     if not named:
         retained = f"{known[0].checkpoint} to {known[-1].checkpoint}" if known else "none"
@@ -122,6 +124,7 @@ def check_query_id(query: str, owner: str, where: str) -> None:
     Raises:
         OptionError: both are known, and they differ.
     """
+    # `owner` is unknown with stateLocation alone, `query` outside of Spark's tasks.
     if query and owner and query != owner:
         raise OptionError(
             "checkpointLocation: it belongs to another query",
@@ -144,6 +147,7 @@ def _read(url: str, options: SluiceOptions) -> bytes:
     bucket = open_bucket(url, options.storage_options)
     if bucket is not None:
         return bucket[0].whole(bucket[1])
+    # Spark writes this by Hadoop, which knows more stores than obstore does.
     files, root = by_fsspec(storage_url(url), options.storage_options)
     return bytes(files.cat_file(root))
 
@@ -166,6 +170,7 @@ class SparkBatches:
         root = hadoop_path(self._options.checkpoint_location)
         try:
             names, modified = self._log(root)
+            # Hadoop keeps checksums and temporary files next to its objects.
             newest = max((int(name) for name in names if name.isdecimal()), default=-1)
             if newest <= self._newest:
                 return None
@@ -185,6 +190,7 @@ class SparkBatches:
             ), lambda name: os.stat(join(path, name)).st_mtime
         found = open_bucket(root, self._options.storage_options)
         if found is None:
+            # Each file system of fsspec has a name of its own for the time of an object.
             return (), lambda _: 0.0
         bucket, prefix = found
         keys = bucket.names(join(prefix, "commits"))

@@ -59,9 +59,11 @@ class SluiceBatchReader(DataSourceReader):
         pruning = FilePruning(source.schema, source.options)
         found = all_files(make_listing(source.options))
         files = [file for file in found if _may_match(pruning, file)]
+        # No limit of a batch applies, so files are cut such that all cores have work.
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
         splits = source.cutter(cut_places).cut_all(files, BatchBudget(UNLIMITED), wanted)
         spreader = source.spreader()
+        # A batch read keeps no readers over time, so their number may follow from what there is.
         readers = source.options.parallelism or spreader.readers_wanted(splits)
         serializer = source.split_serializer
         return [
@@ -89,10 +91,12 @@ class SluiceBatchReader(DataSourceReader):
         from ..source.schemas import arrow_schema, resolved
         from .partitions import with_session_time_zone
 
+        # Data files are named by reader commits, and a batch read has none.
         refuse_landing(self._options, "spark.read hands rows to Spark")
         options = with_session_time_zone(parse_options(self._options, streaming=False))
         options = resolved(options, self._schema.names, inferred=self._inferred)
         schema = arrow_schema(self._schema)
+        # Other sources assign by an enumerator, for which a batch read has no state.
         source: object = load_source(options, schema, schema_is_inferred=self._inferred)
         if not isinstance(source, FileSource):
             raise OptionError(

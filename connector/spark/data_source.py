@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..options.model import SluiceOptions
 
 _FIXED_SCHEMAS = {
+    # As the schemas of Spark's own sources of the same names, so that queries can be ported.
     "text": "value string",
     "binaryfile": "path string, modificationTime timestamp, length long, content binary",
 }
@@ -99,6 +100,7 @@ class SluiceDataSource(DataSource):
         """For readStream. Cheap and pure: Spark calls it in two processes."""
         from .stream_reader import SluiceStreamReader
 
+        # What Spark passes then describes the rows about files, which is the stream's own schema.
         if self._landed is not None:
             schema = self._landed
         return SluiceStreamReader(
@@ -109,6 +111,7 @@ class SluiceDataSource(DataSource):
         """For a batch read, of rows or of a view of a query's state."""
         from ..views.view_options import wanted_view
 
+        # Views and rows share one format name, since Spark finds a single source in a package.
         if wanted_view(dict(self.options)) is not None:
             from ..views.view_reader import ViewReader
 

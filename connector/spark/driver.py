@@ -31,10 +31,10 @@ from .partitions import partitions_of
 
 _LAYOUT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
+# A query that is idle is asked some 16 times a second then, instead of 100 times. News wakes it.
+# Another source of the same query, which Spark asks after this one, has its first news so much
+# later; while it has batches nothing waits.
 _IDLE_SECONDS = 0.05
-"""A query that is idle is asked some 16 times a second then, instead of 100 times. News wakes it.
-Another source of the same query, which Spark asks after this one, has its first news so much later;
-while it has batches nothing waits."""
 
 
 class StreamDriver:
@@ -55,10 +55,12 @@ class StreamDriver:
         if options.source == "files" and is_process_of_spark():
             leave_pandas_out()
         self._options = resolved(options, schema.names, inferred=inferred)
+        # Before any object of the state is written: a wrong checkpointLocation leaves no trace.
         self._query_id = spark_query_id(self._options)
         self._store = open_state(self._options)
         source = load_source(self._options, arrow_schema(schema), schema_is_inferred=inferred)
         settings = replace(_settings(self._options), commits_go=self._swept)
+        # A callable: a restart has a state of its own, and the other one may be gone by then.
         if self._options.starting_state:
             settings = replace(settings, starting_state=self._savepoint)
         self.coordinator = Coordinator(source, self._store, settings)
@@ -79,6 +81,7 @@ class StreamDriver:
     def report(self) -> dict[str, Any]:
         """For Spark's progress events: see `Coordinator.report`; and which source it is."""
         report = self.coordinator.report()
+        # Nothing is open yet, and a path alone would look like news.
         if not report:
             return report
         return {"path": self._options.path, "state": self._store.location, **report}
@@ -128,6 +131,7 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
     return CoordinatorSettings(
         limits=limits,
         parallelism=options.parallelism,
+        # The executors' cores are not known here; in local mode they are the driver's.
         at_least_readers=driver_cores(),
         max_split_attempts=options.max_split_attempts,
         # A file that freshShare wants first must not wait behind batches that are planned already.
@@ -155,6 +159,7 @@ def configure_logging(level: str) -> None:
     log = logging.getLogger("pyspark_sluice")
     if log.level == logging.NOTSET:
         log.setLevel(level.upper())
+    # Without a handler Python's last resort would drop what is below a warning.
     if not log.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter(_LAYOUT))

@@ -44,6 +44,7 @@ def from_offset(offset: Any) -> CheckpointIdentity:
         StateCorruptError: it is no offset of this source.
     """
     known = offset if isinstance(offset, Mapping) else {}
+    # First of all: a newer release may have changed what the other keys mean.
     version = known.get("version")
     if _is_count(version) and version > OFFSET_VERSION:
         raise StateVersionError(
@@ -95,6 +96,7 @@ class Offsets:
                 copy of the state.
         """
         identity = from_offset(offset)
+        # The offset before the first batch names no state, so there is nothing to compare.
         if identity != NO_IDENTITY:
             self._history.check_identity(identity, "Spark's offset log")
         return identity.ref

@@ -38,6 +38,7 @@ def read_partition(
     A new column ends the task before its reader commit, so that a restart reads all of it again.
     """
     assert isinstance(partition, SluicePartition)
+    # Only tasks know the session's zone; the digest of the shape then has it, too.
     options = with_session_time_zone(parse_options(given, streaming=True))
     options = resolved(options, schema.names, inferred=inferred)
     # Not what the option says: a relative path means something else here.
@@ -47,6 +48,7 @@ def read_partition(
 
     def make_reader(context: ReaderContext) -> SplitReader[Any]:
         shaped = source
+        # An earlier attempt has acknowledged rows of that shape: these must be the same ones.
         if context.shape:
             earlier = shaped_as(options, context.shape)
             shaped = load_source(earlier, expected, schema_is_inferred=inferred)
@@ -63,6 +65,7 @@ def read_partition(
         recorder=recorder_of(options),
     )
     attempt = current_attempt()
+    # Before the first row, since Spark may hand rows to the sink as soon as they come.
     check_query_id(attempt.query_id, partition.query_id, partition.state)
     for part in partition.parts:
         if part.visibility is not None:
@@ -84,12 +87,12 @@ def read_partition(
         yield from task.read(assignment, attempt)
 
 
+# Secrets are never written down; how much is decoded at a time changes no row, nor does where
+# malformed records go, once `mode` says that they are dropped.
 _NOT_SHAPING = {"storage_options", "batch_bytes", "bad_records_path"}
-"""Secrets are never written down; how much is decoded at a time changes no row, nor does where
-malformed records go, once `mode` says that they are dropped."""
 
+# They say how the schema comes about, which has a digest of its own.
 _OF_THE_SCHEMA = set(SchemaOptions.model_fields) - {"schema_evolution_mode"}
-"""They say how the schema comes about, which has a digest of its own."""
 
 _SHAPING = set(ReaderOptions.model_fields) - _NOT_SHAPING - _OF_THE_SCHEMA
 
@@ -98,6 +101,7 @@ def shape_of(options: SluiceOptions, schema: pa.Schema) -> dict[str, Any]:
     """The shape as JSON values: options that are not at their default, and the schema's digest."""
     # Columns of the path depend on it, and a later start may load another path.
     given = options.model_copy(update={"base_path": options.base_path or options.path})
+    # A digest: schemas may be long, and there is a commit for each reader and batch.
     digest = hashlib.sha256(str(schema).encode()).hexdigest()[:16]
     chosen = given.model_dump(mode="json", by_alias=True, include=_SHAPING, exclude_defaults=True)
     return {"options": chosen, "schema": digest}

@@ -47,6 +47,7 @@ class AssignedPart:
         self.visibility = visibility
         """By which an executor recognizes the checkpoint; None in a batch read."""
         sink = pa.BufferOutputStream()
+        # Spark sends partitions as they are, one with each task; paths compress well.
         options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
         with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
             writer.write_table(splits)
@@ -117,6 +118,7 @@ def partitions_of(
             by_reader.setdefault(reader, []).append(part)
     return [
         SluicePartition(reader, by_reader[reader], state, query_id=query_id, claim=claim)
+        # In one order: a batch that is replayed has to have the same partitions.
         for reader in sorted(by_reader)
     ]
 
@@ -124,8 +126,10 @@ def partitions_of(
 def current_attempt() -> Attempt:
     """The attempt this code runs in."""
     context = TaskContext.get()
+    # Outside of Spark's tasks, as in tests and in the trial of a source.
     if context is None:
         return Attempt()
+    # Spark sets it for streaming queries only.
     query = context.getLocalProperty("sql.streaming.queryId") or ""
     return Attempt(context.attemptNumber(), query)
 
@@ -143,6 +147,7 @@ def with_session_time_zone(options: SluiceOptions) -> SluiceOptions:
 
 
 def _machine_time_zone() -> str:
+    # As in the C library, the variable goes before the machine's own file.
     if os.environ.get("TZ"):
         # POSIX permits a colon before the name of a zone.
         return os.environ["TZ"].lstrip(":")

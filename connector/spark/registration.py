@@ -22,13 +22,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+# See Spark's PythonStreamingSourceRunner; every process is started with values of its own.
 _WRITTEN_BY_STREAMS = (
     "SPARK_AUTH_SOCKET_TIMEOUT",
     "SPARK_BUFFER_SIZE",
     "SPARK_LOCAL_DIRS",
     "SPARK_PYTHON_RUNTIME",
 )
-"""See Spark's PythonStreamingSourceRunner; every process is started with values of its own."""
 
 
 def register(spark: Any) -> None:
@@ -48,6 +48,7 @@ def register(spark: Any) -> None:
     from .data_source import SluiceDataSource
 
     context = getattr(spark, "_sc", None)
+    # Spark Connect has no context on this side of the wire.
     if context is not None:
         run_this_interpreter_in(context)
     # The environment of Spark Connect is out of reach.
@@ -64,6 +65,7 @@ def _names_of_streams(environment: dict[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
+        # Other sources and functions of the session must not see empty values.
         for name in missing:
             del environment[name]
 
@@ -73,6 +75,7 @@ def _path_of_zip(environment: dict[str, str]) -> Iterator[None]:
     """Functions that are handed to Spark within find this package, if it is in a zip file."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     archive, before = os.path.dirname(package), environment.get("PYTHONPATH")
+    # Installed or checked out: only a zip file is no directory.
     if os.path.isdir(archive):
         yield
         return
@@ -97,6 +100,7 @@ def use_this_interpreter() -> None:
 
     Changes nothing where the environment names one, or where `python3` is this one anyway.
     """
+    # Where Python is embedded there is no executable to name.
     if sys.executable and not any(os.environ.get(name) for name in _VARIABLES):
         found = shutil.which("python3")
         if found is None or not is_same_environment(found):
@@ -110,6 +114,7 @@ def interpreters_before() -> Mapping[str, str]:
 
 def run_this_interpreter_in(context: Any) -> None:
     """Let Python processes that a local SparkContext starts from now on run this interpreter."""
+    # On a cluster the workers need not have this interpreter at the same path.
     if context.master.startswith("local") and not _is_configured(context):
         # The context keeps the name that it hands to all Python processes.
         context.pythonExec = sys.executable

@@ -59,6 +59,8 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             from ..views.view_options import refuse_as_stream
             from .driver import StreamDriver
 
+            # Not in `streamReader()`: Spark puts an error of its own after one that is raised
+            # there.
             refuse_as_stream(self._options)
             if not self._lands:
                 refuse_landing(self._options, "describe the rows of the data files with landSchema")
@@ -109,11 +111,13 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Stop the background threads; may never be called."""
+        # A query that failed before its first call, or another process's copy, has nothing open.
         if self._driver is not None:
             self._driver.coordinator.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor: the rows of one partition, then its reader commits."""
+        # The driver reads nothing, so what reads is imported on executors only.
         from .partition_reader import read_partition
 
         with plain_errors():

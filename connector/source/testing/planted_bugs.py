@@ -36,6 +36,7 @@ class PlantedBug:
         def create_reader(context: ReaderContext) -> Any:
             return self.reader(make_reader, context)
 
+        # On the instance: the class is the user's, and other runs of the suite need it sound.
         vars(source).update(create_enumerator=create_enumerator, create_reader=create_reader)
         return source
 

@@ -48,14 +48,14 @@ LOST = "lost"
 RETURNED = "returned"
 """The reader sends all of its splits back."""
 
+# Turns of the background that a question of Spark's may take.
 _PATIENCE = 100
-"""Turns of the background that a question of Spark's may take."""
 
+# A source that has always more to read never comes to its end.
 _MOST_BATCHES = 200
-"""A source that has always more to read never comes to its end."""
 
+# Questions without news in a row after which a run has ended.
 _QUIET = 4
-"""Questions without news in a row after which a run has ended."""
 
 
 class Trial:
@@ -122,6 +122,7 @@ class Trial:
             checkpoints_ahead=self._checkpoints_ahead,
             # No split of a suite is given up.
             max_split_attempts=100,
+            # Bases come soon, so that kills meet their publication as well.
             deltas_per_base=2,
             discovery_timeout=0.0,
             commit_patience=0.0,
@@ -134,6 +135,7 @@ class Trial:
             made.append(HandCrankedCalls(*arguments))
             return made[0]
 
+        # One attempt: a fault is a death here, which nobody survives to try again.
         retrying = RetryingStateStore(self._driver_store, attempts=1, sleep=lambda _: None)
         self.source = self._make_source()
         self.coordinator: Coordinator[Any, Any] = Coordinator(
@@ -256,6 +258,8 @@ class Trial:
                 )
                 rows += batch.to_pylist()
                 if word == KILLED:
+                    # A process that has died writes nothing more, not even while its generators are
+                    # closed.
                     store.dead = True
                     raise SimulatedCrash
         except SimulatedCrash:
