@@ -69,6 +69,7 @@ class SluiceError(Exception):
     def __init__(
         self, what: str, where: str = "", found: str = "", expected: str = "", remedy: str = ""
     ) -> None:
+        # Libraries quote URLs and options in their errors, so every part is masked on its way in.
         parts = [masked(part) for part in (what, where, found, expected, remedy)]
         super().__init__(*parts)
         self.what, self.where, self.found, self.expected, self.remedy = parts
@@ -171,11 +172,13 @@ def without_history(error: ErrorT) -> ErrorT:
     """
     if not isinstance(error, SluiceError) or isinstance(error, ProtocolError):
         return error
+    # Spark prints the whole traceback, causes included, of what a data source raises.
     return type(error)(*error.args)
 
 
 def of_system(error: OSError) -> SluiceError:
     """What the operating system has refused, for people: the path, the reason and its name."""
+    # The name can be searched for; the text of the system may be in another language.
     name = errno.errorcode.get(error.errno or 0, "")
     reason = f"{error.strerror or error} ({name})" if name else str(error)
     return SluiceError(

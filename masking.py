@@ -52,6 +52,8 @@ def hide(options: Mapping[str, Any]) -> None:
 
 def masked(text: str) -> str:
     """Return `text` with every registered secret replaced."""
+    # The environment is read each time, since credentials may be set after this module was
+    # imported.
     for secret in (*_hidden, *_of_environment()):
         if secret in text:
             text = text.replace(secret, SHOWN)
@@ -79,6 +81,8 @@ def _secrets(options: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(value, str):
             if name not in _HARMLESS:
                 yield value
+            # An endpoint may be printed, but not the user and password that some write into its
+            # URL.
             elif "@" in value:
                 parts = urlsplit(value)
                 yield from filter(None, (parts.username, parts.password))
@@ -94,6 +98,7 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _clean(error: BaseException, met: set[int]) -> BaseException:
+    # Exceptions may refer to each other in a circle.
     met.add(id(error))
     error.args = tuple(map(_cleaned, error.args))
     for name, value in list(vars(error).items()):
@@ -102,6 +107,7 @@ def _clean(error: BaseException, met: set[int]) -> BaseException:
     for name in ("filename", "filename2", "strerror"):
         if isinstance(error, OSError) and isinstance(getattr(error, name), str):
             setattr(error, name, masked(getattr(error, name)))
+    # Python sets this flag whenever a cause is set.
     suppressed = error.__suppress_context__
     for name in ("__cause__", "__context__"):
         inner = getattr(error, name)

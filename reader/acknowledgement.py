@@ -56,6 +56,7 @@ class Outcome:
             self.rows[index] = report.rows
             self.bytes[index] = report.bytes
             self.microseconds[index] = int(report.seconds * 1_000_000)
+            # Few splits have any, and a commit may list thousands of splits.
             if report.dropped_records:
                 self.dropped[index] = report.dropped_records
             if report.skipped:
@@ -85,6 +86,7 @@ class Replay:
         Raises:
             ReplayError: the option has changed in the middle of the batch.
         """
+        # Otherwise the same rows could be in Spark's sink and in the files of a table.
         if self.earlier is None or (self.earlier.landed is not None) == lands:
             return
         was = "rows went to Spark" if lands else "rows were written into data files"

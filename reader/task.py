@@ -110,6 +110,8 @@ class ReaderTask(Generic[SplitT]):
             ReplayError: an earlier attempt acknowledged what this one cannot repeat.
             FencedError: another query has begun over the same state.
         """
+        # Spark reads a partition again after a failure, for speculation, and for each action of the
+        # sink.
         earlier = self.commits.find(assignment.ref, assignment.reader)
         if earlier is not None and earlier.abandoned:
             return  # Spark completed the checkpoint without this reader.
@@ -122,6 +124,7 @@ class ReaderTask(Generic[SplitT]):
             yield from run.read()
             self._check_claim(assignment)
             return
+        # With a commit nothing is written again: its files are there, and durable.
         counted = earlier or run.land(self.lander.begin(assignment), self.lander.schema)
         self._check_claim(assignment)
         yield from rows_about(
@@ -134,6 +137,8 @@ class ReaderTask(Generic[SplitT]):
 
     def _check_claim(self, assignment: Assignment[SplitT]) -> None:
         if assignment.claim:
+            # A client of a network file system may remember for a while that no newer claim was
+            # there.
             self.commits.store.refresh(EPOCHS)
             check_not_fenced(self.commits.store, assignment.claim)
 
@@ -249,6 +254,7 @@ class _Run(Generic[SplitT]):
         """The splits, then what continuations resolve to; None for one that comes to nothing."""
         part: list[SplitT | None] = [*self.assignment.splits]
         for continuation in self.assignment.continuations:
+            # This host may see a commit a little later than the one that published it.
             commit = self.task.commits.wait_for(continuation.origin, self.assignment.reader)
             if commit is None:
                 raise undecided(continuation.origin, self.assignment.reader)
@@ -279,6 +285,7 @@ class _Run(Generic[SplitT]):
             checkpoint_id=assignment.ref.checkpoint,
             reader=assignment.reader,
             attempt=self.attempt.number,
+            # What was acknowledged may have been counted, so no split of it can go back any more.
             may_return=self.task.may_return and earlier is None,
             must_finish=earlier is not None,
             until={

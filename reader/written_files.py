@@ -66,6 +66,7 @@ def rows_schema(*, in_place: bool) -> pa.Schema:
     return SCHEMA_IN_PLACE if in_place else SCHEMA
 
 
+# With landCopy=never a commit may list any number of files, which one batch need not hold.
 _AT_ONCE = 10_000
 
 

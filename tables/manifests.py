@@ -6,6 +6,7 @@ Not here: the files (`landed_batch.py`).
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,8 @@ class Manifests:
 def _base(paths: Sequence[str]) -> str:
     """What is above the partition directories of all files."""
     folders = {path.rpartition("/")[0] for path in paths}
-    common = _common([folder.split("/") for folder in folders])
+    parts = [folder.split("/") for folder in folders]
+    common = list(os.path.commonprefix(parts))  # noqa: RUF071 - of lists; commonpath spoils URLs
     # Where all files are in one partition, its name has to stay below `basePath`, or Spark makes no
     # column of it.
     while common and "=" in common[-1]:
@@ -109,12 +111,3 @@ def _base(paths: Sequence[str]) -> str:
 def _with_scheme(path: str) -> str:
     # Hadoop's default file system is not the local one on a cluster.
     return f"file:{path}" if path.startswith("/") else path
-
-
-def _common(parts: Sequence[list[str]]) -> list[str]:
-    found = []
-    for names in zip(*parts, strict=False):
-        if len(set(names)) > 1:
-            break
-        found.append(names[0])
-    return found

@@ -114,13 +114,16 @@ class FileSplitReader(SplitReader[FileSplit]):
         return merged(self._read(splits), self._options.batch_bytes)
 
     def _read(self, splits: Sequence[FileSplit]) -> Iterator[Item]:
+        # A replay must return the same rows again: its split cannot be returned any more.
+        may_return = self._context.may_return and not self._context.must_finish
+        read_alone = self._held_back if may_return else self._decoded
         for run in runs(splits, self._pack_key):
             packed = self._packed(run) if len(run) > 1 else None
             if packed is not None:
                 yield from packed
                 continue
             for split in run:
-                yield from self._single(split)
+                yield from read_alone(split)
 
     def _pack_key(self, split: FileSplit) -> object | None:
         try:
@@ -187,13 +190,6 @@ class FileSplitReader(SplitReader[FileSplit]):
             rows = np.bincount(kept.column("_origin").to_numpy(), minlength=len(rows)).tolist()
             batch = kept.drop_columns(["_origin"])
         return self._fitter.fit(batch, splits[0].file.path), rows
-
-    def _single(self, split: FileSplit) -> Iterator[Item]:
-        # A replay must return the same rows again: its split cannot be returned any more.
-        if self._context.may_return and not self._context.must_finish:
-            yield from self._held_back(split)
-        else:
-            yield from self._decoded(split)
 
     def _held_back(self, split: FileSplit) -> Iterator[Item]:
         """No row before the whole split is known to be good, so that it can be returned."""

@@ -70,13 +70,12 @@ class Condition:
         may_be_set = self.op == "in" and not pa.types.is_floating(array.type)
         if may_be_set and all(value.type == array.type for value in self.values):
             return pc.is_in(array, value_set=pa.array(self.values, array.type))
-        mask = reduce(pc.or_, (self._compare(array, value) for value in self.values))
+        compare = COMPARE[self.op]
+        found = (compare(_comparable(array, value.type), value) for value in self.values)
+        mask = reduce(pc.or_, found)
         if self.op in (">", ">=") and pa.types.is_floating(array.type):
             mask = pc.or_(mask, pc.is_nan(array))
         return mask
-
-    def _compare(self, array: pa.Array, value: pa.Scalar) -> pa.Array:
-        return COMPARE[self.op](_comparable(array, value.type), value)
 
     def may_hold(self, known: Range) -> bool:
         """False only if no row of the block can fulfil the condition."""

@@ -102,12 +102,13 @@ class DataFileWriter:
         """
         if self._transform is not None:
             batch = _checked(self._transform(batch), self._input)
+        group_bytes = min(_BUFFERED, self._options.land_file_bytes)
         for values, rows in self._partitioning.split(batch):
             partition = self._partitions.setdefault(values, _Partition(values))
             partition.batches.append(rows)
             partition.size += rows.nbytes
             self._buffered += rows.nbytes
-            if partition.size >= self._group_bytes:
+            if partition.size >= group_bytes:
                 self._flush(partition)
         # The largest first: that frees most memory for one part of a file.
         while self._buffered >= _BUFFERED:
@@ -136,10 +137,6 @@ class DataFileWriter:
             with contextlib.suppress(OSError):
                 self._place.delete(landed.path)
 
-    @property
-    def _group_bytes(self) -> int:
-        return min(_BUFFERED, self._options.land_file_bytes)
-
     def _taken(self, partition: _Partition) -> pa.Table:
         table = pa.Table.from_batches(partition.batches, self._partitioning.schema)
         self._buffered -= partition.size
@@ -149,17 +146,13 @@ class DataFileWriter:
     def _flush(self, partition: _Partition) -> None:
         """Rows that wait become a row group, or go to the temporary file."""
         table = self._taken(partition)
-        is_open = partition.file is not None
+        open_files = sum(known.file is not None for known in self._partitions.values())
         # Rows that were spilled come first in the file, so a partition that has begun to spill
         # keeps spilling, even if another file has been closed meanwhile.
-        if not is_open and (partition.spilled or self._open_files >= _MOST_OPEN):
+        if partition.file is None and (partition.spilled or open_files >= _MOST_OPEN):
             partition.spilled.append(self._spill.put(table))
         else:
             self._append(partition, table)
-
-    @property
-    def _open_files(self) -> int:
-        return sum(partition.file is not None for partition in self._partitions.values())
 
     def _append(self, partition: _Partition, table: pa.Table) -> None:
         if self._options.land_sort_by:

@@ -27,27 +27,20 @@ class LandingOptions(BaseModel):
 
     land_at: str = Field(
         "",
-        description=(
-            "Directory or bucket of a table's data files: readers write rows into Parquet "
-            "files there, and the stream has one row per file. Rows never enter the JVM."
-        ),
+        description="Directory or bucket of a table's data files: readers write rows into Parquet "
+        "files there, and the stream has one row per file. Rows never enter the JVM.",
         json_schema_extra={"common": True},
     )
     land_copy: Annotated[Literal["always", "never"], LowerCase] = Field(
         "always",
-        description=(
-            "Landing: with never, nothing is written, and the stream has one row for each Parquet "
-            "file that is read; the file stays where it is. The file must already have the "
-            "columns of the schema."
-        ),
+        description="Landing: with never, nothing is written, and the stream has one row for each "
+        "Parquet file that is read; the file stays where it is. The file must already have the "
+        "columns of the schema.",
     )
     land_schema: str = Field(
         "",
-        description=(
-            "Landing: names and types of the rows that are read, as in .schema(...), which "
-            "describes the stream of files here. Without it, the schema is inferred and "
-            "evolves."
-        ),
+        description="Landing: names and types of the rows that are read, as in .schema(...), "
+        "which describes the stream of files here. Without it, the schema is inferred and evolves.",
     )
     land_format: Annotated[Literal["parquet"], LowerCase] = Field(
         "parquet", description="Landing: the format of the data files."
@@ -64,29 +57,21 @@ class LandingOptions(BaseModel):
     )
     land_partition_by: _Names = Field(
         default_factory=list,
-        description=(
-            "Landing: comma-separated columns whose values become directories as in Hive "
-            "(day=2024-01-02/) instead of columns of the files."
-        ),
+        description="Landing: comma-separated columns whose values become directories as in Hive "
+        "(day=2024-01-02/) instead of columns of the files.",
     )
     land_sort_by: _Names = Field(
         default_factory=list,
-        description=(
-            "Landing: comma-separated columns by which the rows of each data file are sorted. "
-            "Each file then contains what is sorted in memory at once, 64 MiB."
-        ),
+        description="Landing: comma-separated columns by which the rows of each data file are "
+        "sorted. Each file then contains what is sorted in memory at once, 64 MiB.",
     )
     land_transform: str = Field(
         "",
-        description=(
-            "Landing: package.module:function, from a pyarrow record batch to another, applied "
-            "to all rows before they are written. Needs landTransformSchema."
-        ),
+        description="Landing: package.module:function, from a pyarrow record batch to another, "
+        "applied to all rows before they are written. Needs landTransformSchema.",
     )
     land_transform_schema: str = Field(
         "",
-        description=(
-            "Landing: names and types of the rows that landTransform returns, as in "
-            ".schema(...); the returned rows are checked."
-        ),
+        description="Landing: names and types of the rows that landTransform returns, as in "
+        ".schema(...); the returned rows are checked.",
     )

@@ -90,13 +90,8 @@ class Partitioning:
 
 
 def _may_partition(kind: pa.DataType) -> bool:
-    return bool(
-        _types.is_string(kind)
-        or _types.is_integer(kind)
-        or _types.is_boolean(kind)
-        or _types.is_date32(kind)
-        or _types.is_timestamp(kind)
-    )
+    simple = (_types.is_string, _types.is_integer, _types.is_boolean, _types.is_date32)
+    return any(is_kind(kind) for is_kind in (*simple, _types.is_timestamp))
 
 
 def partition_text(value: pa.Scalar) -> str | None:

@@ -139,12 +139,11 @@ class BucketPlace(Place):
         self._bucket = bucket
         self._prefix = prefix
 
-    def _key(self, name: str) -> str:
-        return f"{self._prefix}/{name}" if self._prefix else name
-
     @override
     def begin(self, name: str) -> Draft:
-        return _BucketDraft(self._bucket, self._key(name))
+        # A place that is a whole bucket has no prefix.
+        key = f"{self._prefix}/{name}" if self._prefix else name
+        return _BucketDraft(self._bucket, key)
 
     @override
     def delete(self, path: str) -> None:

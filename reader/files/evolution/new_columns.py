@@ -64,6 +64,7 @@ class KnownFields:
                     found[name] = part
             return found or None
         if self._elements is not None and isinstance(value, list):
+            # An element without anything unknown keeps its place, as a null.
             parts = [self._elements.unknown_part(inner) for inner in value]
             return parts if any(part is not None for part in parts) else None
         return None if self._entries is None else _unknown_entries(self._entries, value)

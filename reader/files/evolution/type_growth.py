@@ -23,6 +23,7 @@ _UNSIGNED = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
+    # Its greatest value has twenty digits, and Spark has no integer wider than a long.
     pa.uint64(): pa.decimal128(20, 0),
 }
 
@@ -53,6 +54,7 @@ def fitted(kind: pa.DataType) -> pa.DataType:
     if _types.is_decimal(kind) and (digits := kind.precision - min(kind.scale, 0)) <= 38:
         return pa.decimal128(digits, max(kind.scale, 0))
     if _types.is_timestamp(kind):
+        # Spark has microseconds only, and timestamps in UTC or without a zone.
         return pa.timestamp("us", None if kind.tz is None else "UTC")
     return _fitted_leaf(kind)
 

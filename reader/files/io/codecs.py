@@ -180,6 +180,7 @@ class _Raw(io.RawIOBase):
         return self._source.read_at(self.position, count)
 
     def read(self, count: int = -1) -> bytes:
+        # Python's -1 asks for all that is left, which may be the whole file.
         data = self._source.read_at(self.position, _CHUNK if count < 0 else count)
         self.position += len(data)
         return data
@@ -230,6 +231,7 @@ class _Members:
                 self._rest = b""
             out: bytes = self._decoder.decompress(data, count)
             if self._decoder.eof:
+                # The chunk that ended a member may hold the beginning of the next one, or padding.
                 self._rest = self._decoder.unused_data
                 self._decoder = None
             if out:
@@ -331,6 +333,7 @@ def _snappy_length(data: bytes) -> int:
 
 
 _GZIP_FAULT: type[Exception] = igzip_lib.error  # type: ignore[assignment]  # its stub names no class
+# Damage comes as any of these: bz2 and Arrow raise plain OSErrors for it.
 FAULTS = (_GZIP_FAULT, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError)
 
 

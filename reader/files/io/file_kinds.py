@@ -18,6 +18,7 @@ from .source_file import SourceFile
 
 _HEAD = 64
 _MAY_BE_COMPRESSED = tuple(map(FileFormatName, ("json", "csv", "text", "xml")))
+# Bytes that text does not have: control characters other than white space.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
@@ -77,6 +78,7 @@ def another_kind(
 
 def recognised(file: FileVersion, options: ReaderOptions) -> MalformedDataError | None:
     """The same for a file that could not be read, whose first bytes are looked at."""
+    # If the file cannot be opened, the error that is known already is the better one.
     with suppress(SluiceError, OSError):
         with SourceFile(file, options.storage_options).opened() as source:
             beginning = source.read_at(0, min(_HEAD, file.size))

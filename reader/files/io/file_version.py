@@ -50,12 +50,6 @@ def naming(file: FileVersion) -> Iterator[None]:
         ) from err
 
 
-def directory_mark(file: FileVersion) -> DirectoryMark:
-    """The error for an object that listings show as a file and that represents a directory."""
-    found = "a key that ends in a slash: a directory, regardless of its content"
-    return DirectoryMark("not a file", file.path, found, "an object that is a file")
-
-
 def check(file: FileVersion, size: int, modified: int) -> None:
     """Raise unless these are the file's; -1 is an unknown time."""
     if size != file.size:

@@ -143,6 +143,7 @@ def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> 
 def _between(
     source: RandomAccess, position: int, end: int, step: int, largest: int
 ) -> Iterator[bytes]:
+    # The end of a record is mostly near, so what is read beyond a split begins small and grows.
     while position < end:
         data = source.read_at(position, min(step, end - position))
         yield data
@@ -235,6 +236,7 @@ def whole_content(file: FileVersion, options: ReaderOptions) -> bytes:
     parts, left = list[bytes](), options.max_record_bytes
     for data in content(file, options, _MOST_AT_ONCE, keeps_mark=True):
         parts.append(data)
+        # Counted while it is read: compressed content may swell without an end.
         left -= len(data)
         if left < 0:
             raise too_long(file.path, "byte 0", options, what="document")

@@ -99,6 +99,7 @@ class Spool:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All batches in order; nothing can be put in afterwards."""
+        # What is in memory was put in before anything that went to disk.
         yield from self._memory
         if self._writer is not None and self._file is not None:
             self._writer.close()

@@ -26,7 +26,7 @@ from ....checkpoint_meta.storage.errors import AnotherVersion, BeyondTheEnd
 from ....checkpoint_meta.storage.retries import patiently
 from ....checkpoint_meta.storage.urls import local_path
 from ....errors import FileChangedError
-from .file_version import changed, check, check_local, directory_mark, naming
+from .file_version import DirectoryMark, changed, check, check_local, naming
 
 
 class RandomAccess(Protocol):
@@ -114,6 +114,7 @@ class SourceFile:
         """The same as an Arrow file, for decoders that seek by themselves."""
         file = self.file
         if self.is_local:
+            # Arrow reads it without Python, and without Python's lock.
             with naming(file), pa.OSFile(os.fsencode(place_of(file.path)), "rb") as source:
                 # Arrow's file has no descriptor that could be asked, as `check_local` does.
                 check(file, source.size(), os.stat(place_of(file.path)).st_mtime_ns // 1000)
@@ -215,6 +216,7 @@ class _Local(_Opened):
             self._descriptor = _descriptor(file)
             try:
                 check_local(file, self._descriptor)
+            # Nobody has this object yet, so nobody else closes it.
             except BaseException:
                 os.close(self._descriptor)
                 raise
@@ -259,6 +261,7 @@ class _Object(_Opened):
         return self._data[position - self._start :][:count]
 
     def _fetch(self, position: int) -> None:
+        # Many small reads are one request: each request waits for a round trip to the store.
         length = min(PART, self._file.size - position)
         try:
             part = patiently(
@@ -269,7 +272,9 @@ class _Object(_Opened):
         except FileNotFoundError as error:
             if not patiently(lambda: self._bucket.is_directory_mark(self._key)):
                 raise
-            raise directory_mark(self._file) from error
+            found = "a key that ends in a slash: a directory, regardless of its content"
+            expected = "an object that is a file"
+            raise DirectoryMark("not a file", self._file.path, found, expected) from error
         # Without an ETag the store compares nothing, so only the size can tell.
         check(self._file, part.size, -1)
         if len(part.data) != length:
@@ -304,6 +309,7 @@ class _OfFsspec(_Opened):
             etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
             if file.etag and etag and etag != file.etag.strip('"'):
                 raise changed(file, f"ETag {etag}", f"ETag {file.etag}")
+            # Splits are read in order, so a request takes what the next reads want as well.
             self._handle = fs.open(path, "rb", cache_type="readahead", block_size=PART)
 
     @override

@@ -11,6 +11,7 @@ def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
         ValueError: it has more than ten bytes, as no number of 64 bits has.
     """
     value = shift = 0
+    # Ten times seven bits hold any number of 64; damaged bytes could go on without an end.
     while shift < 70:
         byte = data[at]
         at += 1

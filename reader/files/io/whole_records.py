@@ -178,6 +178,7 @@ class _Held:
 
     def _cut(self, end: int) -> list[bytes]:
         """Keep the parts up to there; returns what follows."""
+        # From the end, where the cut nearly always is: a record seldom spans many parts.
         rest, left = list[bytes](), self.end - end
         while left and left >= len(self._parts[-1]):
             left -= len(self._parts[-1])

@@ -6,8 +6,7 @@ times.
 
 from __future__ import annotations
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
-from pydantic.alias_generators import to_camel
+from pydantic import AliasChoices, BaseModel, Field, JsonValue
 
 from ....checkpoint_meta.storage.units import ByteSize
 from .schema_options import SchemaOptions
@@ -36,12 +35,10 @@ class BadRecordsOptions(BaseModel):
 
     bad_records_path: str = Field(
         "",
-        description=(
-            "Directory or bucket that receives malformed records (and files that "
-            "ignoreCorruptFiles or ignoreMissingFiles skips) as JSON lines with path, position, "
-            "record and reason, exactly once. The stream does not return these records: mode is "
-            "then DROPMALFORMED."
-        ),
+        description="Directory or bucket that receives malformed records (and files that "
+        "ignoreCorruptFiles or ignoreMissingFiles skips) as JSON lines with path, position, "
+        "record and reason, exactly once. The stream does not return these records: mode is then "
+        "DROPMALFORMED.",
         json_schema_extra={"common": True},
     )
 
@@ -49,37 +46,28 @@ class BadRecordsOptions(BaseModel):
 class CommonOptions(SchemaOptions, BadRecordsOptions):
     """What is read, what a bad record or file does, and what ends a line."""
 
-    model_config = ConfigDict(
-        frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
-    )
-
     file_format: FormatName = Field(
         FileFormatName.JSON.value,
-        description=(
-            f"Format of the files: {', '.join(FileFormatName)} "
-            "(also called feather or ipc); or package.module:Class of your own format, or the name "
-            f"of an entry point in the group {ENTRY_POINTS}."
-        ),
+        description=f"Format of the files: {', '.join(FileFormatName)} "
+        "(also called feather or ipc); or package.module:Class of your own format, or the name "
+        f"of an entry point in the group {ENTRY_POINTS}.",
         json_schema_extra={"common": True},
     )
     format_options: TextObject = Field(
         default_factory=dict,
-        description=(
-            "JSON object for your own format; the options that it declares can also be set "
-            "under their own names."
-        ),
+        description="JSON object for your own format; the options that it declares can also be "
+        "set under their own names.",
     )
     compression: Compression = Field(
         Compression.AUTO,
         description="Codec of the files; auto follows the suffix (.gz .bz2 .zst .xz .lz4 .snappy).",
     )
     mode: ParseMode = Field(
+        # Spark's PERMISSIVE turns damaged records into nulls without a word.
         ParseMode.FAILFAST,
-        description=(
-            "What happens to a record that does not parse: PERMISSIVE (nulls, and its text in "
-            "columnNameOfCorruptRecord), DROPMALFORMED (dropped and counted), FAILFAST (the query "
-            "fails, and the error names file and position). Spark's default is PERMISSIVE."
-        ),
+        description="What happens to a record that does not parse: PERMISSIVE (nulls, and its "
+        "text in columnNameOfCorruptRecord), DROPMALFORMED (dropped and counted), FAILFAST (the "
+        "query fails, and the error names file and position). Spark's default is PERMISSIVE.",
         json_schema_extra={"common": True},
     )
     column_name_of_corrupt_record: str = Field(
@@ -88,10 +76,8 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
     )
     rescued_data_column: str = Field(
         "",
-        description=(
-            "String column that receives, as JSON, the fields that are not in the schema or do "
-            "not fit it; empty for no such column."
-        ),
+        description="String column that receives, as JSON, the fields that are not in the schema "
+        "or do not fit it; empty for no such column.",
     )
     ignore_corrupt_files: bool = Field(
         False, description="Skip the rest of a file that cannot be decoded, and count it."
@@ -103,74 +89,59 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         16 * 1024 * 1024,
         ge=64 * 1024,
         le=1024 * 1024 * 1024,
-        description=(
-            "Input bytes decoded at a time; for the memory of a reader see "
-            "[Memory](memory.md#the-bound)."
-        ),
+        description="Input bytes decoded at a time; for the memory of a reader see "
+        "[Memory](memory.md#the-bound).",
         json_schema_extra=_BYTES,
     )
     max_record_bytes: ByteSize = Field(
         64 * 1024 * 1024,
         ge=1024 * 1024,
         le=1024 * 1024 * 1024,
-        description=(
-            "Maximum length of a record, document, row or block, decompressed. A longer one is "
-            "refused, and the error names it; for the memory of a reader see "
-            "[Memory](memory.md#the-bound)."
-        ),
+        description="Maximum length of a record, document, row or block, decompressed. A longer "
+        "one is refused, and the error names it; for the memory of a reader see "
+        "[Memory](memory.md#the-bound).",
         json_schema_extra=_BYTES,
     )
     storage_options: SecretObject = Field(
         default_factory=Secret,
-        description=(
-            "JSON object for paths with a protocol: keys, endpoint, region and so on, named as in "
-            "fsspec. Errors and the state never contain its secrets."
-        ),
+        description="JSON object for paths with a protocol: keys, endpoint, region and so on, "
+        "named as in fsspec. Errors and the state never contain its secrets.",
         json_schema_extra={"common": True},
     )
     base_path: str = Field(
         "",
-        description=(
-            "Directory below which key=value path parts are partition columns; if empty, each "
-            "loaded path, up to its first wildcard."
-        ),
+        description="Directory below which key=value path parts are partition columns; if empty, "
+        "each loaded path, up to its first wildcard.",
     )
     recursive_file_lookup: bool | None = Field(
         None,
-        description=(
-            "true reads all directories, without columns from their names. false reads only "
-            "partitions (directories named key=value). By default, all directories are read, and "
-            "partitions become columns."
-        ),
+        description="true reads all directories, without columns from their names. false reads "
+        "only partitions (directories named key=value). By default, all directories are read, and "
+        "partitions become columns.",
         json_schema_extra={"spark": "recursiveFileLookup", "autoLoader": "recursiveFileLookup"},
     )
     filter: str = Field(
         "",
-        description=(
-            "Condition on columns, such as day >= '2026-01-01' AND region IN ('eu', 'us'); "
-            "rows that do not meet it are left out, and row groups and files are skipped where "
-            "possible."
-        ),
+        description="Condition on columns, such as day >= '2026-01-01' AND region IN ('eu', "
+        "'us'); rows that do not meet it are left out, and row groups and files are skipped where "
+        "possible.",
     )
 
     line_sep: str = Field(
         "", description="Separator of records, literally; empty for any of \\r, \\r\\n and \\n."
     )
+    # Spark knows it by both names.
     encoding: Encoding = Field(
         "utf-8",
         alias="encoding",
         validation_alias=AliasChoices("encoding", "charset"),
-        description=(
-            "Character encoding of JSON, CSV, XML and text files. XML files that declare another "
-            "encoding are read in that one, unless this option is set to one other than UTF-8."
-        ),
+        description="Character encoding of JSON, CSV, XML and text files. XML files that declare "
+        "another encoding are read in that one, unless this option is set to one other than UTF-8.",
     )
     multi_line: bool = Field(
         False,
-        description=(
-            "Records can span lines: a JSON document per file, or quoted line breaks in CSV; "
-            "such files are not split."
-        ),
+        description="Records can span lines: a JSON document per file, or quoted line breaks in "
+        "CSV; such files are not split.",
     )
     wholetext: bool = Field(False, description="Text: each file is one row.")
 
@@ -178,19 +149,16 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
 class JsonOptions(CommonOptions):
     """What JSON is taken as a record, by the names of Spark's reader."""
 
+    # Some options change nothing here, and are accepted so that those of a Spark query can stay.
     primitives_as_string: bool = Field(
         False,
-        description=(
-            "JSON: accepted for compatibility with Spark; it affects schema inference only. "
-            "Numbers and booleans in string columns are read as written in any case."
-        ),
+        description="JSON: accepted for compatibility with Spark; it affects schema inference "
+        "only. Numbers and booleans in string columns are read as written in any case.",
     )
     single_variant_column: str = Field(
         "",
-        description=(
-            "JSON: variant column of the schema that receives each whole record; empty for one "
-            "column per field."
-        ),
+        description="JSON: variant column of the schema that receives each whole record; empty "
+        "for one column per field.",
     )
     prefers_decimal: bool = Field(
         False,
@@ -216,15 +184,15 @@ class JsonOptions(CommonOptions):
     )
     drop_field_if_all_null: bool = Field(
         False,
-        description=(
-            "JSON: accepted for compatibility with Spark; it affects schema inference only."
-        ),
+        description="JSON: accepted for compatibility with Spark; it affects schema inference "
+        "only.",
     )
 
 
 class CsvOptions(JsonOptions):
     """How CSV separates fields, and what their text means."""
 
+    # Spark knows it by both names.
     sep: FieldSeparator = Field(
         ",",
         alias="sep",
@@ -235,6 +203,7 @@ class CsvOptions(JsonOptions):
     quote: OneCharacter = Field(
         '"', description="CSV: character around values; empty for no quoting."
     )
+    # As in Spark; RFC 4180 doubles the quote instead, which needs `escape` to be a quote.
     escape: OneCharacter = Field(
         "\\", description="CSV: character before a quote inside a quoted value."
     )
@@ -254,18 +223,13 @@ class CsvOptions(JsonOptions):
     header: bool = Field(False, description="CSV: the first line of each file contains the names.")
     enforce_schema: bool = Field(
         True,
-        description=(
-            "CSV: match columns by position; false checks the header's names against the "
-            "schema and matches by name. A header with too few columns is refused in both "
-            "cases."
-        ),
+        description="CSV: match columns by position; false checks the header's names against the "
+        "schema and matches by name. A header with too few columns is refused in both cases.",
     )
     null_value: str | None = Field(
         None,
-        description=(
-            "Text that means null, in CSV and XML; by default the empty text in CSV, and no text "
-            "in XML."
-        ),
+        description="Text that means null, in CSV and XML; by default the empty text in CSV, and "
+        "no text in XML.",
     )
     empty_value: str = Field("", description="CSV: value of a quoted empty field.")
     nan_value: str = Field("NaN", description="CSV: text that means not-a-number.")
@@ -313,11 +277,10 @@ class XmlOptions(CsvOptions):
     )
     row_validation_xsd_path: str = Field(
         "",
+        # `to_camel` would write Xsd.
         alias="rowValidationXSDPath",
-        description=(
-            "XML: local path of an XML schema; a record that is not valid by it is malformed. "
-            "Needs the extra xml."
-        ),
+        description="XML: local path of an XML schema; a record that is not valid by it is "
+        "malformed. Needs the extra xml.",
     )
 
 
@@ -330,24 +293,21 @@ class TimeOptions(XmlOptions):
     )
     timestamp_ntz_format: str = Field(
         "",
+        # `to_camel` would write Ntz.
         alias="timestampNTZFormat",
         description="Pattern of timestamps without zone; empty for ISO 8601.",
     )
     time_zone: str = Field(
         "",
-        description=(
-            "Zone of timestamps that name no zone; empty for the session's time zone, which "
-            "the connector fills in."
-        ),
+        description="Zone of timestamps that name no zone; empty for the session's time zone, "
+        "which the connector fills in.",
     )
     datetime_rebase_mode: RebaseMode = Field(
         RebaseMode.CORRECTED,
-        description=(
-            "Parquet and Avro: calendar of dates and timestamps in files that do not name "
-            "their writer's calendar: CORRECTED (proleptic Gregorian, as in Spark 3 and "
-            "later), LEGACY (hybrid Julian, as in Spark 2 and Hive: rebased), EXCEPTION "
-            "(values that differ are refused)."
-        ),
+        description="Parquet and Avro: calendar of dates and timestamps in files that do not name "
+        "their writer's calendar: CORRECTED (proleptic Gregorian, as in Spark 3 and later), "
+        "LEGACY (hybrid Julian, as in Spark 2 and Hive: rebased), EXCEPTION (values that differ "
+        "are refused).",
     )
     int96_rebase_mode: RebaseMode = Field(
         RebaseMode.CORRECTED,
@@ -355,10 +315,8 @@ class TimeOptions(XmlOptions):
     )
     locale: AmericanEnglish = Field(
         "en-US",
-        description=(
-            "How months, AM and PM, and decimals are written; only en-US is implemented, and "
-            "any other value is refused."
-        ),
+        description="How months, AM and PM, and decimals are written; only en-US is implemented, "
+        "and any other value is refused.",
     )
 
 

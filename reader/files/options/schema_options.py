@@ -51,12 +51,11 @@ class SchemaOptions(BaseModel):
         defer_build=True,
     )
 
+    # This and the number of sample files are the defaults of Auto Loader.
     infer_column_types: bool = Field(
         False,
-        description=(
-            "Infer the types of values in JSON, CSV and XML, and of their partition columns; "
-            "false infers strings, and keeps the structure of nested values."
-        ),
+        description="Infer the types of values in JSON, CSV and XML, and of their partition "
+        "columns; false infers strings, and keeps the structure of nested values.",
     )
     infer_sample_files: int = Field(
         1000, ge=1, description="Maximum number of files that the schema is inferred from."
@@ -64,28 +63,22 @@ class SchemaOptions(BaseModel):
     infer_sample_bytes: ByteSize = Field(
         32 * 1024 * 1024,
         ge=1024,
-        description=(
-            "Maximum number of JSON, CSV and XML bytes that the schema is inferred from, divided "
-            "among the files; of other formats only the metadata is read."
-        ),
+        description="Maximum number of JSON, CSV and XML bytes that the schema is inferred from, "
+        "divided among the files; of other formats only the metadata is read.",
         json_schema_extra=_BYTES,
     )
     schema_hints: str = Field(
         "",
-        description=(
-            "Types of some columns of an inferred schema, such as `id long, address.zip "
-            "string, tags map<string, string>`; a hint overrides what is found."
-        ),
+        description="Types of some columns of an inferred schema, such as `id long, address.zip "
+        "string, tags map<string, string>`; a hint overrides what is found.",
     )
     schema_evolution_mode: EvolutionMode | None = Field(
         None,
-        description=(
-            "What happens when a new column appears: addNewColumns or "
-            "addNewColumnsWithTypeWidening (the extended schema is stored, the query stops, and "
-            "its next start uses that schema), rescue (the column is kept as JSON in the rescued "
-            "data column), failOnNewColumns (the query fails), none (the column is ignored). By "
-            "default addNewColumns, or none with .schema(...)."
-        ),
+        description="What happens when a new column appears: addNewColumns or "
+        "addNewColumnsWithTypeWidening (the extended schema is stored, the query stops, and its "
+        "next start uses that schema), rescue (the column is kept as JSON in the rescued data "
+        "column), failOnNewColumns (the query fails), none (the column is ignored). By default "
+        "addNewColumns, or none with .schema(...).",
         json_schema_extra={"common": True},
     )
 

@@ -29,6 +29,7 @@ class NameInAnyCase(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
+        # Python's enumerations ask this where no member has exactly that value.
         text = str(value).lower()
         name = cls.other_names().get(text, text)
         return next((member for member in cls if member.value.lower() == name), None)
@@ -99,6 +100,7 @@ class Secret(dict[str, Any]):
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         super().__init__(values or {})
+        # No error of this process prints them from here on, whichever library quotes them.
         hide(self)
 
     def __repr__(self) -> str:
@@ -145,6 +147,7 @@ def _one_character(value: str) -> str:
 
 def _known_encoding(value: str) -> str:
     try:
+        # Its one canonical name, so that the code can compare encodings.
         return codecs.lookup(value).name
     except LookupError:
         raise ValueError("the name of a character encoding, such as UTF-8 or ISO-8859-1") from None

@@ -92,7 +92,8 @@ class _KeepingFormat(FileFormat):
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         for decoded in self._inner.decode(split):
             rows = decoded.batch.select(self._more).to_pylist()
-            texts = [_text(self._known.unknown_part(row)) for row in rows]
+            parts = map(self._known.unknown_part, rows)
+            texts = [None if part is None else written(part, _leaf) for part in parts]
             batch = self._fitter.fit(decoded.batch, split.file.path)
             index = batch.schema.get_field_index(self._rescued)
             rescued = pa.array(texts, pa.string())
@@ -100,13 +101,10 @@ class _KeepingFormat(FileFormat):
             yield Decoded(whole, decoded.dropped_records, decoded.bad)
 
 
-def _text(part: Any) -> str | None:
-    return None if part is None else written(part, _leaf)
-
-
 def _leaf(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=_plain)
 
 
 def _plain(value: Any) -> str:
+    # As Spark writes bytes into JSON.
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -48,6 +48,7 @@ def parse_hints(text: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
     Raises:
         OptionError: it does not parse; says where.
     """
+    # A hint cannot promise that no file has a null there.
     parser = _Parser(text, "schemaHints", may_promise=False)
     return [(path, field.type) for path, field in parser.columns()] if text.strip() else []
 
@@ -126,6 +127,8 @@ class _Parser:
             self._expect("<")
             value = self._type()
             self._expect(">")
+            # Spark's name for it; Arrow's own would be `item`, and batches have to equal Spark's
+            # schema.
             return pa.list_(pa.field("element", value))
         if self._skip("map"):
             self._expect("<")

@@ -140,6 +140,8 @@ def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> p
             if not equals or not key:
                 continue
             name, text = unescaped(key), unescaped(text)
+            # Directories may differ in their types as records do, and become text where nothing
+            # takes both.
             kind = pa.null() if text == NULL else types.of(text) if exact else pa.string()
             found[name] = merged(found.get(name, pa.null()), kind, text_leaf) or pa.string()
     return pa.schema([(name, without_nulls(kind)) for name, kind in found.items()])

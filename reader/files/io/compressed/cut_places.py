@@ -120,6 +120,7 @@ class StoredCutPlaces(CutPlaces):
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
+        # Splits of one file come in a row, and its points may take megabytes.
         self._last: tuple[str, list[AccessPoint] | None] = "", None
 
     @override
@@ -175,6 +176,7 @@ def take_over(old: StateStore, new: StateStore) -> None:
 
 def object_of(file: FileVersion, boundary: int | None = None) -> str:
     """The name below `FOLDER` of the object for a file's points, or for one of its boundaries."""
+    # The version is part of the name, so the points of a file that was replaced are not found.
     name = hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:32]
     return f"{name}.arrow" if boundary is None else f"{name}-{boundary}.arrow"
 
