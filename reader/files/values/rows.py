@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 _ROWS = 65_536
@@ -50,6 +51,14 @@ def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
 def null_mask(array: pa.Array) -> pa.Array | None:
     """Where a nested array is null, for `from_arrays`; None if it is nowhere."""
     return array.is_null() if array.null_count else None
+
+
+def in_place_of(array: pa.Array, values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Values of `kind`, as they lie in memory; null where `array` is."""
+    # Not by way of `pa.array`, which imports pandas where that is installed.
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(array), [validity, data])
 
 
 def columns_of(table: pa.Table) -> dict[str, pa.Array]:

@@ -22,9 +22,10 @@ import pyarrow.compute as pc
 from ....errors import SchemaMismatchError
 from ..options import ReaderOptions, RebaseMode
 from .map_nested import Change, Path, map_nested
+from .rows import in_place_of
 from .times.zones import zone_of
 
-__all__ = ["Calendar", "HybridCalendar", "calendar_of", "hybrid_calendar"]
+__all__ = ["HybridCalendar", "hybrid_calendar", "rebasing"]
 
 _VERSION = b"org.apache.spark.version"
 _ZONE = b"org.apache.spark.timeZone"
@@ -32,81 +33,58 @@ _DATES = b"org.apache.spark.legacyDateTime", b"3.0.0"
 _INT96 = b"org.apache.spark.legacyINT96", b"3.1.0"
 
 
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """How the dates and timestamps of one file are meant."""
+def rebasing(
+    schema: pa.Schema,
+    notes: Mapping[bytes, bytes],
+    options: ReaderOptions,
+    path: str,
+    int96: Collection[Path] = frozenset(),
+) -> dict[str, Change]:
+    """What is to be done with which column of a file with these key-value pairs.
 
-    path: str
-
-    dates: HybridCalendar | None
-    """The calendar of dates and timestamps; None for Spark's, the proleptic Gregorian one."""
-
-    int96: HybridCalendar | None
-    """The calendar of timestamps that Parquet keeps in INT96."""
-
-    refuses_dates: bool = False
-    """Whether values of `dates` that differ between the calendars are an error instead."""
-
-    refuses_int96: bool = False
-    """The same of `int96`."""
-
-    def changes(
-        self, schema: pa.Schema, int96: Collection[Path] = frozenset()
-    ) -> dict[str, Change]:
-        """What is to be done with which column; `int96` are paths of leaves that INT96 holds."""
-
-        def leaf(found: pa.DataType, path: Path) -> Change | None:
-            rebase, refuses = None, self.refuses_dates
-            if pa.types.is_date32(found):
-                rebase = self.dates.dates if self.dates else None
-            elif pa.types.is_timestamp(found) and path in int96:
-                rebase = self.int96.instants if self.int96 else None
-                refuses = self.refuses_int96
-            # Spark has never rebased timestamps without a zone.
-            elif pa.types.is_timestamp(found) and found.tz:
-                rebase = self.dates.instants if self.dates else None
-            return self._checked(rebase) if rebase and refuses else rebase
-
-        changes = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
-        return {name: change for name, change in changes.items() if change is not None}
-
-    def _checked(self, rebase: Change) -> Change:
-        def change(array: pa.Array) -> pa.Array:
-            if rebase(array) is not array:
-                raise SchemaMismatchError(
-                    "the calendar of dates or timestamps is not known",
-                    self.path,
-                    "values before 15 October 1582, or timestamps before 1901",
-                    "a note of the calendar in the file, or later values",
-                    (
-                        "Set datetimeRebaseMode and int96RebaseMode to LEGACY if the writer used "
-                        "the hybrid Julian calendar (Spark 2, Hive), otherwise to CORRECTED."
-                    ),
-                )
-            return array
-
-        return change
-
-
-def calendar_of(notes: Mapping[bytes, bytes], options: ReaderOptions, path: str) -> Calendar | None:
-    """The calendar of a file with these key-value pairs; None if nothing in it has to be rebased.
+    `int96` are paths of leaves that INT96 holds.
 
     Raises:
         SchemaMismatchError: the old calendar in a zone that is not known.
     """
     dates = _mode(notes, _DATES, options.datetime_rebase_mode)
-    int96 = _mode(notes, _INT96, options.int96_rebase_mode)
+    int96_mode = _mode(notes, _INT96, options.int96_rebase_mode)
     # The usual file: nothing of it has to be looked at.
-    if dates is int96 is RebaseMode.CORRECTED:
-        return None
+    if dates is int96_mode is RebaseMode.CORRECTED:
+        return {}
     hybrid = hybrid_calendar(notes.get(_ZONE, b"").decode() or options.time_zone or "UTC", path)
-    return Calendar(
-        path,
-        None if dates is RebaseMode.CORRECTED else hybrid,
-        None if int96 is RebaseMode.CORRECTED else hybrid,
-        dates is RebaseMode.EXCEPTION,
-        int96 is RebaseMode.EXCEPTION,
-    )
+
+    def leaf(found: pa.DataType, at: Path) -> Change | None:
+        mode = int96_mode if at in int96 else dates
+        # Spark has never rebased timestamps without a zone.
+        is_instant = pa.types.is_timestamp(found) and (found.tz or at in int96)
+        if mode is RebaseMode.CORRECTED or not (is_instant or pa.types.is_date32(found)):
+            return None
+        rebase = hybrid.instants if is_instant else hybrid.dates
+        return _refusing(rebase, path) if mode is RebaseMode.EXCEPTION else rebase
+
+    changes = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
+    return {name: change for name, change in changes.items() if change is not None}
+
+
+def _refusing(rebase: Change, path: str) -> Change:
+    """An error for values that differ between the calendars."""
+
+    def change(array: pa.Array) -> pa.Array:
+        if rebase(array) is not array:
+            raise SchemaMismatchError(
+                "the calendar of dates or timestamps is not known",
+                path,
+                "values before 15 October 1582, or timestamps before 1901",
+                "a note of the calendar in the file, or later values",
+                (
+                    "Set datetimeRebaseMode and int96RebaseMode to LEGACY if the writer used "
+                    "the hybrid Julian calendar (Spark 2, Hive), otherwise to CORRECTED."
+                ),
+            )
+        return array
+
+    return change
 
 
 def hybrid_calendar(zone: str, path: str) -> HybridCalendar:
@@ -183,7 +161,8 @@ class HybridCalendar:
         if not _any_below(array, _FIRST_GREGORIAN_DAY, pa.int32()):
             return array
         days = _numbers(array)
-        return _like(array, days + _calendar_days(days))
+        moved = (days + _calendar_days(days)).astype(np.int32)
+        return in_place_of(array, moved, array.type)
 
     def instants(self, array: pa.Array) -> pa.Array:
         """Timestamps of any unit with the same wall clock in the proleptic Gregorian calendar."""
@@ -199,7 +178,7 @@ class HybridCalendar:
         added = amounts[np.searchsorted(np.array(rules.starts, np.int64), seconds, side="right")]
         days = np.where(old, _calendar_days(local_days), 0)
         added = np.where(old, rules.amount + days * _DAY, added)
-        return _like(array, found + added * unit)
+        return in_place_of(array, found + added * unit, array.type)
 
 
 def _calendar_days(days: np.ndarray) -> np.ndarray:
@@ -220,14 +199,6 @@ def _numbers(array: pa.Array) -> np.ndarray:
     # With nulls, numpy would make floats of the numbers.
     filled = array.view(raw).fill_null(0).to_numpy(zero_copy_only=False)
     return np.asarray(filled, np.int64)
-
-
-def _like(array: pa.Array, numbers: np.ndarray) -> pa.Array:
-    # Not by way of `pa.array`, which imports pandas where that is installed.
-    width = np.int32 if pa.types.is_date32(array.type) else np.int64
-    validity = array.is_valid().buffers()[1] if array.null_count else None
-    data = pa.py_buffer(np.ascontiguousarray(numbers, width))
-    return pa.Array.from_buffers(array.type, len(array), [validity, data])
 
 
 @lru_cache(maxsize=64)

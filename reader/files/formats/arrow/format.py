@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -145,10 +146,8 @@ def record_batches(source: pa.NativeFile) -> list[tuple[int, int]]:
     Raises:
         ValueError: the footer is not that of an Arrow IPC file.
     """
-    try:
+    with _parsing("the footer of the Arrow file"):
         return [(start, _rows(source, start, length)) for start, length in _blocks(source)]
-    except (struct.error, IndexError) as err:
-        raise ValueError(f"the footer of the Arrow file does not parse ({err})") from err
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +166,8 @@ def message_at(source: pa.NativeFile, start: int) -> Message | None:
     Raises:
         ValueError: it does not parse.
     """
-    try:
+    with _parsing("a message of the Arrow file"):
         return _message(source, start)
-    except (struct.error, IndexError) as err:
-        raise ValueError(f"a message of the Arrow file does not parse ({err})") from err
 
 
 def messages(source: pa.NativeFile) -> list[int]:
@@ -187,15 +184,21 @@ def stream_rows(source: pa.NativeFile) -> int:
         ValueError: a message does not parse.
     """
     rows = at = 0
-    try:
+    with _parsing("a message of the Arrow stream"):
         while (found := _metadata(source, at)) is not None:
             data, begin, body = found
             if _kind(data) == _RECORD_BATCHES:
                 rows += _batch_rows(data)
             at = begin + body
-    except (struct.error, IndexError) as err:
-        raise ValueError(f"a message of the Arrow stream does not parse ({err})") from err
     return rows
+
+
+@contextmanager
+def _parsing(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (struct.error, IndexError) as err:
+        raise ValueError(f"{what} does not parse ({err})") from err
 
 
 def _metadata(source: pa.NativeFile, start: int) -> tuple[bytes, int, int] | None:

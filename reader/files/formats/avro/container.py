@@ -41,9 +41,6 @@ class RawBlock:
     """One block as it is stored."""
 
     start: int
-    end: int
-    """Position after its sync marker."""
-
     rows: int
     data: bytes
 
@@ -172,7 +169,7 @@ def raw_blocks(
             source.seek(stop - _SYNC)
         if source.read(_SYNC) != header.sync:
             _fail("a block without the sync marker at its end", at)
-        yield RawBlock(at, stop, rows, data)
+        yield RawBlock(at, rows, data)
         at = stop
 
 

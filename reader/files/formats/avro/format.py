@@ -7,6 +7,7 @@ tried, but needs the whole of Polars (170 MB on every executor) for it.
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -23,9 +24,9 @@ from .....errors import OptionError
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.convert import Misfit, find_name
-from ...values.map_nested import Change, on_columns
+from ...values.map_nested import on_columns
 from ...values.rows import empty_columns, gc_paused
-from ...values.spark_metadata import calendar_of
+from ...values.spark_metadata import rebasing
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
 from ..blocks import BlockFormat, malformed
 from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header
@@ -73,7 +74,7 @@ class AvroFormat(BlockFormat):
         header = read_header(source)
         expand = decompressor(header.codec)
         decoder = self._decoder(split.file, header)
-        changes = self._rebasing(split.file, header, decoder.schema)
+        changes = rebasing(decoder.schema, header.notes, self.options, split.file.path)
         at = first_block(source, header, split.start)
         # No block begins in this split; one that spans all of it belongs to an earlier one.
         if at >= split.end and split.start > 0:
@@ -98,10 +99,6 @@ class AvroFormat(BlockFormat):
                 pending, rows, size = [], 0, 0
         for batch in decoder.batches(split.file, pending):
             yield on_columns(batch, changes)
-
-    def _rebasing(self, file: FileVersion, header: Header, found: pa.Schema) -> dict[str, Change]:
-        calendar = calendar_of(header.notes, self.options, file.path)
-        return {} if calendar is None else calendar.changes(found)
 
     def _decoder(self, file: FileVersion, header: Header) -> _Decoder:
         # Files of one source mostly share their schema, and parsing it is most of a tiny file.
@@ -140,18 +137,8 @@ class _Decoder:
         self._reader_schema = fastavro.parse_schema(schema.stripped(columns)) if prune else None
         writer = json.dumps(schema.stripped()).encode()
         # The blocks are handed on uncompressed and without logical types, under a new header.
-        self._head = b"".join(
-            (
-                MAGIC,
-                encoded(2),
-                _sized(b"avro.codec"),
-                _sized(b"null"),
-                _sized(b"avro.schema"),
-                _sized(writer),
-                encoded(0),
-                _SYNC,
-            )
-        )
+        pairs = map(_sized, (b"avro.codec", b"null", b"avro.schema", writer))
+        self._head = b"".join((MAGIC, encoded(2), *pairs, encoded(0), _SYNC))
         self.schema = pa.schema([(name, column.final) for name, column in columns.items()])
 
     def batches(
@@ -240,17 +227,11 @@ def _sized(data: bytes) -> bytes:
 
 def _fastavro() -> ModuleType:
     try:
-        import fastavro
+        return importlib.import_module("fastavro")
     except ImportError as err:
-        raise _no_fastavro() from err
-    module: ModuleType = fastavro
-    return module
-
-
-def _no_fastavro() -> OptionError:
-    return OptionError(
-        "option fileFormat is avro",
-        found="no package fastavro on this machine",
-        expected="fastavro on the driver and on every executor",
-        remedy="Run: pip install 'pyspark-sluice[avro]'.",
-    )
+        raise OptionError(
+            "option fileFormat is avro",
+            found="no package fastavro on this machine",
+            expected="fastavro on the driver and on every executor",
+            remedy="Run: pip install 'pyspark-sluice[avro]'.",
+        ) from err

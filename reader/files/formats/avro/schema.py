@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...values.convert import Misfit
-from ...values.rows import null_mask
-
-Refine = Callable[[pa.Array], pa.Array]
+from ...values.map_nested import Change, Path, map_nested
+from ...values.rows import in_place_of
 
 _PRIMITIVES = {
     "null": pa.null(),
@@ -55,7 +54,7 @@ class Column:
     """What the decoded Python values are built as."""
 
     final: pa.DataType
-    refine: Refine | None = None
+    refine: Change | None = None
     """From `raw` to `final`; None where they are the same."""
 
     def array(self, values: list[Any]) -> pa.Array:
@@ -86,7 +85,10 @@ class AvroSchema:
         Raises:
             Misfit: a type that has none: recursive, or a union of different types.
         """
-        return self._column(self.fields[name], name, ())
+        leaves: dict[Path, Change] = {}
+        raw = self._raw(self.fields[name], (name,), (), leaves)
+        refine = map_nested(raw, lambda _, path: leaves.get(path), (name,))
+        return Column(raw, raw if refine is None else refine(pa.nulls(0, raw)).type, refine)
 
     def stripped(self, names: Iterable[str] | None = None) -> dict[str, Any]:
         """The schema without logical types, of all columns or of some: what is decoded with."""
@@ -156,34 +158,41 @@ class AvroSchema:
             raise ValueError(f"an Avro schema that uses {name!r} without defining it")
         return self._named[name]
 
-    def _column(self, schema: Any, path: str, above: tuple[str, ...]) -> Column:
+    def _raw(
+        self, schema: Any, path: Path, above: tuple[str, ...], leaves: dict[Path, Change]
+    ) -> pa.DataType:
+        """The type that values are built as; what becomes of its leaves goes to `leaves`."""
         if isinstance(schema, list):
-            return self._column(_union_member(schema, path), path, above)
+            return self._raw(_union_member(schema, path), path, above, leaves)
         if isinstance(schema, str):
             if schema in _PRIMITIVES:
-                return Column(_PRIMITIVES[schema], _PRIMITIVES[schema])
+                return _PRIMITIVES[schema]
             schema = self._lookup(schema)
         kind = schema["type"]
         if kind == "array":
-            return _list_of(self._column(schema["items"], f"{path}.element", above))
+            return pa.list_(self._raw(schema["items"], (*path, "element"), above, leaves))
         if kind == "map":
-            return _map_of(self._column(schema["values"], f"{path}.value", above))
+            value = self._raw(schema["values"], (*path, "value"), above, leaves)
+            return pa.map_(pa.string(), value)
         if kind in ("record", "error"):
-            if schema["name"] in above:
-                raise Misfit(path, f"the recursive Avro type {schema['name']}", _EXPECTED)
-            inner = (*above, schema["name"])
-            fields = schema["fields"]
-            return _struct_of(
-                {f["name"]: self._column(f["type"], f"{path}.{f['name']}", inner) for f in fields}
-            )
-        return _leaf(schema, kind)
+            name = schema["name"]
+            if name in above:
+                raise Misfit(".".join(path), f"the recursive Avro type {name}", _EXPECTED)
+            return pa.struct([
+                (f["name"], self._raw(f["type"], (*path, f["name"]), (*above, name), leaves))
+                for f in schema["fields"]
+            ])  # fmt: skip
+        raw, refine = _leaf(schema, kind)
+        if refine is not None:
+            leaves[path] = refine
+        return raw
 
 
 def _full_name(name: str, space: str | None) -> str:
     return name if "." in name or not space else f"{space}.{name}"
 
 
-def _union_member(branches: list[Any], path: str) -> Any:
+def _union_member(branches: list[Any], path: Path) -> Any:
     """What is left of a union without null, where that is one type, widened as Spark does."""
     members = [b for b in branches if b != "null"]
     if not members:
@@ -194,83 +203,33 @@ def _union_member(branches: list[Any], path: str) -> Any:
     if kinds in _WIDER:
         return _WIDER[kinds]
     names = ", ".join(b if isinstance(b, str) else str(b.get("type")) for b in members)
-    raise Misfit(path, f"an Avro union of {names}", "one type, or null and one type")
+    raise Misfit(".".join(path), f"an Avro union of {names}", "one type, or null and one type")
 
 
-def _leaf(schema: Mapping[str, Any], kind: str) -> Column:
+def _leaf(schema: Mapping[str, Any], kind: str) -> tuple[pa.DataType, Change | None]:
+    """The type of decoded values, and how they get their logical type, if they have one."""
     logical = schema.get("logicalType")
     if kind == "enum":
-        return Column(pa.string(), pa.string())
+        return pa.string(), None
     raw = pa.binary(schema["size"]) if kind == "fixed" else _PRIMITIVES[kind]
     if logical == "decimal" and kind in ("bytes", "fixed"):
-        return _decimal(raw, schema)
+        precision = int(schema["precision"])
+        # Spark has no decimals of more digits, so such values stay bytes.
+        if not 0 < precision <= 38:
+            return raw, None
+        decimal = pa.decimal128(precision, int(schema.get("scale", 0)))
+        return raw, lambda array: decimals(array, decimal)
     if logical == "uuid" and kind == "fixed" and schema["size"] == 16:
-        return Column(raw, pa.string(), _uuid_text)
+        return raw, _uuid_text
     # A logical type that does not go with its type is ignored, says the specification.
     final = _LOGICAL.get((kind, str(logical)))
-    if final is None:
-        return Column(raw, raw)
     # The numbers stay as they are; only what they count gets a name.
-    return Column(raw, final, lambda array: array.view(final))
+    return raw, None if final is None else lambda array: array.view(final)
 
 
 def _uuid_text(array: pa.Array) -> pa.Array:
     values = (None if v is None else str(uuid.UUID(bytes=v)) for v in array.to_pylist())
     return pa.array(values, pa.string())
-
-
-def _decimal(raw: pa.DataType, schema: Mapping[str, Any]) -> Column:
-    precision = int(schema["precision"])
-    # Spark has no decimals of more digits, so such values stay bytes.
-    if not 0 < precision <= 38:
-        return Column(raw, raw)
-    final = pa.decimal128(precision, int(schema.get("scale", 0)))
-    return Column(raw, final, lambda array: decimals(array, final))
-
-
-def _list_of(item: Column) -> Column:
-    raw, final = pa.list_(item.raw), pa.list_(item.final)
-    if item.refine is None:
-        return Column(raw, final)
-    refine = item.refine
-    return Column(
-        raw,
-        final,
-        lambda array: pa.ListArray.from_arrays(
-            array.offsets, refine(array.values), type=final, mask=null_mask(array)
-        ),
-    )
-
-
-def _map_of(value: Column) -> Column:
-    raw, final = pa.map_(pa.string(), value.raw), pa.map_(pa.string(), value.final)
-    if value.refine is None:
-        return Column(raw, final)
-    refine = value.refine
-    return Column(
-        raw,
-        final,
-        lambda array: pa.MapArray.from_arrays(
-            array.offsets, array.keys, refine(array.items), type=final, mask=null_mask(array)
-        ),
-    )
-
-
-def _struct_of(fields: dict[str, Column]) -> Column:
-    raw = pa.struct([(name, column.raw) for name, column in fields.items()])
-    final = pa.struct([(name, column.final) for name, column in fields.items()])
-    if all(column.refine is None for column in fields.values()):
-        return Column(raw, final)
-    columns = list(fields.values())
-
-    def refine(array: pa.Array) -> pa.Array:
-        children = [
-            array.field(i) if column.refine is None else column.refine(array.field(i))
-            for i, column in enumerate(columns)
-        ]
-        return pa.StructArray.from_arrays(children, fields=list(final), mask=array.is_null())
-
-    return Column(raw, final, refine)
 
 
 def has_endless_arrays(schema: Any) -> bool:
@@ -318,8 +277,7 @@ def decimals(array: pa.Array, final: pa.DataType) -> pa.Array:
     for place in range(min(_WIDTH, lengths.max(initial=0))):
         longer = lengths > place
         words[longer, place] = raw[ends[longer] - 1 - place]
-    validity = array.is_valid().buffers()[1] if array.null_count else None
-    made = pa.Array.from_buffers(final, len(array), [validity, pa.py_buffer(words)])
+    made = in_place_of(array, words, final)
     try:
         made.validate(full=True)
     except pa.ArrowInvalid as err:

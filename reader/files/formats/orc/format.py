@@ -21,7 +21,7 @@ from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
 from ...values.map_nested import Change, Path, map_nested, on_columns
-from ...values.rows import only_rows
+from ...values.rows import in_place_of, only_rows
 from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import zone_of
 from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
@@ -299,9 +299,7 @@ def _moved(array: pa.Array, offset: int) -> pa.Array:
     cut = fraction >= _MILLISECOND
     seconds = seconds + (cut & (seconds < 0)) - offset
     seconds = seconds - (cut & (seconds < 0))
-    validity = array.is_valid().buffers()[1] if array.null_count else None
-    data = pa.py_buffer(np.ascontiguousarray(seconds * _SECOND + fraction, np.int64))
-    return pa.Array.from_buffers(array.type, len(array), [validity, data])
+    return in_place_of(array, seconds * _SECOND + fraction, array.type)
 
 
 def _offset_of(zone: str) -> int:

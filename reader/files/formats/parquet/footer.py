@@ -29,15 +29,6 @@ _DICTIONARIES = {2, 8}
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
-    """Bounds of one column chunk, as stored; None where the footer has none."""
-
-    low: bytes | None
-    high: bytes | None
-    nulls: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Chunk:
     """How one column is stored in a row group, as the footer has it."""
 
@@ -50,6 +41,11 @@ class Chunk:
 
     uncompressed: int
     compressed: int
+    low: bytes | None
+    """Bounds as stored; None where the footer has none, or says no order of them."""
+
+    high: bytes | None
+    nulls: int | None
 
     @property
     def may_repeat(self) -> bool:
@@ -63,10 +59,8 @@ class RowGroup:
 
     start: int
     rows: int
-    columns: dict[Path, Statistics]
-    """Statistics by the path of the column's names."""
-
     chunks: dict[Path, Chunk]
+    """By the path of the column's names."""
 
 
 def row_groups(source: pa.NativeFile) -> list[RowGroup]:
@@ -114,28 +108,28 @@ def footer_of(source: pa.NativeFile) -> bytes:
 
 def _row_group(group: dict[int, Any], *, ordered: bool) -> RowGroup:
     chunks = [chunk[3] for chunk in group[1] if 3 in chunk]
-    columns = {_path(meta): _statistics(meta.get(12, {})) for meta in chunks if ordered}
-    stored = {_path(meta): _chunk(meta) for meta in chunks}
-    return RowGroup(_start(chunks[0]) if chunks else -1, int(group[3]), columns, stored)
+    stored = {tuple(name.decode() for name in meta[3]): _chunk(meta, ordered) for meta in chunks}
+    return RowGroup(_start(chunks[0]) if chunks else -1, int(group[3]), stored)
 
 
-def _chunk(meta: dict[int, Any]) -> Chunk:
-    encodings = frozenset(meta.get(2, ()))
-    return Chunk(meta.get(1, -1), encodings, *(int(meta.get(i, 0)) for i in (5, 6, 7)))
-
-
-def _path(meta: dict[int, Any]) -> Path:
-    return tuple(name.decode() for name in meta[3])
+def _chunk(meta: dict[int, Any], ordered: bool) -> Chunk:
+    found = meta.get(12, {}) if ordered else {}
+    return Chunk(
+        meta.get(1, -1),
+        frozenset(meta.get(2, ())),
+        values=int(meta.get(5, 0)),
+        uncompressed=int(meta.get(6, 0)),
+        compressed=int(meta.get(7, 0)),
+        low=found.get(6),
+        high=found.get(5),
+        nulls=found.get(3),
+    )
 
 
 def _start(meta: dict[int, Any]) -> int:
     """A chunk begins at its dictionary page, if it has one."""
     data, dictionary = int(meta[9]), int(meta.get(11) or 0)
     return min(data, dictionary) if dictionary > 0 else data
-
-
-def _statistics(found: dict[int, Any]) -> Statistics:
-    return Statistics(found.get(6), found.get(5), found.get(3))
 
 
 class Compact:

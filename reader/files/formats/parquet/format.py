@@ -17,9 +17,9 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...row_filter import Predicate, Range
+from ...values import spark_metadata
 from ...values.map_nested import Change, Path, on_columns
 from ...values.rows import only_rows
-from ...values.spark_metadata import calendar_of
 from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import (
     MAX_ROWS,
@@ -33,7 +33,7 @@ from ..blocks import (
 )
 from ..time_columns import TimeColumn, opened_at_end
 from . import int96 as int96s
-from .footer import Chunk, RowGroup, Statistics, bound, footer_of, row_groups, time_span
+from .footer import Chunk, RowGroup, bound, footer_of, row_groups, time_span
 
 
 class ParquetFormat(BlockFormat):
@@ -127,7 +127,7 @@ class ParquetFormat(BlockFormat):
             # The usual small file: nothing in it has to be found.
             only = parquet.metadata.row_group(0)
             if is_harmless(only.num_rows, only.total_byte_size, self.options.batch_bytes):
-                return [RowGroup(0, only.num_rows, {}, {})]
+                return [RowGroup(0, only.num_rows, {})]
         groups = self._row_groups(file, source)
         if len(groups) != parquet.num_row_groups:
             found = f"{len(groups)} row groups here and {parquet.num_row_groups} for Arrow"
@@ -147,10 +147,12 @@ class ParquetFormat(BlockFormat):
             # Bounds that are rebased may come out in another order.
             if source is None or source.name in rebased:
                 continue
-            known = group.columns.get((source.name,))
-            if known is not None:
+            chunk = group.chunks.get((source.name,))
+            if chunk is not None:
                 target = self.schema.field(name).type
-                ranges[name] = _range(known, source.type, target, group.rows)
+                low = _as_target(chunk.low, source.type, target)
+                high = _as_target(chunk.high, source.type, target)
+                ranges[name] = Range(low, high, chunk.nulls, group.rows)
         return self._predicate.may_hold(ranges)
 
 
@@ -192,12 +194,6 @@ def _layout(groups: Sequence[RowGroup], size: int) -> list[Block]:
     return contiguous([group.start for group in groups], [group.rows for group in groups], size)
 
 
-def _range(statistics: Statistics, found: pa.DataType, target: pa.DataType, rows: int) -> Range:
-    low = _as_target(statistics.low, found, target)
-    high = _as_target(statistics.high, found, target)
-    return Range(low, high, statistics.nulls, rows)
-
-
 def _as_target(raw: bytes | None, found: pa.DataType, target: pa.DataType) -> pa.Scalar | None:
     """A stored bound as a value of the target type; None where it is no such value."""
     try:
@@ -217,8 +213,8 @@ def rebasing(
     Raises:
         SchemaMismatchError: the old calendar in a zone that is not known.
     """
-    calendar = calendar_of(parquet.metadata.metadata or {}, options, path)
-    return {} if calendar is None else calendar.changes(parquet.schema_arrow, int96)
+    notes = parquet.metadata.metadata or {}
+    return spark_metadata.rebasing(parquet.schema_arrow, notes, options, path, int96)
 
 
 FEW = 256

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...values.map_nested import Change, Path, map_nested
+from ...values.rows import in_place_of
 from .footer import MAGIC, Compact
 
 _DAY = 86_400_000_000
 _JULIAN_DAY_OF_1970 = np.int32(2_440_588)
-_MICROSECONDS = pa.timestamp("us")
 _PARTS = np.dtype([("nanoseconds", "<i8"), ("day", "<i4")])
 
 # Of Thrift's compact protocol: a field number one higher than the last, a number; and the numbers
@@ -91,7 +91,7 @@ def changes(schema: pa.Schema, int96: set[Path]) -> dict[str, Change]:
 
 def _timestamps(array: pa.FixedSizeBinaryArray) -> pa.TimestampArray:
     """The instants, with Spark's arithmetic: it wraps around, and cuts towards zero."""
-    validity, data = array.buffers()
+    data = array.buffers()[1]
     parts: Any = np.frombuffer(data, _PARTS, len(array), array.offset * _PARTS.itemsize)
     nanoseconds = parts["nanoseconds"].astype(np.int64)
     microseconds = nanoseconds // 1000
@@ -99,6 +99,4 @@ def _timestamps(array: pa.FixedSizeBinaryArray) -> pa.TimestampArray:
         # Spark's division cuts towards zero, numpy's goes down.
         microseconds += (nanoseconds < 0) & (nanoseconds % 1000 != 0)
     days = parts["day"] - _JULIAN_DAY_OF_1970
-    validity = array.is_valid().buffers()[1] if array.null_count else None
-    values = pa.py_buffer(days.astype(np.int64) * _DAY + microseconds)
-    return pa.Array.from_buffers(_MICROSECONDS, len(array), [validity, values])
+    return in_place_of(array, days.astype(np.int64) * _DAY + microseconds, pa.timestamp("us"))

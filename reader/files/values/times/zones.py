@@ -32,40 +32,17 @@ _REGION = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+\Z", re.ASCII)
 _NOT_JAVAS = re.compile(r"posix|right/|localtime\Z|Factory\Z|ROC\Z")
 """What a system's zone directory may hold and Java does not know."""
 
+_SHORT_IDS = """
+ACT=Australia/Darwin AET=Australia/Sydney AGT=America/Argentina/Buenos_Aires ART=Africa/Cairo
+AST=America/Anchorage BET=America/Sao_Paulo BST=Asia/Dhaka CAT=Africa/Harare CNT=America/St_Johns
+CST=America/Chicago CTT=Asia/Shanghai EAT=Africa/Addis_Ababa ECT=Europe/Paris
+IET=America/Indiana/Indianapolis IST=Asia/Kolkata JST=Asia/Tokyo MIT=Pacific/Apia NET=Asia/Yerevan
+NST=Pacific/Auckland PLT=Asia/Karachi PNT=America/Phoenix PRT=America/Puerto_Rico
+PST=America/Los_Angeles SST=Pacific/Guadalcanal VST=Asia/Ho_Chi_Minh EST=-05:00 MST=-07:00
+HST=-10:00
+"""
 # Java's ZoneId.SHORT_IDS, which Spark takes as well.
-SHORT_IDS = dict(
-    pair.split("=")
-    for pair in [
-        "ACT=Australia/Darwin",
-        "AET=Australia/Sydney",
-        "AGT=America/Argentina/Buenos_Aires",
-        "ART=Africa/Cairo",
-        "AST=America/Anchorage",
-        "BET=America/Sao_Paulo",
-        "BST=Asia/Dhaka",
-        "CAT=Africa/Harare",
-        "CNT=America/St_Johns",
-        "CST=America/Chicago",
-        "CTT=Asia/Shanghai",
-        "EAT=Africa/Addis_Ababa",
-        "ECT=Europe/Paris",
-        "IET=America/Indiana/Indianapolis",
-        "IST=Asia/Kolkata",
-        "JST=Asia/Tokyo",
-        "MIT=Pacific/Apia",
-        "NET=Asia/Yerevan",
-        "NST=Pacific/Auckland",
-        "PLT=Asia/Karachi",
-        "PNT=America/Phoenix",
-        "PRT=America/Puerto_Rico",
-        "PST=America/Los_Angeles",
-        "SST=Pacific/Guadalcanal",
-        "VST=Asia/Ho_Chi_Minh",
-        "EST=-05:00",
-        "MST=-07:00",
-        "HST=-10:00",
-    ]
-)
+SHORT_IDS = dict(pair.split("=") for pair in _SHORT_IDS.split())
 
 
 class Zone:
